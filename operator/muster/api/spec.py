@@ -1,0 +1,153 @@
+"""The resource's spec as types. The CRD in `crds/` is generated from these, descriptions and all."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+HyperparameterValue = str | int | float | bool
+
+
+class Model(BaseModel):
+    """What every part of the resource shares: camelCase outside, frozen inside, no unknown and no coerced values."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+    )
+
+
+class Torchrun(Model):
+    """torchrun around `command`, one agent a node, static rendezvous on node 0."""
+
+    args: Annotated[tuple[str, ...], Field(max_length=64)] = Field(
+        default=(), description="More arguments for torchrun. Those that muster sets itself are refused."
+    )
+
+
+class Direct(Model):
+    """The agent starts the node's ranks itself, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set."""
+
+
+class PerNode(Model):
+    """`command` runs once a node and starts its ranks itself, from PET_*, MASTER_* or SM_*."""
+
+
+class LauncherSpec(Model):
+    """How the ranks are started: exactly one of its fields."""
+
+    torchrun: Torchrun | None = Field(default=None, description="Run torchrun around the command.")
+    direct: Direct | None = Field(default=None, description="Start the ranks without a launcher of their own.")
+    per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
+
+
+class EnvVar(Model):
+    """An environment variable of every rank."""
+
+    name: str = Field(description="The variable's name.", min_length=1, max_length=256)
+    value: str = Field(default="", description="Its value. Not a place for secrets.", max_length=32768)
+
+
+class Metric(Model):
+    """A number read from the ranks' output."""
+
+    name: str = Field(description="The metric's name in status.progress.metrics.", min_length=1, max_length=63)
+    regex: str = Field(description="A regular expression; its first group is the number.", min_length=1, max_length=500)
+
+
+class HostPath(Model):
+    """A folder of the node."""
+
+    path: str = Field(description="The folder's absolute path.", min_length=1, max_length=4096)
+
+
+class Volume(Model):
+    """Where a folder's content lives: exactly one of its fields."""
+
+    host_path: HostPath | None = Field(default=None, description="A folder of the node that the rank runs on.")
+
+
+class Input(Model):
+    """A channel: data that every rank finds under /opt/ml/input/data/<name>."""
+
+    name: str = Field(
+        description="The channel's name: SM_CHANNEL_<NAME> and the last part of its path.",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        max_length=64,
+    )
+    content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
+    volume: Volume = Field(description="Where the data lies.")
+
+
+class Checkpoint(Model):
+    """Where the ranks keep snapshots that outlive them."""
+
+    path: str = Field(default="/opt/ml/checkpoints", description="Where the ranks see it.", max_length=4096)
+    volume: Volume | None = Field(default=None, description="Where the snapshots lie; unset: they end with the job.")
+
+
+class Network(Model):
+    """The network between the ranks."""
+
+    interface: str = Field(
+        default="Auto",
+        description="Auto, a name (eth1), exclusions (^docker,lo) or an address range (10.0.0.0/16).",
+        min_length=1,
+        max_length=256,
+    )
+
+
+class Spec(Model):
+    """What the job is and how it runs."""
+
+    nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
+    procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
+        default="Auto", description="Ranks on each node; Auto: its GPUs or Neuron cores, else 1."
+    )
+    launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
+    command: Annotated[tuple[str, ...], Field(min_length=1, max_length=256)] = Field(
+        description="The training command. The image's entry point is not used."
+    )
+    env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
+        default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
+    )
+    hyperparameters: dict[str, HyperparameterValue] = Field(
+        default_factory=dict,
+        description="Appended to the command as --name value, and given as SM_HPS and SM_HP_<NAME>.",
+        max_length=100,
+    )
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=40)] = Field(
+        default=(), description="Numbers read from the ranks' output."
+    )
+    inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
+        default=(), description="Channels: the data that the ranks read."
+    )
+    checkpoint: Checkpoint | None = Field(default=None, description="Where snapshots are kept.")
+    network: Network = Field(default_factory=Network, description="The network between the ranks.")
+    startup_timeout_seconds: int = Field(
+        default=900, description="How long the nodes may take until all are ready.", ge=1, le=86400
+    )
+    active_deadline_seconds: int | None = Field(
+        default=None, description="How long the job may take in all; unset: no limit.", ge=1
+    )
+
+
+class Metadata(Model):
+    """The part of Kubernetes' metadata that muster reads; the rest is Kubernetes' own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = Field(description="A DNS label of at most 40 characters.", max_length=40)
+    namespace: str = Field(default="default", description="The namespace.")
+    uid: str = Field(default="", description="Given by the API server.")
+    generation: int = Field(default=1, description="Given by the API server.")
+
+
+class Job(Model):
+    """A DistributedTrainingJob as the code sees it: valid, with every default filled in."""
+
+    metadata: Metadata
+    spec: Spec

@@ -1,0 +1,88 @@
+"""The resource's status as types (`status` subresource). Written by muster, read by people and machines."""
+
+from pydantic import Field
+
+from muster.api.spec import Model
+
+PHASES = ("Pending", "Starting", "Running", "Stopping", "Succeeded", "Failed")
+RANK_STATES = ("Pending", "Starting", "Running", "Succeeded", "Failed", "Stopped", "Unknown")
+CONDITION_TYPES = ("Accepted", "Running", "Complete", "Failed")
+
+
+class Condition(Model):
+    """A Kubernetes condition (metav1.Condition)."""
+
+    type: str = Field(description="Accepted, Running, Complete or Failed.")
+    status: str = Field(description="True, False or Unknown.")
+    reason: str = Field(description="Why, as one CamelCase word.")
+    message: str = Field(default="", description="Why, as a sentence.")
+    last_transition_time: str = Field(description="When the status last changed (RFC 3339).")
+    observed_generation: int = Field(default=0, description="The spec's generation that this speaks of.")
+
+
+class NodeCounts(Model):
+    """How many nodes there are."""
+
+    desired: int = Field(description="Nodes asked for.")
+    ready: int = Field(description="Nodes whose agent is ready or running.")
+
+
+class StateRange(Model):
+    """The ranks in one state."""
+
+    state: str = Field(description="Pending, Starting, Running, Succeeded, Failed, Stopped or Unknown.")
+    count: int = Field(description="How many ranks.")
+    ranks: str = Field(description="Which, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+
+
+class RankDetail(Model):
+    """A rank with something to say."""
+
+    rank: int = Field(description="The global rank.")
+    node: int = Field(description="The node's index.")
+    node_name: str = Field(description="The node's name.")
+    state: str = Field(description="The rank's state.")
+    pid: int | None = Field(default=None, description="The rank's process id on its node.")
+    exit_code: int | None = Field(default=None, description="The exit code; unset when a signal ended it.")
+    signal: int | None = Field(default=None, description="The number of the signal that ended it.")
+    reason: str = Field(description="Why it is in this state, as one CamelCase word.")
+    message: str = Field(default="", description="Its last line, or what else is known.")
+    step: int | None = Field(default=None, description="Optimizer steps it had taken.")
+    activity: str | None = Field(default=None, description="What it was doing: all_reduce, backward, ...")
+    at: str | None = Field(default=None, description="When it ended (RFC 3339).")
+
+
+class RankStatus(Model):
+    """All ranks."""
+
+    world: int = Field(description="How many ranks the job has.")
+    running: int = Field(description="How many run.")
+    ready: str = Field(description="running/world, for the RANKS column.")
+    by_state: tuple[StateRange, ...] = Field(default=(), description="Every rank, by state; the counts add up to world.")
+    details: tuple[RankDetail, ...] = Field(
+        default=(), description="Ranks with something to say, first failure first; at most 16."
+    )
+
+
+class Progress(Model):
+    """How far the job is."""
+
+    step: int | None = Field(default=None, description="Optimizer steps that every running rank has taken.")
+    steps_per_second: float | None = Field(default=None, description="The pace over the last steps.")
+    slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
+    metrics: dict[str, float] = Field(default_factory=dict, description="The latest value of each metric.")
+    at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
+
+
+class Status(Model):
+    """What is known of the job."""
+
+    observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
+    phase: str = Field(default="Pending", description="Pending, Starting, Running, Stopping, Succeeded or Failed.")
+    message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
+    conditions: tuple[Condition, ...] = Field(default=(), description="Accepted, Running, Complete, Failed.")
+    nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")
+    ranks: RankStatus | None = Field(default=None, description="All ranks.")
+    progress: Progress | None = Field(default=None, description="How far the job is.")
+    start_time: str | None = Field(default=None, description="When the ranks were first started (RFC 3339).")
+    completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")

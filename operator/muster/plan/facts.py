@@ -1,0 +1,92 @@
+"""What is known of a job at one moment: the only input of a decision besides the job itself and the time.
+
+Backends build these in `observe`; the plan and the status read them. Times are Unix seconds on the operator's clock.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster_worker.contract import Command, LauncherEnd, MetricValue, RankReport, Report
+
+
+class ProcessState(StrEnum):
+    """A node's process (locally) or pod (on a cluster), as its backend sees it without asking the agent."""
+
+    MISSING = "Missing"
+    RUNNING = "Running"
+    EXITED = "Exited"
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """`exit_code` and `signal` are the agent's own; `detail` is what the backend knows of why, for people."""
+
+    state: ProcessState
+    generation: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class RankFacts:
+    """A rank's report with its ages turned into times."""
+
+    report: RankReport
+    started_at: float | None = None
+    ended_at: float | None = None
+    stepped_at: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    value: MetricValue
+    at: float
+
+
+@dataclass(frozen=True)
+class LauncherFacts:
+    end: LauncherEnd
+    ended_at: float
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """The newest report of a node's agent. `heard_at` is when any report of it last came."""
+
+    report: Report
+    heard_at: float
+    ranks: tuple[RankFacts, ...] = ()
+    metrics: tuple[MetricFacts, ...] = ()
+    launcher: LauncherFacts | None = None
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """One node of the job. `name` is what people call it: `<job>-<node>`."""
+
+    node: int
+    name: str
+    process: ProcessFacts
+    agent: AgentFacts | None = None
+    command: Command | None = None  # the last one given to the agent
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """Somebody wants the job to end before it is done."""
+
+    at: float
+    by: str  # for people: "Ctrl-C"
+    grace_seconds: float
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet."""
+
+    created_at: float
+    nodes: tuple[NodeFacts, ...]
+    stop_request: StopRequest | None = None

@@ -1,0 +1,207 @@
+"""The wire format between the operator and the agents: plan, report, command.
+
+The operator writes one `Plan` for a job, the same for all its nodes. Each agent sends `Report`s, snapshots of all it
+knows of its node, and receives `Command`s. All three are JSON objects whose keys are the fields' names below.
+
+A report is a whole snapshot and not a difference, so that a lost, doubled or late one does no harm: the one with the
+highest (generation, incarnation, sequence) is the truth. Times travel as ages, in seconds before the sending, measured
+on the agent's monotonic clock: the receiver subtracts them from its own clock, so that nodes' clocks need not agree.
+
+`wire.py` turns these types into JSON and back. Standard library only, Python 3.8 and later: the agent runs in the
+user's image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Optional, Tuple, Union
+
+VERSION = 1
+"""Raised when an older agent could misread a plan or a command."""
+
+MAX_REPORT_BYTES = 1024 * 1024
+"""The collector refuses a larger body. 128 ranks with full tails stay under it."""
+
+MAX_LAST_LINES = 8
+"""Lines of a rank's standard error that a report carries."""
+
+MAX_LINE_CHARS = 512
+"""Characters of each of those lines; longer ones end in an ellipsis."""
+
+TOKEN_AUDIENCE = "muster-collector"
+"""The audience that an agent's token must name; no other service accepts such a token."""
+
+Scalar = Union[str, int, float, bool]
+
+
+class Launcher:
+    """How a node's ranks are started (`spec.launcher`)."""
+
+    TORCHRUN = "torchrun"
+    DIRECT = "direct"
+    PER_NODE = "perNode"
+    ALL = (TORCHRUN, DIRECT, PER_NODE)
+
+
+class AgentPhase:
+    """Where an agent stands in its incarnation."""
+
+    READY = "Ready"  # waits for Start; address and port are known
+    RUNNING = "Running"  # the launcher is started and not all of its processes are gone
+    STOPPING = "Stopping"  # told to stop; some process is still there
+    ENDED = "Ended"  # no process of the incarnation is left on this node
+    ALL = (READY, RUNNING, STOPPING, ENDED)
+
+
+class RankState:
+    """What an agent knows of a rank. What it means (failed, stopped, ...) is decided by the operator."""
+
+    STARTING = "Starting"
+    RUNNING = "Running"
+    EXITED = "Exited"
+    ALL = (STARTING, RUNNING, EXITED)
+
+
+class CommandKind:
+    """What an agent is told. The order is the order within an incarnation: a later kind overrides an earlier one."""
+
+    START = "Start"  # start the incarnation's ranks
+    STOP = "Stop"  # SIGTERM, `grace_seconds`, SIGKILL
+    KILL = "Kill"  # SIGKILL at once
+    EXIT = "Exit"  # the agent leaves; whatever still runs is killed
+    ALL = (START, STOP, KILL, EXIT)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One of `spec.inputs`: the folder `input/data/<name>` under the node's root."""
+
+    name: str
+    content_type: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A value read from the ranks' output: `regex`'s first group, a decimal number."""
+
+    name: str
+    regex: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every agent of a job is told before it starts; the same bytes for every node."""
+
+    version: int
+    namespace: str
+    job: str
+    job_uid: str
+    nodes: int
+    procs_per_node: int
+    launcher: str
+    launcher_args: Tuple[str, ...]
+    command: Tuple[str, ...]
+    hyperparameters: Mapping[str, Scalar]
+    channels: Tuple[Channel, ...]
+    metrics: Tuple[Metric, ...]
+    interface: str
+    collector_url: str
+    collector_ca: str  # PEM; the only certificates the agent trusts
+
+    @property
+    def world_size(self) -> int:
+        return self.nodes * self.procs_per_node
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What is known of one rank. `exit_code` and `signal` exclude each other; both are None until it ended."""
+
+    rank: int
+    local_rank: int
+    state: str
+    pid: Optional[int] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    started_age: Optional[float] = None
+    ended_age: Optional[float] = None
+    stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
+    reason: Optional[str] = None  # CommandNotFound, CommandNotExecutable, WrapperLost; None: an ordinary end
+    last_lines: Tuple[str, ...] = ()  # of standard error, or of standard output when there was none
+    step: Optional[int] = None
+    step_age: Optional[float] = None
+    no_step_reason: Optional[str] = None  # why there is no step count: "PythonIsolated", "NotPython", ...
+    activity: Optional[str] = None  # what its main thread was in when the node was stopped: "all_reduce", "backward"
+    rss_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """The latest value of a metric on a node."""
+
+    name: str
+    value: float
+    rank: int
+    age: float
+
+
+@dataclass(frozen=True)
+class LauncherEnd:
+    """How the node's launcher (torchrun, the node's command) ended; `direct` has none."""
+
+    name: str
+    age: float
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None  # CommandNotFound, ...
+    last_lines: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that one agent knows, at one moment."""
+
+    job_uid: str
+    node: int
+    generation: int
+    incarnation: int  # 0 until the first Start
+    sequence: int  # rises with every report of an agent process
+    phase: str
+    address: Optional[str] = None
+    port: Optional[int] = None  # free on `address`, held for this job: the rendezvous when this is node 0
+    interface: Optional[str] = None
+    ranks: Tuple[RankReport, ...] = ()
+    metrics: Tuple[MetricValue, ...] = ()
+    launcher: Optional[LauncherEnd] = None
+    problem: Optional[str] = None  # what keeps this agent from working, in words for the job's owner
+    dropped_lines: int = 0  # log lines given up because nobody read the agent's output
+
+
+@dataclass(frozen=True)
+class ReportAnswer:
+    """The collector's answer to a report: how long to wait before the next one when nothing happens."""
+
+    heartbeat_seconds: float
+
+
+@dataclass(frozen=True)
+class Peer:
+    node: int
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """What an agent has to do now. An agent refuses any whose `order` is not above the last one it obeyed."""
+
+    term: int  # the Lease's transitions: a deposed operator's commands are lower
+    job_uid: str
+    incarnation: int
+    kind: str
+    peers: Tuple[Peer, ...] = ()  # of Start, ordered by node
+    grace_seconds: float = 0.0  # of Stop
+
+    @property
+    def order(self) -> Tuple[int, int, int]:
+        return (self.term, self.incarnation, CommandKind.ALL.index(self.kind))
