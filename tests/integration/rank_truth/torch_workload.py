@@ -1,0 +1,27 @@
+"""A rank that sits in torch's all_reduce until somebody ends: `torch_workload.py os-exit|wait [--culprit RANK]`."""
+
+import argparse
+import os
+import pathlib
+
+import torch
+import torch.distributed as dist
+
+parser = argparse.ArgumentParser()
+parser.add_argument("behaviour", choices=("os-exit", "wait"))
+parser.add_argument("--culprit", type=int, default=0)
+arguments = parser.parse_args()
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+parameter = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+for _ in range(3):
+    parameter.grad = torch.ones(1)
+    dist.all_reduce(parameter.grad)
+    optimizer.step()
+(pathlib.Path(os.environ["TRUTH_DIR"]) / f"pid-{rank}").write_text(str(os.getpid()))
+if arguments.behaviour == "os-exit" and rank == arguments.culprit:
+    os._exit(3)
+while True:
+    dist.all_reduce(torch.ones(1))

@@ -1,0 +1,106 @@
+"""Runs a job with `muster run` and tells what became of it: the status, the time, and any process it left."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+HERE = pathlib.Path(__file__).parent
+MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
+WORKLOAD = str(HERE / "workload.py")
+TORCH_WORKLOAD = str(HERE / "torch_workload.py")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a finished run said and left behind."""
+
+    exit_code: int
+    status: dict[str, Any]
+    stderr: str
+    left: tuple[str, ...]  # command lines of processes that were still there 5 s after the end
+
+    @property
+    def message(self) -> str:
+        return str(self.status["message"])
+
+    def ranks(self, state: str) -> str:
+        """The ranks in `state`, as the status writes them: "0-3,5"; "" for none."""
+        return next((entry["ranks"] for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
+
+    def detail(self, rank: int) -> dict[str, Any]:
+        return next(entry for entry in self.status["ranks"]["details"] if entry["rank"] == rank)
+
+    @property
+    def failed_reason(self) -> str:
+        return next(c["reason"] for c in self.status["conditions"] if c["type"] == "Failed" and c["status"] == "True")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job of `nodes` x `procs` ranks; `mark` finds its processes among all others of the machine."""
+
+    launcher: str
+    command: tuple[str, ...]
+    nodes: int = 2
+    procs: int = 2
+
+    def document(self, folder: pathlib.Path, mark: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "muster.dev/v1alpha1",
+            "kind": "DistributedTrainingJob",
+            "metadata": {"name": "truth"},
+            "spec": {
+                "nodes": self.nodes,
+                "procsPerNode": self.procs,
+                "launcher": {self.launcher: {}},
+                "command": list(self.command),
+                "env": [{"name": "TRUTH_DIR", "value": str(folder)}, {"name": "TRUTH_MARK", "value": mark}],
+            },
+        }
+
+
+def processes_of(mark: str) -> dict[int, str]:
+    """The processes that carry `mark` in their environment, by pid."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue  # it ended while we looked, or is a zombie
+    return found
+
+
+def left_after(mark: str, seconds: float) -> tuple[str, ...]:
+    """What is still there `seconds` from now; returns as soon as nothing is."""
+    until = time.monotonic() + seconds
+    while (left := processes_of(mark)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return tuple(left.values())
+
+
+def run(case: Case, folder: pathlib.Path, seconds: float = 120) -> Truth:
+    """Run the job to its end, in `folder`."""
+    mark = f"truth-{uuid.uuid4()}"
+    job = folder / "job.yaml"
+    job.write_text(json.dumps(case.document(folder, mark)))
+    environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [MUSTER, "run", "-f", str(job), "--dir", str(folder / "out"), "-o", "json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=seconds,
+        check=False,
+    )
+    left = left_after(mark, 5.0)
+    assert done.stdout, f"muster run printed no resource; it said:\n{done.stderr}"
+    return Truth(done.returncode, json.loads(done.stdout)["status"], done.stderr, left)
