@@ -32,9 +32,7 @@ class Announcer:
             self._socket.close()
             raise
 
-    def say(
-        self, message: str, fields: Mapping[str, Union[str, int, float]], fds: Sequence[int] = ()
-    ) -> None:
+    def say(self, message: str, fields: Mapping[str, Union[str, int, float]], fds: Sequence[int] = ()) -> None:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors."""
         if self._socket is None:
             return

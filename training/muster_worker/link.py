@@ -130,9 +130,11 @@ class Receiver:
         self._keep(fds)
         self.closed = not data
         *lines, self._buffer = (self._buffer + data).split(b"\n")
-        if max(map(len, lines + [self._buffer])) > MAX_MESSAGE_BYTES:
+        if max(map(len, [*lines, self._buffer])) > MAX_MESSAGE_BYTES:
             raise wire.Malformed(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
-        return [self._incoming(decode(line)) for line in lines]
+        # all are decoded before the first takes the descriptors: after a malformed one `close` still finds them
+        messages = [decode(line) for line in lines]
+        return [self._incoming(message) for message in messages]
 
     def close(self) -> None:
         """Close the socket and whatever file descriptors nobody took."""

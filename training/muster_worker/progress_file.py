@@ -1,0 +1,112 @@
+"""A rank's progress file: its bytes, and the writing of them from inside the rank's process.
+
+The file is small, of fixed size and mapped into memory by both sides, so that counting a step costs no system call and
+the last count outlives the process. Every field is an aligned 8-byte word in the machine's own order, written whole.
+What the user reports is JSON, guarded by a checksum. `progress.py` reads it.
+
+    word 0  magic      1  pid of the process that claimed it     2  start time of that process, clock ticks
+    word 3  flags      4  optimizer steps                        5  monotonic time of the last one, seconds
+    word 6  descriptor of the file for stack dumps               7  monotonic time of the last report, seconds
+    word 8  length << 32 | CRC-32 of the report, which follows
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from binascii import crc32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional, Tuple
+
+SIZE = 4096
+MAGIC = int.from_bytes(b"MUSTERP1", "little")
+
+WORD_MAGIC, WORD_PID, WORD_PID_START, WORD_FLAGS, WORD_STEPS = 0, 1, 2, 3, 4
+WORD_STEPPED_AT, WORD_STACKS_FD, WORD_REPORTED_AT, WORD_REPORT_CHECK = 5, 6, 7, 8
+REPORT_START = 9 * 8
+MAX_REPORT_BYTES = SIZE - REPORT_START
+
+FLAG_TORCH = 1  # torch's optimizers are imported
+FLAG_COUNTING = 2  # they call us after every step
+FLAG_STACKS = 4  # the process writes its stacks when it gets the signal
+FLAG_REPORT_FULL = 8  # a report didn't fit and was left out
+FLAG_COMPILED = 16  # an optimizer's step was compiled: it can't be counted
+
+
+def create(path: str) -> None:
+    """Make an empty progress file, private to its owner. Raises `OSError`; `FileExistsError` when there is one."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(fd, SIZE)
+        os.pwrite(fd, MAGIC.to_bytes(8, "little"), 0)
+    finally:
+        os.close(fd)
+
+
+def start_time(pid: int) -> Optional[int]:
+    """When process `pid` started, in clock ticks since boot; None when there is none, or only its remains."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def claim(path: str) -> Optional[Writer]:
+    """Take the file for this process; None when a living process has it. Raises `OSError`.
+
+    A dead claimer's place may be taken, and its counts start again: `sh -c "python prepare.py && python train.py"`.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        area = mmap.mmap(fd, SIZE)
+        words = memoryview(area).cast("Q")
+        claimer = words[WORD_PID]
+        if claimer and start_time(claimer) == words[WORD_PID_START]:
+            return None
+        for word in range(WORD_PID_START, REPORT_START // 8):
+            words[word] = 0
+        words[WORD_PID_START] = start_time(os.getpid()) or 0
+        words[WORD_PID] = os.getpid()
+        return Writer(area, words)
+    finally:
+        os.close(fd)  # and with it the lock
+
+
+class Writer:
+    """The claimed file. Only the process that claimed it may use it, from one thread at a time."""
+
+    def __init__(self, area: mmap.mmap, words: memoryview) -> None:
+        self.area = area
+        self.words = words  # seen as unsigned integers
+        self.times = memoryview(area).cast("d")  # the same words, seen as floating point numbers
+
+    def set_flag(self, flag: int) -> None:
+        """Raise one of the FLAG_ constants."""
+        self.words[WORD_FLAGS] |= flag
+
+    def clear_flag(self, flag: int) -> None:
+        """Lower one of the FLAG_ constants."""
+        self.words[WORD_FLAGS] &= ~flag & (2**64 - 1)
+
+    def write_report(self, report: bytes, at: float) -> None:
+        """Replace the report. It must not be longer than `MAX_REPORT_BYTES`."""
+        # a reader that comes in between finds a checksum that doesn't fit, and reads again
+        self.area[REPORT_START : REPORT_START + len(report)] = report
+        self.words[WORD_REPORT_CHECK] = check_word(report)
+        self.times[WORD_REPORTED_AT] = at
+
+
+def check_word(report: bytes) -> int:
+    """Length and checksum of a report in one word, so that both are written at once."""
+    return len(report) << 32 | crc32(report)
+
+
+def split_check_word(word: int) -> Tuple[int, int]:
+    """(length, checksum) of a report."""
+    return word >> 32, word & 0xFFFFFFFF
