@@ -58,7 +58,9 @@ class RankStatus(Model):
     world: int = Field(description="How many ranks the job has.")
     running: int = Field(description="How many run.")
     ready: str = Field(description="running/world, for the RANKS column.")
-    by_state: tuple[StateRange, ...] = Field(default=(), description="Every rank, by state; the counts add up to world.")
+    by_state: tuple[StateRange, ...] = Field(
+        default=(), description="Every rank, by state; the counts add up to world."
+    )
     details: tuple[RankDetail, ...] = Field(
         default=(), description="Ranks with something to say, first failure first; at most 16."
     )
