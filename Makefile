@@ -1,0 +1,56 @@
+# The front door. `make demo` and `make test` are all that a newcomer needs; each sets up what it lacks first.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The Python to build .venv on, 3.11 or newer. One that has torch saves fetching it: make setup PYTHON=...
+PYTHON ?= python3
+
+# operator/ is a source root. With the current folder on the module path it would stand before Python's own `operator`.
+export PYTHONSAFEPATH := 1
+
+# What others' shells set shall not reach the tools.
+unexport PYTHONHOME PYTHONSTARTUP
+
+VENV := .venv/bin
+CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/muster
+DIGITS := training/examples/digits
+DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
+
+.PHONY: help setup demo test check format lock upgrade generate clean
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Bring .venv up to date from the hashed lock (downloads are kept in ~/.cache/muster)
+	@PYTHONPATH=tools $(PYTHON) -m muster_dev setup
+
+demo: setup ## Train a classifier on 2 nodes x 2 ranks on this machine, with the board of all ranks
+	@$(VENV)/python $(DIGITS)/prepare.py "$(CACHE)/digits"
+	$(VENV)/muster run -f $(DIGITS)/job.yaml \
+	  --input train="$(CACHE)/digits/train" --input validation="$(CACHE)/digits/validation"
+
+# The tests run even when a check fails, so that one run tells everything; pytest's summary is the last line.
+test: setup ## Run all checks and all tests
+	@status=0; \
+	$(DEV) check || status=1; \
+	$(VENV)/python -m pytest || status=1; \
+	exit $$status
+
+check: setup ## Format, lint, types, layers, the agent's Python, generated files, the lock
+	@$(DEV) check
+
+format: setup ## Put the format right, and what ruff can repair
+	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format .
+
+generate: setup ## Write the files that are made from code (the CRD)
+	@$(DEV) generate
+
+lock: setup ## Resolve pyproject.toml into requirements/*.txt, keeping versions where they fit
+	@$(DEV) lock
+
+upgrade: setup ## As lock, with the newest versions
+	@$(DEV) lock --upgrade
+
+clean: ## Remove .venv and what tools keep in the tree
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

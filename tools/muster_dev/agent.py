@@ -1,0 +1,87 @@
+"""What the agent may be made of: it runs in the user's image, so the standard library, from Python 3.8 on."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from muster_dev.places import ROOT
+
+FOLDER = "training/muster_worker"
+OWN = "muster_worker"
+VERMIN = ("-q", "-t=3.8-", "--no-tips", "--violations", FOLDER)
+
+TRIAL = """
+import compileall, importlib, pkgutil, sys, typing, dataclasses
+sys.path.insert(0, sys.argv[1])
+if not compileall.compile_dir(sys.argv[1], quiet=1):
+    sys.exit(1)
+import muster_worker
+for found in pkgutil.walk_packages(muster_worker.__path__, "muster_worker."):
+    if found.name.rpartition(".")[2] != "__main__" and ".site" not in found.name:
+        importlib.import_module(found.name)
+from muster_worker import contract
+for name, kind in vars(contract).items():
+    if dataclasses.is_dataclass(kind):
+        typing.get_type_hints(kind)
+"""
+
+
+def sources() -> Iterator[Path]:
+    """The agent's modules."""
+    yield from sorted((ROOT / FOLDER).rglob("*.py"))
+
+
+def foreign_imports() -> Sequence[str]:
+    """Imports of anything that is neither the standard library nor the agent itself."""
+    known = sys.stdlib_module_names | {OWN}
+    return [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for file in sources()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for name in imported(node)
+        if name.partition(".")[0] not in known
+    ]
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports; relative ones are the agent's own."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        return [node.module]
+    return []
+
+
+@lru_cache(maxsize=1)
+def older_python() -> str | None:
+    """A Python 3.8 that runs (a version manager's stub may not); None when this machine has none."""
+    known = (shutil.which("python3.8"), *sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python3.8")))
+    for candidate in known:
+        if candidate and subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
+            return str(candidate)
+    return None
+
+
+def older_python_name() -> str:
+    """For the check's line: which Python it was, or that there was none."""
+    return older_python() or "Python 3.8 (there is none here: not tried)"
+
+
+def problems_on_older_python() -> Sequence[str]:
+    """Compile and import every module of the agent on Python 3.8."""
+    python = older_python()
+    if python is None:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / FOLDER, Path(folder) / OWN, ignore=shutil.ignore_patterns("__pycache__"))
+        command = [python, "-I", "-W", "error", "-c", TRIAL, folder]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": os.defpath})
+    return [] if done.returncode == 0 else [(done.stdout + done.stderr).strip()]

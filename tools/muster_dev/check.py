@@ -1,0 +1,85 @@
+"""`make check`: everything that a machine can say about the code, all of it, with one line for what is fine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from muster_dev import agent, generated, lock, package, tree
+from muster_dev.places import BIN, ROOT
+
+
+@dataclass(frozen=True)
+class Check:
+    """`run` returns what is wrong, for people; nothing when all is well."""
+
+    name: str
+    run: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found, and how long it took in seconds."""
+
+    name: str
+    problems: Sequence[str]
+    seconds: float
+
+
+def tool(*command: str) -> Callable[[], Sequence[str]]:
+    """A check by a program of .venv: what it prints is what is wrong when its exit code isn't 0."""
+
+    def run() -> Sequence[str]:
+        done = subprocess.run(
+            [str(BIN / command[0]), *command[1:]], check=False, capture_output=True, text=True, cwd=ROOT
+        )
+        return [] if done.returncode == 0 else [(done.stdout + done.stderr).strip()]
+
+    return run
+
+
+CHECKS = (
+    # The slowest first: the others run beside it.
+    Check("types are strict (mypy)", tool("mypy", "--no-error-summary")),
+    Check(
+        "format (ruff; `make format` puts it right)", tool("ruff", "format", "--check", "--output-format=concise", ".")
+    ),
+    Check("lint (ruff)", tool("ruff", "check", "--quiet", "--output-format=concise", ".")),
+    Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache")),
+    Check("the agent imports only the standard library", agent.foreign_imports),
+    Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
+    Check(f"the agent loads on {agent.older_python_name()}", agent.problems_on_older_python),
+    Check("generated files are current", generated.stale),
+    Check("the lock is current", lock.current),
+    Check("the bare package is small", package.unwanted),
+    Check("modules and functions are short", tree.too_long),
+    Check("no file names a machine's paths or a registry", tree.forbidden_texts),
+)
+
+
+def main(_: Sequence[str]) -> int:
+    """Run all checks, say what each found; the exit code."""
+    # PYTHONPATH is how this package was found; the tools shall not see it.
+    os.environ.pop("PYTHONPATH", None)
+    begun = time.monotonic()
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results = list(pool.map(examine, CHECKS))
+    for result in results:
+        print(f"check: {'FAILED ' if result.problems else 'ok     '}{result.name} ({result.seconds:.1f} s)")
+        for problem in result.problems:
+            print("    " + problem.replace("\n", "\n    "))
+    failed = sum(1 for result in results if result.problems)
+    verdict = f"{failed} of {len(results)} failed" if failed else f"all {len(results)} are fine"
+    print(f"check: {verdict}, in {time.monotonic() - begun:.0f} s", flush=True)
+    return 1 if failed else 0
+
+
+def examine(check: Check) -> Result:
+    """Run one check."""
+    begun = time.monotonic()
+    problems = check.run()
+    return Result(check.name, problems, time.monotonic() - begun)

@@ -1,0 +1,33 @@
+"""Files that are made from code and checked in: who makes them, and whether they are what would be made now."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from muster_dev.places import BIN, ROOT
+
+GENERATED = {"crds/muster.dev_distributedtrainingjobs.yaml": (str(BIN / "muster"), "crd")}
+"""Each file and the command that prints it."""
+
+
+def stale() -> Sequence[str]:
+    """The files that differ from what their command prints now."""
+    problems = []
+    for path, command in GENERATED.items():
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+        file = ROOT / path
+        if done.returncode != 0:
+            problems.append(f"{path}: `muster {' '.join(command[1:])}` failed: {done.stderr.strip()}")
+        elif not file.is_file() or file.read_text(encoding="utf-8") != done.stdout:
+            problems.append(f"{path} is not what the code makes: run `make generate`")
+    return problems
+
+
+def main(_: Sequence[str]) -> int:
+    """`make generate`: write them."""
+    for path, command in GENERATED.items():
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        (ROOT / path).write_text(done.stdout, encoding="utf-8")
+        print(f"wrote {path}")
+    return 0

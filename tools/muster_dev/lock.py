@@ -1,0 +1,112 @@
+"""`make lock`: resolve pyproject.toml's requirements into the hashed files under requirements/.
+
+One resolution for everything, written as three files that add to each other, so that each can be left out:
+
+- base.txt: what the package itself needs;
+- dev.txt: what tests, checks and examples add;
+- torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
+
+and, by itself, uv.txt: the installer. The files hold versions and hashes, no addresses, so that they work with any
+index or mirror.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from muster_dev import fetch_uv
+from muster_dev.places import PYPROJECT, REQUIREMENTS
+
+PREFIX = "# made from requirements "
+
+PARTS = {
+    "base.txt": ("what the package itself needs", ()),
+    "dev.txt": ("what tests, checks and examples add to base.txt", ("--extra", "dev")),
+    "torch.txt": ("what torch adds to base.txt and dev.txt", ("--extra", "dev", "--extra", "train")),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the lock. With `--upgrade` the newest versions; without, what is locked stays where it fits."""
+    upgrade = list(arguments) == ["--upgrade"]
+    uv = fetch_uv.uv()
+    everything = resolve(uv, PYPROJECT, PARTS["torch.txt"][1], preferred="" if upgrade else locked_text())
+    seen: set[str] = set()
+    for name, (purpose, extras) in PARTS.items():
+        entries = split(resolve(uv, PYPROJECT, extras, preferred=everything))
+        added = [text for package, text in entries.items() if package not in seen]
+        seen.update(entries)
+        write(name, purpose, "".join(added))
+    write_uv(uv, upgrade=upgrade)
+    return 0
+
+
+def current() -> list[str]:
+    """What is wrong with the lock, as sentences: nothing, when it was made from pyproject.toml as it is."""
+    wanted = PREFIX + digest(PYPROJECT)
+    return [
+        f"requirements/{name} was not made from this pyproject.toml: run `make lock`"
+        for name in PARTS
+        if wanted not in (REQUIREMENTS / name).read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def digest(pyproject: Path) -> str:
+    """A short text that changes with all that the lock depends on: the requirements and the Python."""
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    parts = [project["requires-python"], project["dependencies"], project["optional-dependencies"]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def locked_text() -> str:
+    """All that is locked now."""
+    files = (REQUIREMENTS / name for name in PARTS)
+    return "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+
+
+def resolve(uv: Path, source: Path, extras: Sequence[str], *, preferred: str) -> str:
+    """uv's resolution of `source` with `extras`, keeping the versions in `preferred` where they fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "requirements.txt"
+        output.write_text(preferred, encoding="utf-8")
+        command = [str(uv), "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
+        command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+        subprocess.run(
+            [*command, *extras, "--output-file", str(output), str(source)], check=True, env=fetch_uv.environment()
+        )
+        return output.read_text(encoding="utf-8")
+
+
+def split(text: str) -> dict[str, str]:
+    """A requirements file's entries by package; one with several markers has several lines in its entry."""
+    entries: dict[str, str] = {}
+    package = ""
+    for line in text.splitlines(keepends=True):
+        if start := re.match(r"[A-Za-z0-9._-]+(?===)", line):
+            package = start.group()
+        entries[package] = entries.get(package, "") + line
+    return entries
+
+
+def write_uv(uv: Path, *, upgrade: bool) -> None:
+    """Pin the installer itself."""
+    locked = REQUIREMENTS / "uv.txt"
+    with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
+        source.write("uv\n")
+        source.flush()
+        preferred = "" if upgrade else locked.read_text(encoding="utf-8")
+        write("uv.txt", "the installer", resolve(uv, Path(source.name), (), preferred=preferred))
+
+
+def write(name: str, purpose: str, entries: str) -> None:
+    """One file of the lock."""
+    header = f"# {purpose}; made by `make lock`, not by hand\n{PREFIX}{digest(PYPROJECT)}\n"
+    (REQUIREMENTS / name).write_text(header + entries, encoding="utf-8")
+    print(f"requirements/{name}: {len(split(entries))} packages, {purpose}", flush=True)
