@@ -1,0 +1,40 @@
+"""This machine's GPUs, and which of them each node of a run gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from muster.api.spec import Job
+from muster.plan.render import resolve_procs
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ...]:
+    """The GPUs that `environment` lets a process see, as CUDA names them. `devices` is the folder of device files."""
+    visible = environment.get(VISIBLE)
+    if visible is not None:
+        return tuple(part.strip() for part in visible.split(",") if part.strip() not in {"", "-1"})
+    try:
+        count = sum(1 for entry in devices.iterdir() if re.fullmatch(r"nvidia\d+", entry.name))
+    except OSError:
+        return ()
+    return tuple(str(index) for index in range(count))
+
+
+def with_procs(job: Job, gpus: int) -> Job:
+    """The job with `procsPerNode: Auto` turned into this machine's answer: its GPUs shared by the nodes, else 1."""
+    procs = resolve_procs(job, gpus // job.spec.nodes)
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
+
+
+def split_gpus(gpus: tuple[str, ...], nodes: int) -> tuple[tuple[str, ...], ...]:
+    """Equal shares of the GPUs, in order, one a node. With fewer GPUs than nodes, nodes share them in turn."""
+    if not gpus:
+        return ((),) * nodes
+    share = len(gpus) // nodes
+    if share == 0:
+        return tuple((gpus[node % len(gpus)],) for node in range(nodes))
+    return tuple(gpus[node * share : (node + 1) * share] for node in range(nodes))

@@ -1,0 +1,65 @@
+"""What the ranks of a local run inherit: the user's environment without another run's rendezvous, and the job's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.backends.local.devices import VISIBLE
+
+_JUNK_PREFIXES = ("MASTER_", "PET_", "TORCHELASTIC_", "OMPI_", "PMI_", "PMIX_", "MUSTER_", "SM_")
+_JUNK = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK"}
+    | {"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "PYTHON_EXEC"}
+)
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """`variables` without those in `dropped`, which belong to another run's rendezvous."""
+
+    variables: Mapping[str, str]
+    dropped: tuple[str, ...]
+
+
+def inherit(environment: Mapping[str, str]) -> Inherited:
+    """The user's environment as a new run may see it: a shell inside SLURM or torchrun carries that one's ranks."""
+    dropped = tuple(sorted(name for name in environment if name in _JUNK or name.startswith(_JUNK_PREFIXES)))
+    return Inherited({name: value for name, value in environment.items() if name not in dropped}, dropped)
+
+
+@dataclass(frozen=True)
+class PythonHome:
+    """The Python that muster runs on: its folder of commands, and whether it is a virtual environment with torch."""
+
+    bin: str
+    virtual: bool
+    has_torch: bool
+
+
+def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
+    """The environment with muster's own Python first on PATH, or None when `python` should mean what it means to the user.
+
+    Only a user who activated no environment, and whose muster lives in one with torch, can mean that one.
+    """
+    if "VIRTUAL_ENV" in environment or "CONDA_PREFIX" in environment:
+        return None
+    if not (home.virtual and home.has_torch):
+        return None
+    path = environment.get("PATH", "")
+    if path.split(":")[0] == home.bin:
+        return None
+    return {**environment, "PATH": f"{home.bin}:{path}" if path else home.bin}
+
+
+def node_environment(inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int) -> dict[str, str]:
+    """What one node's agent, and through it the ranks, is started with. The job's own variables win over all."""
+    environment = dict(inherited)
+    if gpus:
+        environment[VISIBLE] = ",".join(gpus)
+    if world > 1:
+        # all nodes share this machine's cores; the agent knows only of its own node's ranks
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, cores // world)))
+    environment.update({variable.name: variable.value for variable in job.spec.env})
+    return environment

@@ -1,0 +1,100 @@
+"""Where a local run keeps its things: outputs beside the user's work, sockets and secrets in a private folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+RUNS_FOLDER = "muster-runs"
+
+
+@dataclass(frozen=True)
+class NodeLayout:
+    """One node's folders. `root` is its /opt/ml; `run` is private and short: Unix sockets allow 107 bytes of path."""
+
+    root: Path
+    run: Path
+    log: Path
+
+    @property
+    def token(self) -> Path:
+        return self.run / "token"
+
+    @property
+    def channels(self) -> Path:
+        return self.root / "input" / "data"
+
+
+@dataclass(frozen=True)
+class RunLayout:
+    """A run's folders: `folder` is the user's to keep, `private` goes when the run ends."""
+
+    folder: Path
+    private: Path
+    job: str
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "output"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def resource(self) -> Path:
+        return self.folder / "job.yaml"
+
+    @property
+    def archive(self) -> Path:
+        return self.private / "agent.pyz"
+
+    @property
+    def plan(self) -> Path:
+        return self.private / "plan.json"
+
+    @property
+    def hosts(self) -> Path:
+        return self.private / "hosts"
+
+    def node_name(self, node: int) -> str:
+        return f"{self.job}-{node}"
+
+    def node(self, node: int) -> NodeLayout:
+        return NodeLayout(
+            root=self.folder / "nodes" / str(node),
+            run=self.private / str(node),
+            log=self.folder / "logs" / f"{self.node_name(node)}.log",
+        )
+
+
+def run_folder(base: Path, job: str, uid: str) -> Path:
+    """The folder of a run that the user gave no name for; eight characters of the uid keep runs apart."""
+    return base / RUNS_FOLDER / f"{job}-{uid[:8]}"
+
+
+def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> None:
+    """Make the run's folders; model, output and checkpoints are shared by all nodes through links.
+
+    `checkpoints` is the user's own folder for snapshots, None: one in the run's folder. Raises `OSError`.
+    """
+    shared = {"model": layout.model, "output": layout.output, "checkpoints": checkpoints or layout.checkpoints}
+    for folder in (*shared.values(), layout.folder / "logs"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for index in range(nodes):
+        node = layout.node(index)
+        node.channels.mkdir(parents=True, exist_ok=True)
+        node.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, target in shared.items():
+            link_folder(node.root / name, target)
+
+
+def link_folder(link: Path, target: Path) -> None:
+    """Make `link` point at `target`, whatever link was there. Raises `OSError` where a real folder is in the way."""
+    if link.is_symlink():
+        link.unlink()
+    link.symlink_to(target.resolve(), target_is_directory=True)

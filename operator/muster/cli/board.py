@@ -1,0 +1,118 @@
+"""The live board: a run as something to look at. Pure; `live.py` puts it on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from muster.cli.view import NodeRow, RankRow, View, clock, node_rows, progress_parts, rank_rows
+from muster.plan.last_words import clean
+
+MAX_RANK_ROWS = 32
+"""More ranks than this are shown a line a node."""
+
+_CHROME_LINES = 6
+"""Lines of the board that are not rows: header, sentence, blanks, column titles, notice."""
+
+_COLOURS = {
+    "Pending": "bright_black",
+    "Starting": "yellow",
+    "Running": "green",
+    "Stopping": "yellow",
+    "Succeeded": "cyan",
+    "Failed": "bold red",
+    "Stopped": "magenta",
+    "Unknown": "yellow",
+}
+_MARKS = {"Pending": "○", "Starting": "◔", "Running": "●", "Succeeded": "✔", "Failed": "✘", "Stopped": "■", "Unknown": "?"}
+
+RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
+"""A rank's lines have the colour of its number, on the board and in the log."""
+
+
+def board(view: View, height: int) -> RenderableType:
+    """The board of this moment for a terminal of `height` lines."""
+    rows = rank_rows(view)
+    room = max(1, height - _CHROME_LINES)
+    table = _rank_table(rows) if len(rows) <= min(MAX_RANK_ROWS, room) else _node_table(node_rows(rows), room)
+    parts: list[RenderableType] = [_header(view), _sentence(view), Text(), table]
+    if view.notice:
+        parts.append(Text(view.notice, style="bold yellow"))
+    return Group(*parts)
+
+
+def rank_colour(rank: int) -> str:
+    """The colour of a rank."""
+    return RANK_COLOURS[rank % len(RANK_COLOURS)]
+
+
+def _header(view: View) -> Text:
+    status = view.status
+    header = Text(overflow="ellipsis", no_wrap=True)
+    header.append(view.job.metadata.name, style="bold")
+    header.append("  ")
+    header.append(status.phase, style=_COLOURS.get(status.phase, ""))
+    parts = [clock(view.elapsed)]
+    if status.ranks is not None:
+        parts.append(f"{status.ranks.ready} ranks")
+    header.append("  " + "  ·  ".join([*parts, *progress_parts(status)]))
+    return header
+
+
+def _sentence(view: View) -> Text:
+    return Text(view.status.message, style="dim" if view.status.phase != "Failed" else "red", overflow="fold")
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, side in columns:
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    return table
+
+
+def _rank_table(rows: tuple[RankRow, ...]) -> Table:
+    table = _table(("RANK", "right"), ("NODE", "left"), ("STATE", "left"), ("PID", "right"), ("STEP", "right"), ("BEHIND", "right"))
+    table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in rows:
+        table.add_row(
+            Text(str(row.rank), style=rank_colour(row.rank)),
+            row.node,
+            _state(row.state),
+            _count(row.pid),
+            _count(row.step),
+            _behind(row.behind),
+            Text(clean(row.note), style="dim" if row.state != "Failed" else "red"),
+        )
+    return table
+
+
+def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
+    table = _table(("NODE", "left"), ("RANKS", "left"), ("STEP", "right"), ("BEHIND", "right"))
+    shown = rows if len(rows) <= room else _with_trouble_first(rows)[: room - 1]
+    for row in shown:
+        states = Text("  ").join(
+            Text(f"{_MARKS.get(state, '?')} {count} {state}", style=_COLOURS.get(state, ""))
+            for state, count in sorted(row.states.items())
+        )
+        table.add_row(row.node, states, _count(row.step), _behind(row.behind))
+    if len(shown) == len(rows):
+        return table
+    return Group(table, Text(f"and {len(rows) - len(shown)} nodes more", style="dim"))
+
+
+def _with_trouble_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
+    # what doesn't fit is what is well
+    return tuple(sorted(rows, key=lambda row: set(row.states) <= {"Running", "Succeeded"}))
+
+
+def _state(state: str) -> Text:
+    return Text(f"{_MARKS.get(state, '?')} {state}", style=_COLOURS.get(state, ""))
+
+
+def _count(value: int | None) -> Text:
+    return Text("-", style="bright_black") if value is None else Text(str(value))
+
+
+def _behind(value: int | None) -> Text:
+    return Text(str(value), style="yellow") if value else _count(None)

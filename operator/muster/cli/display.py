@@ -1,0 +1,119 @@
+"""Where a run's news go: a board on a terminal, plain lines everywhere else. Both write to standard error only."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from muster.cli.board import board
+from muster.cli.rank_lines import OutputLine, coloured, uncoloured
+from muster.cli.view import View, clock, progress_parts
+
+_FRAME_SECONDS = 0.1
+"""The board is drawn at most this often; eyes are not faster, and drawing costs milliseconds."""
+
+_PLAIN_SECONDS = 2.0
+"""Plain lines come at most this often, except for a new phase: a CI log is read afterwards."""
+
+_PLAIN_PROGRESS_SECONDS = 30.0
+"""How often plain lines tell of progress alone."""
+
+
+class Display(Protocol):
+    """Shows a run while it goes on."""
+
+    def show(self, view: View) -> None:
+        """The run as it stands."""
+        ...
+
+    def line(self, line: OutputLine) -> None:
+        """A line of a rank's or launcher's output."""
+        ...
+
+    def note(self, text: str) -> None:
+        """A sentence of muster's own."""
+        ...
+
+    def close(self, view: View | None) -> None:
+        """The end; `view` is the last thing to show."""
+        ...
+
+
+class BoardDisplay:
+    """A live board at the bottom of the terminal; lines and notes scroll above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(
+            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, vertical_overflow="visible"
+        )
+        self._drawn = 0.0
+        self._started = False
+
+    def show(self, view: View) -> None:
+        now = time.monotonic()
+        if now - self._drawn >= _FRAME_SECONDS:
+            self._drawn = now
+            self._draw(view)
+
+    def line(self, line: OutputLine) -> None:
+        self._console.print(coloured(line), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def close(self, view: View | None) -> None:
+        if view is not None:
+            self._draw(view)
+        if self._started:
+            self._live.stop()
+
+    def _draw(self, view: View) -> None:
+        if not self._started:
+            self._live.start()
+            self._started = True
+        self._live.update(board(view, self._console.size.height), refresh=True)
+
+
+class LineDisplay:
+    """A line when the phase or the message changes, and now and then how far the job is."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._said: tuple[str, str] = ("", "")
+        self._said_at = 0.0
+
+    def show(self, view: View) -> None:
+        now = time.monotonic()
+        phase, message = view.status.phase, view.status.message
+        if phase != self._said[0]:
+            pause = 0.0
+        else:
+            pause = _PLAIN_SECONDS if message != self._said[1] else _PLAIN_PROGRESS_SECONDS
+        if now - self._said_at >= pause:
+            self._said, self._said_at = (phase, message), now
+            self._write(plain_line(view))
+
+    def line(self, line: OutputLine) -> None:
+        self._write(uncoloured(line))
+
+    def note(self, text: str) -> None:
+        self._write(text)
+
+    def close(self, view: View | None) -> None:
+        if view is not None and (view.status.phase, view.status.message) != self._said:
+            self._write(plain_line(view))
+
+    def _write(self, text: str) -> None:
+        self._console.out(text, highlight=False)
+
+
+def plain_line(view: View) -> str:
+    """The run in one line: `0:12 Running: 4 ranks run (step 120, 3.4 steps/s, loss 0.31)`."""
+    progress = ", ".join(progress_parts(view.status))
+    message = f": {view.status.message}" if view.status.message else ""
+    return f"{clock(view.elapsed)} {view.status.phase}{message}{f' ({progress})' if progress else ''}"

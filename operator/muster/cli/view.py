@@ -1,0 +1,156 @@
+"""What the board shows, as plain rows: the status and the facts behind it, rank by rank. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from muster_worker.contract import RankReport
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.facts import JobFacts
+from muster.plan.world import home_of
+
+
+@dataclass(frozen=True)
+class View:
+    """A moment of a run. `elapsed` is in seconds; `last_lines` is each rank's newest line of output."""
+
+    job: Job
+    status: Status
+    elapsed: float
+    facts: JobFacts | None = None
+    last_lines: Mapping[int, str] = field(default_factory=dict)
+    notice: str = ""
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """A rank as a line of the board. `behind` counts the steps to the rank that is furthest."""
+
+    rank: int
+    node: str
+    state: str
+    pid: int | None
+    step: int | None
+    behind: int | None
+    note: str
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node as a line of the board: how many of its ranks are in each state."""
+
+    node: str
+    states: Mapping[str, int]
+    step: int | None
+    behind: int | None
+
+
+def rank_rows(view: View) -> tuple[RankRow, ...]:
+    """Every rank, in order."""
+    states = rank_states(view.status)
+    reports = _reports(view.facts)
+    furthest = _furthest(reports)
+    notes = _notes(view)
+    world = view.status.ranks.world if view.status.ranks else 0
+    rows = []
+    for rank in range(world):
+        report = reports.get(rank)
+        step = report.step if report else None
+        rows.append(
+            RankRow(
+                rank=rank,
+                node=f"{view.job.metadata.name}-{home_of(view.job, rank)}",
+                state=states.get(rank, "Unknown"),
+                pid=report.pid if report else None,
+                step=step,
+                behind=None if step is None or furthest is None else furthest - step,
+                note=notes.get(rank, ""),
+            )
+        )
+    return tuple(rows)
+
+
+def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
+    """The same, a line a node: for more ranks than fit on a screen."""
+    grouped: dict[str, list[RankRow]] = {}
+    for row in rows:
+        grouped.setdefault(row.node, []).append(row)
+    result = []
+    for node, members in grouped.items():
+        states: dict[str, int] = {}
+        for row in members:
+            states[row.state] = states.get(row.state, 0) + 1
+        steps = [row.step for row in members if row.step is not None]
+        behind = [row.behind for row in members if row.behind is not None]
+        result.append(NodeRow(node, states, min(steps, default=None), max(behind, default=None)))
+    return tuple(result)
+
+
+def rank_states(status: Status) -> dict[int, str]:
+    """Each rank's state, read back from the status' ranges."""
+    if status.ranks is None:
+        return {}
+    return {rank: entry.state for entry in status.ranks.by_state for rank in _expand(entry.ranks)}
+
+
+def _expand(ranges: str) -> Iterator[int]:
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        # a list cut short ends in an ellipsis: what it doesn't name stays unknown here
+        if first.isdigit() and (not last or last.isdigit()):
+            yield from range(int(first), int(last or first) + 1)
+
+
+def _reports(facts: JobFacts | None) -> dict[int, RankReport]:
+    nodes = facts.nodes if facts else ()
+    return {rank.report.rank: rank.report for node in nodes if node.agent for rank in node.agent.ranks}
+
+
+def _furthest(reports: Mapping[int, RankReport]) -> int | None:
+    return max((report.step for report in reports.values() if report.step is not None), default=None)
+
+
+def _notes(view: View) -> dict[int, str]:
+    """What each rank has to say: how it ended, else its metrics, else its last line."""
+    notes = dict(view.last_lines)
+    for rank, metrics in _metrics(view.facts).items():
+        notes[rank] = "  ".join(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
+    for detail in view.status.ranks.details if view.status.ranks else ():
+        end = f"signal {detail.signal}" if detail.signal is not None else ""
+        end = f"exit {detail.exit_code}" if detail.exit_code is not None else end
+        notes[detail.rank] = " · ".join(part for part in (end, detail.message or detail.reason) if part)
+    return notes
+
+
+def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    for node in facts.nodes if facts else ():
+        for metric in node.agent.metrics if node.agent else ():
+            found.setdefault(metric.value.rank, {})[metric.value.name] = metric.value.value
+    return found
+
+
+def number(value: float) -> str:
+    """A metric's value as people read it: four significant digits."""
+    return f"{value:.4g}"
+
+
+def clock(seconds: float) -> str:
+    """Elapsed time: 4:07 or 1:04:07."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def progress_parts(status: Status) -> tuple[str, ...]:
+    """How far the job is, in short pieces: step, pace, metrics."""
+    progress = status.progress
+    if progress is None:
+        return ()
+    parts = [f"step {progress.step}"] if progress.step is not None else []
+    if progress.steps_per_second is not None:
+        parts.append(f"{number(progress.steps_per_second)} steps/s")
+    return (*parts, *(f"{name} {number(value)}" for name, value in sorted(progress.metrics.items())))

@@ -1,0 +1,53 @@
+"""One job from start to end on this machine: the loop around `reconcile`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.runtime.reconcile import Backend, Turn, reconcile
+
+_TERM = 1
+"""Nobody else decides for a local run, so it has one term."""
+
+_REST_SECONDS = 0.02
+"""The least pause between two turns: reports that come together are looked at together."""
+
+
+@dataclass
+class LocalRun:
+    """Runs `job` on `backend`; every turn is passed to `publish`. `clock` gives Unix seconds."""
+
+    job: Job
+    backend: Backend
+    clock: Callable[[], float]
+    publish: Callable[[Turn], None]
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Something changed: look again soon."""
+        self._changed.set()
+
+    async def run(self) -> Turn:
+        """Go around until the job is over; the last turn."""
+        status = Status()
+        while True:
+            self._changed.clear()
+            turn = await reconcile(self.job, status, self.backend, self.clock(), _TERM)
+            status = turn.status
+            self.publish(turn)
+            if turn.is_over:
+                return turn
+            await self._rest(turn)
+
+    async def _rest(self, turn: Turn) -> None:
+        pause = None if turn.wake_at is None else max(0.0, turn.wake_at - self.clock())
+        try:
+            async with asyncio.timeout(pause):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(_REST_SECONDS)

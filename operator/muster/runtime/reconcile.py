@@ -1,0 +1,51 @@
+"""The way of a job, once around: look, decide, act, tell. The same for every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.actions import Action
+from muster.plan.decide import decide, next_wake
+from muster.plan.facts import JobFacts
+from muster.plan.nodes import is_gone
+from muster.plan.outcome import judge
+from muster.status.summarise import summarise
+
+
+class Backend(Protocol):
+    """Where a job's nodes live."""
+
+    async def observe(self, job: Job) -> JobFacts:
+        """What is known of the job now."""
+        ...
+
+    async def apply(self, actions: Sequence[Action]) -> None:
+        """Do what was decided. Doing it again changes nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one time around found and says.
+
+    `wake_at` is when time alone may change something (Unix seconds; None: never), `is_over` that the job's outcome is
+    known and nothing of it is left.
+    """
+
+    facts: JobFacts
+    status: Status
+    wake_at: float | None
+    is_over: bool
+
+
+async def reconcile(job: Job, previous: Status, backend: Backend, now: float, term: int) -> Turn:
+    """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
+    facts = await backend.observe(job)
+    await backend.apply(decide(job, previous, facts, now, term))
+    status = summarise(job, previous, facts, now)
+    is_over = judge(job, status, facts, now).is_decided and all(is_gone(node) for node in facts.nodes)
+    return Turn(facts, status, next_wake(job, status, facts, now), is_over)
