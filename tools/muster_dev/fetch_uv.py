@@ -40,7 +40,11 @@ def uv() -> Path:
     with tempfile.TemporaryDirectory(dir=cache()) as scratch, a_pip(Path(scratch)) as pip:
         fetched = Path(scratch) / "uv"
         command = [*pip, "install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
-        done = subprocess.run([*command, "--target", str(fetched), "-r", str(PIN)], check=False)
+        done = subprocess.run(
+            [*command, "--target", str(fetched), "-r", str(PIN)],
+            check=False,
+            env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        )
         if done.returncode != 0:
             raise GiveUp("pip could not fetch uv (see above): is the package index reachable from here?")
         if not program.is_file():

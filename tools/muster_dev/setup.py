@@ -16,6 +16,7 @@ from pathlib import Path
 
 from muster_dev import borrow_torch, fetch_uv
 from muster_dev.borrow_torch import Torch
+from muster_dev.lock import split
 from muster_dev.places import BIN, PYPROJECT, PYTHON, REQUIREMENTS, ROOT, VENV, cache
 from muster_dev.say import GiveUp, say
 
@@ -142,9 +143,10 @@ def say_fetching() -> None:
 
 def install(uv: Path, parts: Sequence[str]) -> None:
     """Put exactly the packages of these lock files into .venv; every file is checked against its hash."""
-    count = sum((REQUIREMENTS / part).read_text(encoding="utf-8").count("==") for part in parts)
-    say(f"installing about {count} packages from requirements/{{{','.join(parts)}}}")
-    run_uv(uv, "pip", "sync", "--require-hashes", "--quiet", *(str(REQUIREMENTS / part) for part in parts))
+    files = [REQUIREMENTS / part for part in parts]
+    count = sum(len(split(file.read_text(encoding="utf-8"))) for file in files)
+    say(f"installing {count} packages, each checked by hash: requirements/{', '.join(parts)}")
+    run_uv(uv, "pip", "sync", "--require-hashes", "--quiet", *map(str, files))
 
 
 def run_uv(uv: Path, *arguments: str) -> None:

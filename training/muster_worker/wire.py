@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from functools import lru_cache
-from typing import Any, Dict, Mapping, Type, TypeVar, Union, get_type_hints
+from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def _read(hint: Any, value: Any, path: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return _read_object(hint, value, path)
     origin = getattr(hint, "__origin__", None)
-    arguments = getattr(hint, "__args__", ())
+    arguments: Tuple[Any, ...] = getattr(hint, "__args__", ())
     if origin is Union:
         return _read_union(arguments, value, path)
     if origin is tuple:
