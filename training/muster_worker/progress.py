@@ -30,7 +30,7 @@ class NoStep:
 
 @dataclass(frozen=True)
 class Progress:
-    """One reading. Times are the machine's monotonic clock, seconds. All of it comes from a process nobody vouches for."""
+    """One reading. Times are the machine's monotonic clock, seconds. Nobody vouches for the process that wrote it."""
 
     pid: Optional[int] = None  # of the hooked process; None: nobody claimed the file
     flags: int = 0

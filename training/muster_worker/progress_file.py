@@ -37,7 +37,11 @@ FLAG_COMPILED = 16  # an optimizer's step was compiled: it can't be counted
 
 
 def create(path: str) -> None:
-    """Make an empty progress file, private to its owner. Raises `OSError`; `FileExistsError` when there is one."""
+    """Make an empty progress file, private to its owner. Raises `OSError`."""
+    try:  # noqa: SIM105 - contextlib would be one more import before the training starts
+        os.unlink(path)  # of a dead namesake: the path has the pid of its rank's wrapper
+    except FileNotFoundError:
+        pass
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, SIZE)

@@ -1,0 +1,141 @@
+"""The wrapper around a rank.
+
+It runs as `python -I -S agent.pyz rank -- COMMAND ARGS...`. It tells the agent what it does (`link.py`), hands it the
+rank's output, starts the command as its child and ends as the child ended, so that launchers see what they would have
+seen without it. Whatever goes wrong between it and the agent, the command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from muster_worker import child, hook_environment, interpreter, progress_file
+from muster_worker.announce import Announcer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+
+PYTHON_OF_PARENT = "--python-of-parent"  # COMMAND is what follows an interpreter: use the one that runs our parent
+ATTACHED = "--attached"  # the rank was started by a launcher of the user's own: its streams stay with that launcher
+
+
+class _Place:
+    """What the environment says about this rank. `scope` is the hook's."""
+
+    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str) -> None:
+        self.rank = rank
+        self.local_rank = local_rank
+        self.scope = scope
+        self.progress = os.path.join(run_dir, f"rank-{rank}-{os.getpid()}.progress")
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Run the command of `arguments` (what follows `rank`) and end as it ends."""
+    mode, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
+    child.keep_standard_streams()
+    signal_mask = child.hold_signals()
+    if ATTACHED not in mode:  # that launcher may have started us from a thread that ends before us
+        child.die_with_parent()
+    environment = _own_environment()
+    if PYTHON_OF_PARENT in mode:
+        command.insert(0, interpreter.python_of_parent(environment))
+    joined = _join(environment, mode)
+    try:
+        started = child.start(command, joined.environment, joined.streams, signal_mask)
+    except child.CommandRefused as refusal:
+        _refuse(joined.announcer, refusal)
+    _tell(joined.announcer, "started", {"pid": started.pid, "at": time.monotonic()})
+    for stream in joined.streams or ():  # only the child's copies keep the pipes open
+        os.close(stream)
+    status = started.wait()
+    end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"exit_code": os.WEXITSTATUS(status)}
+    _tell(joined.announcer, "ended", {"at": time.monotonic(), **end})
+    child.end_like(status)
+
+
+class _Joined:
+    """What the child gets: the connection to the agent, its output streams and its environment."""
+
+    def __init__(
+        self, announcer: Optional[Announcer], streams: Optional[Tuple[int, int]], environment: Mapping[str, str]
+    ) -> None:
+        self.announcer = announcer
+        self.streams = streams
+        self.environment = environment
+
+
+def _join(environment: Mapping[str, str], mode: Sequence[str]) -> _Joined:
+    try:
+        place = _place(environment)
+        hooked = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], place.scope)
+        announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
+        progress_file.create(place.progress)
+        streams = _greet(announcer, place, mode)
+    except (OSError, KeyError, ValueError) as error:
+        _complain(f"can't tell the agent about this rank, running the command without it: {error!r}")
+        return _Joined(None, None, environment)
+    hooked[hook_environment.PROGRESS] = place.progress
+    return _Joined(announcer, streams, hooked)
+
+
+def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional[Tuple[int, int]]:
+    """Say hello and hand over the read ends of the child's output; its write ends. Raises `OSError`."""
+    hello: Dict[str, Union[str, int, float]] = {
+        "rank": place.rank,
+        "local_rank": place.local_rank,
+        "pid": os.getpid(),
+        "progress": place.progress,
+    }
+    if ATTACHED in mode:
+        announcer.say("hello", {**hello, "role": "hook"})
+        return None
+    (out_reader, out), (err_reader, err) = os.pipe(), os.pipe()
+    announcer.say("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
+    os.close(out_reader)
+    os.close(err_reader)
+    return out, err
+
+
+def _place(environment: Mapping[str, str]) -> _Place:
+    # RANK belongs to the process itself; MUSTER_RANK to a node's command, which may start processes with a RANK
+    if "RANK" in environment:
+        prefix, scope = "", hook_environment.SCOPE_RANK
+    else:
+        prefix, scope = "MUSTER_", hook_environment.SCOPE_NODE
+    rank, local_rank = int(environment[f"{prefix}RANK"]), int(environment[f"{prefix}LOCAL_RANK"])
+    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"])
+
+
+def _own_environment() -> Dict[str, str]:
+    """The environment we were given: in the C locale Python adds a variable, which isn't the user's."""
+    environment = dict(os.environ)
+    with open("/proc/self/environ", "rb") as file:
+        given = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
+    if b"LC_CTYPE" not in given:
+        environment.pop("LC_CTYPE", None)
+    return environment
+
+
+def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
+    reason = "CommandNotFound" if refusal.exit_code == child.NOT_FOUND else "CommandNotExecutable"
+    if announcer is None:
+        _complain(str(refusal))
+    else:
+        _tell(announcer, "refused", {"reason": reason, "message": str(refusal), "at": time.monotonic()})
+    os._exit(refusal.exit_code)
+
+
+def _tell(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, int, float]]) -> None:
+    try:
+        if announcer is not None:
+            announcer.say(message, fields)
+    except OSError:  # the agent is gone; that is no reason to disturb the training
+        pass
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"muster: {text}\n")
+    sys.stderr.flush()
