@@ -72,6 +72,7 @@ class NodeFacts:
     process: ProcessFacts
     agent: AgentFacts | None = None
     command: Command | None = None  # the last one given to the agent
+    commanded_at: float | None = None  # when it was given
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,12 @@ class StopRequest:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet."""
+    """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet.
+
+    `heartbeat_seconds` is the pace that the collector gives the job's agents.
+    """
 
     created_at: float
     nodes: tuple[NodeFacts, ...]
     stop_request: StopRequest | None = None
+    heartbeat_seconds: float = 5.0

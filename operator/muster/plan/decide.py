@@ -1,0 +1,151 @@
+"""What has to be done now for a job: the one decision that every backend carries out."""
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.deadlines import active_deadline, gang_has_started, startup_deadline
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
+from muster.plan.outcome import Outcome, Verdict, judge
+from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
+
+FIRST_INCARNATION = 1
+"""A failure ends the job, so a gang starts once."""
+
+FIRST_GENERATION = 0
+"""A lost node ends the job, so each has one process."""
+
+FAILURE_GRACE_SECONDS = 2.0
+"""From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
+
+DEADLINE_GRACE_SECONDS = 10.0
+"""From SIGTERM to SIGKILL when the time is up: healthy ranks may want to write a snapshot."""
+
+HUNG_SECONDS = 10.0
+"""How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
+
+
+def decide(job: Job, previous: Status, facts: JobFacts, now: float, term: int) -> tuple[Action, ...]:
+    """The actions that bring the job further; none when all is as it should be. `now` is in Unix seconds.
+
+    `term` numbers the operator's time as leader: commands of an earlier one are refused by agents. Deciding again on
+    facts that show the actions applied gives nothing new.
+    """
+    outcome = judge(job, previous, facts, now)
+    if outcome.is_decided:
+        return _end(job, facts, outcome, now, term)
+    missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
+    # Nobody starts before everybody is there: the peers' addresses are part of Start.
+    if missing:
+        return tuple(CreateNode(node.node, FIRST_GENERATION) for node in missing)
+    if _can_start(previous, facts):
+        return _start(job, facts, term)
+    return ()
+
+
+def next_wake(job: Job, previous: Status, facts: JobFacts, now: float) -> float | None:
+    """When time alone, without a new fact, may change the decision or the status; None: never."""
+    outcome = judge(job, previous, facts, now)
+    times = [silent_at(node, facts) for node in facts.nodes]
+    if outcome.is_decided:
+        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
+    else:
+        times += [startup_deadline(job, previous, facts), active_deadline(job, facts)]
+    return min((at for at in times if at is not None and at > now), default=None)
+
+
+def _can_start(previous: Status, facts: JobFacts) -> bool:
+    """Whether all nodes are there, and some still wait for Start: all, or those whose Start an operator did not send."""
+    waiting = [node for node in facts.nodes if not has_started(node)]
+    if not waiting or not all(is_ready(node) for node in waiting):
+        return False
+    # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
+    return not gang_has_started(previous, facts) or all(_peer(node) is not None for node in facts.nodes)
+
+
+def _start(job: Job, facts: JobFacts, term: int) -> tuple[Action, ...]:
+    peers = tuple(peer for peer in map(_peer, facts.nodes) if peer is not None)
+    waiting = tuple(node.node for node in facts.nodes if not has_started(node))
+    command = Command(term, job.metadata.uid, FIRST_INCARNATION, CommandKind.START, peers)
+    return (SendCommand(waiting, command),)
+
+
+def _peer(node: NodeFacts) -> Peer | None:
+    agent = current_agent(node)
+    if agent is None or agent.report.address is None or agent.report.port is None:
+        return None
+    return Peer(node.node, agent.report.address, agent.report.port)
+
+
+def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+    """Bring every node that is still there to its end."""
+    kills: list[Action] = []
+    told: dict[Command, list[int]] = {}
+    for node in facts.nodes:
+        if is_gone(node):
+            continue
+        killed_at = _killed_at(facts, outcome, node)
+        if killed_at is not None and now >= killed_at:
+            kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
+            continue
+        grace = grace_seconds(facts, outcome)
+        command = _last_command(job, _last_kind(node, grace), grace, term)
+        if not _is_told(node, command):
+            told.setdefault(command, []).append(node.node)
+    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
+
+
+def _last_command(job: Job, kind: str, grace: float, term: int) -> Command:
+    return Command(
+        term=term,
+        job_uid=job.metadata.uid,
+        incarnation=FIRST_INCARNATION,
+        kind=kind,
+        grace_seconds=grace if kind == CommandKind.STOP else 0.0,
+    )
+
+
+def _last_kind(node: NodeFacts, grace: float) -> str:
+    agent = current_agent(node)
+    # Nothing of the job's runs there.
+    if agent is None or has_ended(node) or agent.report.phase == AgentPhase.READY:
+        return CommandKind.EXIT
+    # Somebody is in a hurry.
+    if grace <= 0:
+        return CommandKind.KILL
+    return CommandKind.STOP
+
+
+def grace_seconds(facts: JobFacts, outcome: Outcome) -> float:
+    """From SIGTERM to SIGKILL for the ranks that still run; 0: SIGKILL at once."""
+    if outcome.verdict is Verdict.STOPPED or outcome.failure is None:
+        grace = DEADLINE_GRACE_SECONDS
+    else:
+        grace = FAILURE_GRACE_SECONDS
+    if facts.stop_request is None:
+        return grace
+    # Who asks for a stop may be in a greater hurry than a failure, never less.
+    asked = facts.stop_request.grace_seconds
+    return asked if outcome.verdict is Verdict.STOPPED else min(grace, asked)
+
+
+def _is_told(node: NodeFacts, command: Command) -> bool:
+    """Whether the node's last command is this one or a later one."""
+    last = node.command
+    return last is not None and (last.incarnation, _place(last)) >= (command.incarnation, _place(command))
+
+
+def _place(command: Command) -> int:
+    return CommandKind.ALL.index(command.kind)
+
+
+def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
+    """When the node's process is killed if it has not ended by then; None while it wasn't told to end."""
+    told = node.command
+    if told is None or not is_told_to_end(node):
+        return None
+    agent = current_agent(node)
+    heard_at = facts.created_at if agent is None else agent.heard_at
+    # A backend that does not know when it gave the command leaves the cause's time, or the node's last word.
+    since = next(at for at in (node.commanded_at, outcome.at, heard_at) if at is not None)
+    return since + told.grace_seconds + HUNG_SECONDS

@@ -1,0 +1,215 @@
+"""The ends that a job's facts tell of: of ranks, launchers and agents, in the order in which they happened."""
+
+import signal
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.api.spec import Job
+from muster.plan import last_words
+from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
+from muster.plan.world import procs_per_node
+from muster_worker.contract import AgentPhase, RankState
+
+LAUNCHER_LOSS_SECONDS = 1.0
+"""Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""
+
+_LEAVE_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_ASKED_TO_LEAVE = frozenset(_LEAVE_SIGNALS)
+_ASKED_TO_LEAVE_CODES = frozenset(128 + number for number in _LEAVE_SIGNALS)
+
+
+class Subject(StrEnum):
+    """What ended."""
+
+    RANK = "Rank"
+    LAUNCHER = "Launcher"
+    AGENT = "Agent"
+    NODE = "Node"
+
+
+@dataclass(frozen=True)
+class End:
+    """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers."""
+
+    subject: Subject
+    node: int
+    node_name: str
+    at: float
+    rank: int | None = None
+    name: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    lines: tuple[str, ...] = ()
+    step: int | None = None
+    activity: str | None = None
+    stopped: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """It came to its own end, with exit code 0."""
+        return self.exit_code == 0 and self.reason is None and not self.stopped
+
+
+def rank_ends(facts: JobFacts) -> tuple[End, ...]:
+    """The ends of all ranks, good and bad, first one first."""
+    ends = (_rank_end(node, rank) for node in facts.nodes for rank in ranks_of(node) if has_exited(rank))
+    return tuple(sorted(ends, key=_order))
+
+
+def failed_ends(job: Job, facts: JobFacts) -> tuple[End, ...]:
+    """The ends that can be a failure's cause, first one first: neither good, nor muster's doing, nor explained."""
+    ends: list[End] = []
+    for node in facts.nodes:
+        ends.extend(_failed_ends_of(job, facts, node))
+    return tuple(sorted(ends, key=_order))
+
+
+def ranks_of(node: NodeFacts) -> tuple[RankFacts, ...]:
+    """What the node's present agent says of its ranks."""
+    agent = current_agent(node)
+    return () if agent is None else agent.ranks
+
+
+def has_exited(rank: RankFacts) -> bool:
+    """Whether the rank is reported dead."""
+    return rank.report.state == RankState.EXITED
+
+
+def blames_another(end: End) -> bool:
+    """Whether an end looks like the consequence of another one: a peer is gone, or somebody asked it to leave."""
+    # Nobody gets SIGKILL or a segmentation fault from a lost connection, whatever was logged before.
+    if end.signal is not None and end.signal not in _ASKED_TO_LEAVE and end.signal != signal.SIGABRT:
+        return False
+    # torchrun sends SIGTERM to a failed rank's siblings, and a script may turn that into an exit code.
+    if end.signal in _ASKED_TO_LEAVE or end.exit_code in _ASKED_TO_LEAVE_CODES:
+        return end.subject is not Subject.AGENT
+    # The wrapper knows why the command did not start at all.
+    if end.reason is not None:
+        return False
+    return last_words.blames_a_peer(end.lines)
+
+
+def _failed_ends_of(job: Job, facts: JobFacts, node: NodeFacts) -> list[End]:
+    problem = _problem(facts, node)
+    if problem is not None:
+        return [problem]
+    ranks = [_rank_end(node, rank) for rank in ranks_of(node) if has_exited(rank)]
+    failed = [end for end in ranks if not end.is_good and not end.stopped]
+    launcher = _launcher_end(node)
+    if launcher is not None and not launcher.is_good:
+        # A launcher that is killed takes its ranks along.
+        if launcher.signal is not None and launcher.signal not in _ASKED_TO_LEAVE:
+            own = [end for end in failed if not _went_with(end, launcher)]
+            return [*own, launcher] if len(own) < len(failed) or not ranks else failed
+        # A launcher fails because a rank did, or ends because its ranks were stopped.
+        if not failed and not any(end.stopped for end in ranks):
+            failed.append(launcher)
+    lost = _lost_agent(job, facts, node)
+    return [*failed, lost] if lost is not None else failed
+
+
+def _went_with(end: End, launcher: End) -> bool:
+    died = end.reason == "WrapperLost" or end.signal == signal.SIGKILL
+    return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
+
+
+def _problem(facts: JobFacts, node: NodeFacts) -> End | None:
+    agent = current_agent(node)
+    if agent is None or agent.report.problem is None:
+        return None
+    # Nothing that ranks do keeps an agent from working, so it counts as what came first.
+    words = (agent.report.problem,)
+    return End(Subject.NODE, node.node, node.name, facts.created_at, reason="NodeProblem", lines=words)
+
+
+def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
+    outside = _stopped_from_outside(node)
+    if outside is not None or has_ended(node):
+        return outside
+    process = node.process
+    if process.state is ProcessState.EXITED:
+        good = [rank for rank in ranks_of(node) if has_exited(rank) and _rank_end(node, rank).is_good]
+        # The work was done; what the agent had still to do was to say so.
+        if len(good) == procs_per_node(job):
+            return None
+        at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
+        return _agent_end(node, at, "AgentLost")
+    # A process of a gang that has started does not go missing unless somebody removed it.
+    if process.state is ProcessState.MISSING and any(has_started(other) for other in facts.nodes):
+        return _agent_end(node, _last_word(facts, node), "NodeLost")
+    return None
+
+
+def _stopped_from_outside(node: NodeFacts) -> End | None:
+    """The agent stops ranks that muster did not tell it to stop: somebody sent it SIGTERM."""
+    agent = current_agent(node)
+    if agent is None or is_told_to_end(node):
+        return None
+    stops = [rank.ended_at for rank in agent.ranks if rank.report.stopped and rank.ended_at is not None]
+    if agent.report.phase == AgentPhase.STOPPING or (has_ended(node) and stops):
+        return _agent_end(node, min(stops, default=agent.heard_at), "NodeStopped")
+    return None
+
+
+def _last_word(facts: JobFacts, node: NodeFacts) -> float:
+    agent = current_agent(node)
+    return facts.created_at if agent is None else agent.heard_at
+
+
+def _agent_end(node: NodeFacts, at: float, reason: str) -> End:
+    process = node.process
+    words = (process.detail,) if process.detail else ()
+    return End(
+        Subject.AGENT,
+        node.node,
+        node.name,
+        at,
+        exit_code=process.exit_code,
+        signal=process.signal,
+        reason=reason,
+        lines=words,
+    )
+
+
+def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
+    report = rank.report
+    heard_at = node.agent.heard_at if node.agent is not None else 0.0
+    return End(
+        Subject.RANK,
+        node.node,
+        node.name,
+        rank.ended_at if rank.ended_at is not None else heard_at,
+        rank=report.rank,
+        exit_code=report.exit_code,
+        signal=report.signal,
+        reason=report.reason,
+        lines=report.last_lines,
+        step=report.step,
+        activity=report.activity,
+        stopped=report.stopped,
+    )
+
+
+def _launcher_end(node: NodeFacts) -> End | None:
+    agent = current_agent(node)
+    launcher: LauncherFacts | None = None if agent is None else agent.launcher
+    if launcher is None:
+        return None
+    end = launcher.end
+    return End(
+        Subject.LAUNCHER,
+        node.node,
+        node.name,
+        launcher.ended_at,
+        name=end.name,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        reason=end.reason,
+        lines=end.last_lines,
+    )
+
+
+def _order(end: End) -> tuple[float, int, int]:
+    return (end.at, end.node, -1 if end.rank is None else end.rank)

@@ -1,0 +1,93 @@
+"""Who failed first, and how: the one to blame among many ranks that ended one after another.
+
+When a rank dies its peers fail about 0.1 s later, because a connection to it is gone, and torchrun ends its siblings.
+Those ends are consequences. The cause is the first end that is not one.
+"""
+
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.plan import last_words
+from muster.plan.ends import End, Subject, blames_another, failed_ends, rank_ends
+from muster.plan.facts import JobFacts
+from muster.plan.world import world_size
+
+WINDOW_SECONDS = 5.0
+"""How long before its cause a consequence may be seen: a raising rank closes its connections before it is gone, and
+interpreters, CUDA contexts and core dumps take seconds to leave. Clocks, merged by ages, differ by milliseconds."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`culprits` failed the same way, first one first. `early` ended with exit code 0 while others relied on them."""
+
+    culprits: tuple[End, ...]
+    early: tuple[End, ...] = ()
+
+    @property
+    def first(self) -> End:
+        """The end that broke the job."""
+        return self.culprits[0]
+
+    @property
+    def at(self) -> float:
+        """When the first of them ended, in Unix seconds."""
+        return self.first.at
+
+    @property
+    def reason(self) -> str:
+        """The failure as one CamelCase word."""
+        first = self.first
+        if first.reason is not None:
+            return first.reason
+        if first.subject is Subject.LAUNCHER:
+            return "LauncherFailed"
+        return "RankFailed" if first.signal is None else "RankKilled"
+
+    def blames(self, rank: int, node: int) -> bool:
+        """Whether this rank is one of the culprits."""
+        return any(end.rank == rank and end.node == node for end in self.culprits)
+
+
+def find_failure(job: Job, facts: JobFacts) -> Failure | None:
+    """The job's failure, or None while nothing failed. More facts may name an earlier one."""
+    ends = failed_ends(job, facts)
+    if not ends:
+        return None
+    culprit = _culprit(facts, ends)
+    if not blames_another(culprit):
+        return Failure(_alike(culprit, ends))
+    # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
+    alike = _alike(culprit, ends)
+    if culprit.subject is Subject.RANK and len({end.rank for end in alike}) == world_size(job) > 1:
+        return Failure(alike)
+    early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= culprit.at)
+    return Failure((culprit,), early)
+
+
+def _culprit(facts: JobFacts, ends: tuple[End, ...]) -> End:
+    first = ends[0]
+    # The first end that is nobody else's fault, though a consequence may be seen a little before its cause.
+    for end in ends:
+        if not blames_another(end) and end.at <= first.at + WINDOW_SECONDS:
+            return end
+    # All speak of a lost peer. One that told of its own error was overtaken by the stop while it was still leaving.
+    for end in rank_ends(facts):
+        if end.stopped and end.at <= first.at + WINDOW_SECONDS and _confesses(end):
+            return end
+    # A peer that nobody saw fail (it ended with 0, or was cut off): then the first that noticed stands for the failure.
+    return first
+
+
+def _confesses(end: End) -> bool:
+    ended_badly = end.exit_code != 0
+    return ended_badly and last_words.names_exception(end.lines) and not last_words.blames_a_peer(end.lines)
+
+
+def _alike(culprit: End, ends: tuple[End, ...]) -> tuple[End, ...]:
+    others = [end for end in ends if end != culprit and _kind(end) == _kind(culprit)]
+    return (culprit, *others)
+
+
+def _kind(end: End) -> tuple[Subject, int | None, int | None, str | None, str]:
+    return (end.subject, end.exit_code, end.signal, end.reason, last_words.likeness(end.lines))

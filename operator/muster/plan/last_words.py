@@ -1,0 +1,97 @@
+"""What a process said last: the line that tells why it ended, and whether that line blames a peer.
+
+The lines come from untrusted programs, so they are cleaned before anybody shows them.
+"""
+
+import re
+
+MAX_CHARS = 300
+"""A line in a message is cut there, so that a message stays under 1 KiB with all else it says."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+_RANK_PREFIX = re.compile(r"^\[(?:rank|Rank )?\d+\]:\s*")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)(?=:|$)")
+_WARNING = re.compile(r"^[\w.]*Warning\b")
+
+# What a rank says when the fault is elsewhere: its peer, the store on rank 0, or its launcher is gone.
+_BLAMES_A_PEER = re.compile(
+    "|".join(
+        (
+            r"connection (?:was )?(?:closed|reset|aborted|refused|lost|timed out)",
+            r"Connection(?:Reset|Aborted|Refused)Error",
+            r"BrokenPipeError|broken pipe",
+            r"(?:peer|socket|remote end) closed|closed by (?:the )?(?:peer|remote)",
+            r"ncclRemoteError|remote process exit|NCCL communicator was aborted|ncclCommAbort",
+            r"Dist(?:Network|Store)Error|TCPStore|failed to recv, got 0 bytes|recvValue",
+            r"Application timeout caused pair closure|Timed out waiting \d+\s?ms for (?:recv|send)",
+            r"watchdog caught collective operation timeout|collective operation timeout",
+            r"MPI_ERR_PROC_FAILED",
+            r"SignalException|KeyboardInterrupt",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+_COLLECTIVE = re.compile(
+    r"\b(?:in |\.)(all_reduce|all_gather|all_gather_into_tensor|all_to_all|all_to_all_single|reduce_scatter"
+    r"|reduce_scatter_tensor|broadcast|barrier|monitored_barrier|reduce|gather|scatter|send|recv"
+    r"|init_process_group|destroy_process_group|backward)\b"
+)
+
+
+def clean(text: str, limit: int = MAX_CHARS) -> str:
+    """One printable line of at most `limit` characters: no escape sequences, control or direction characters."""
+    line = _UNPRINTABLE.sub(" ", _ESCAPES.sub("", text)).strip()
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def telling_line(lines: tuple[str, ...]) -> str:
+    """The line that tells why: the last that names an exception, else the last that isn't empty; "" for none."""
+    cleaned = _cleaned(lines)
+    index = _exception_index(cleaned)
+    if index is not None:
+        return clean(cleaned[index])
+    return clean(cleaned[-1]) if cleaned else ""
+
+
+def names_exception(lines: tuple[str, ...]) -> bool:
+    """Whether the process told of an exception of its own at its end."""
+    return _exception_index(_cleaned(lines)) is not None
+
+
+def blames_a_peer(lines: tuple[str, ...]) -> bool:
+    """Whether the last words say that a peer, the store or the launcher was gone.
+
+    With an exception named only what it says counts: a lost connection that was logged long before isn't the end's cause.
+    """
+    cleaned = _cleaned(lines)
+    index = _exception_index(cleaned)
+    return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
+
+
+def collective(lines: tuple[str, ...]) -> str | None:
+    """The innermost collective that a traceback in the last words names: "all_reduce"."""
+    for line in reversed(_cleaned(lines)):
+        found = _COLLECTIVE.search(line)
+        if found:
+            return found.group(1)
+    return None
+
+
+def likeness(lines: tuple[str, ...]) -> str:
+    """The telling line without its numbers: ranks that fail the same way differ in addresses, ports and indices."""
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", telling_line(lines))
+
+
+def _cleaned(lines: tuple[str, ...]) -> list[str]:
+    # torch prefixes tracebacks with "[rank3]: ", which would make the same line differ between ranks
+    cleaned = (_RANK_PREFIX.sub("", clean(line, limit=2000)) for line in lines)
+    return [line for line in cleaned if line]
+
+
+def _exception_index(cleaned: list[str]) -> int | None:
+    for index in range(len(cleaned) - 1, -1, -1):
+        if _EXCEPTION.match(cleaned[index]) and not _WARNING.match(cleaned[index]):
+            return index
+    return None

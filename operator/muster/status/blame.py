@@ -1,0 +1,176 @@
+"""The sentence about a failure: who failed first, how, where, at which step, and what the others were doing."""
+
+import signal
+from collections import Counter
+
+from muster.api.spec import Job
+from muster.plan import last_words
+from muster.plan.ends import End, Subject
+from muster.plan.failure import Failure
+from muster.plan.world import world_size
+from muster.status.ranges import ranges
+from muster.status.views import FAILED, PENDING, STOPPED, SUCCEEDED, RankView
+
+MAX_ACTIVITIES = 3
+"""More kinds of what the others were doing tell nobody more."""
+
+MAX_RANGE_CHARS = 60
+"""Ranks in a sentence; the status has them all in byState."""
+
+_CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
+
+
+def blame(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
+    """One sentence about `failure`, without a full stop."""
+    told = _early(failure) if failure.early else _culprits(job, failure)
+    others = bystanders(_others(failure, views))
+    return f"{told}; {others}" if others else told
+
+
+def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
+    """What ranks were doing that are not to blame: "3 others were in all_reduce, 1 in backward"; "" for none."""
+    if not views:
+        return ""
+    doing = Counter(_doing(view) for view in views)
+    parts = sorted(doing.items(), key=lambda item: (not item[0].startswith("in "), -item[1], item[0]))
+    shown = parts[:MAX_ACTIVITIES]
+    rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
+    texts = [f"{count} {activity}" for activity, count in shown] + ([f"{rest} elsewhere"] if rest else [])
+    activity, count = shown[0]
+    was = "was" if count == 1 else "were"
+    return ", ".join([f"{count} {noun}{'' if count == 1 else 's'} {was} {activity}", *texts[1:]])
+
+
+def how(end: End) -> str:
+    """How a process ended: "failed with exit code 7", "was killed by SIGKILL"."""
+    if end.signal is not None:
+        return (
+            f"crashed with {_signal(end.signal)}" if end.signal in _CRASHES else f"was killed by {_signal(end.signal)}"
+        )
+    if end.exit_code is None:
+        return "was lost"
+    return "ended early with exit code 0" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
+
+
+def _culprits(job: Job, failure: Failure) -> str:
+    first = failure.first
+    if first.subject is Subject.RANK:
+        return _ranks(job, failure)
+    if first.subject is Subject.LAUNCHER:
+        return _launchers(job, failure)
+    if first.subject is Subject.NODE:
+        return f"{_nodes(failure)} can't work: {last_words.telling_line(first.lines)}"
+    return _agent(first)
+
+
+def _ranks(job: Job, failure: Failure) -> str:
+    first, count = failure.first, len({end.rank for end in failure.culprits})
+    line = _why(job, first)
+    if count == 1:
+        told = f"Rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)}"
+        return f"{told}: {line}" if line else told
+    world = world_size(job)
+    ranks = ranges((end.rank for end in failure.culprits if end.rank is not None), MAX_RANGE_CHARS)
+    who = f"All {world} ranks" if count == world else f"{count} ranks ({ranks})"
+    if not line:
+        return f"{who} failed the same way: rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)} first"
+    code = f" with exit code {first.exit_code}" if first.exit_code not in (None, 1) else ""
+    return f"{who} failed the same way{code}: {line}"
+
+
+def _launchers(job: Job, failure: Failure) -> str:
+    first = failure.first
+    name = last_words.clean(first.name, limit=64)
+    line = _why(job, first)
+    if len(failure.culprits) > 1:
+        return f"{name} failed the same way on {_nodes(failure)}: {line or _how(first)}"
+    told = f"{name} on {first.node_name} {_how(first)}"
+    return f"{told}: {line}" if line else told
+
+
+def _agent(end: End) -> str:
+    detail = last_words.telling_line(end.lines)
+    if end.reason == "NodeStopped":
+        return f"{end.node_name} was told to stop by somebody other than muster"
+    if end.reason == "NodeLost":
+        return f"{end.node_name} is gone: somebody removed it"
+    told = (
+        f"The agent on {end.node_name} {_how(end) if end.exit_code != 0 else 'left with exit code 0 before its ranks'}"
+    )
+    return f"{told}: {detail}" if detail else told
+
+
+def _early(failure: Failure) -> str:
+    first, early = failure.first, failure.early[0]
+    more = len(failure.early) - 1
+    also = f" and {more} more" if more else ""
+    who = "Rank" if not more else "Rank"
+    told = f"{who} {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
+    doing = first.activity or last_words.collective(first.lines)
+    where = f" in {last_words.clean(doing, limit=64)}" if doing else ""
+    subject = f"rank {first.rank}" if first.subject is Subject.RANK else last_words.clean(first.name, limit=64)
+    line = last_words.telling_line(first.lines)
+    then = f"{subject} on {first.node_name} then {how(first)}{where}"
+    return f"{told}; {then}: {line}" if line else f"{told}; {then}"
+
+
+def _how(end: End) -> str:
+    if end.reason in ("CommandNotFound", "CommandNotExecutable"):
+        return "could not start"
+    if end.reason == "WrapperLost":
+        return "was lost with the process that watched it"
+    return how(end)
+
+
+def _why(job: Job, end: End) -> str:
+    line = last_words.telling_line(end.lines)
+    program = last_words.clean(job.spec.command[0], limit=128)
+    if end.reason == "CommandNotFound":
+        return line if program in line else f"{program} was not found"
+    if end.reason == "CommandNotExecutable":
+        return line if program in line else f"{program} is not executable"
+    # What a process wrote before somebody killed it is not why.
+    if end.signal is not None and end.signal != signal.SIGABRT:
+        return ""
+    return line
+
+
+def _at_step(end: End) -> str:
+    return f" at step {end.step}" if end.step is not None else ""
+
+
+def _nodes(failure: Failure) -> str:
+    names = sorted({(end.node, end.node_name) for end in failure.culprits})
+    return names[0][1] if len(names) == 1 else f"{len(names)} nodes ({names[0][1]}, ...)"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ...]:
+    early = {(end.rank, end.node) for end in failure.early}
+    # Ranks of a node that failed went with it; they stood by nothing.
+    lost = {end.node for end in failure.culprits if end.subject is not Subject.RANK}
+    return tuple(
+        view
+        for view in views
+        if not failure.blames(view.rank, view.node.node)
+        and (view.rank, view.node.node) not in early
+        and view.node.node not in lost
+    )
+
+
+def _doing(view: RankView) -> str:
+    if view.activity is not None and view.state in (STOPPED, FAILED):
+        return f"in {view.activity}"
+    if view.state == SUCCEEDED:
+        return "done"
+    if view.state == PENDING:
+        return "not started"
+    if view.state == FAILED:
+        return "failing too"
+    return "stopped"

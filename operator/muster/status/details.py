@@ -1,0 +1,78 @@
+"""The ranks with something to say, first failure first."""
+
+from muster.api.status import RankDetail
+from muster.plan import last_words
+from muster.plan.outcome import Outcome
+from muster.status.timestamps import to_millis
+from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
+
+MAX_DETAILS = 16
+"""Of 100,000 ranks a reader wants the first few."""
+
+
+def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
+    """At most `MAX_DETAILS` ranks: the culprits, what went before them, other failures, consequences, the rest."""
+    mute = _mute_ranks(views)
+    worth = [view for view in views if _says_something(view) or view.rank in mute]
+    worth.sort(key=lambda view: (_weight(view, outcome), _at(view), view.rank))
+    return tuple(_detail(view) for view in worth[:MAX_DETAILS])
+
+
+def _says_something(view: RankView) -> bool:
+    if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):
+        return True
+    return view.state == STOPPED and view.activity is not None
+
+
+def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
+    """Of the running ranks that can't count steps, the first for each reason."""
+    first: dict[str, int] = {}
+    for view in views:
+        if view.state == RUNNING and view.facts is not None and view.facts.report.no_step_reason:
+            first.setdefault(view.facts.report.no_step_reason, view.rank)
+    return frozenset(first.values())
+
+
+def _weight(view: RankView, outcome: Outcome) -> int:
+    failure = outcome.failure
+    if failure is not None and failure.blames(view.rank, view.node.node):
+        return 0
+    if view.reason == "EndedEarly":
+        return 1
+    order = (FAILED, UNKNOWN, STOPPED, SUCCEEDED, RUNNING, STARTING, PENDING)
+    return 2 + order.index(view.state) + (view.reason == "StoppedByMuster")
+
+
+def _at(view: RankView) -> float:
+    return view.end.at if view.end is not None else 0.0
+
+
+def _detail(view: RankView) -> RankDetail:
+    report = view.facts.report if view.facts is not None else None
+    return RankDetail(
+        rank=view.rank,
+        node=view.node.node,
+        node_name=view.node.name,
+        state=view.state,
+        reason=view.reason if report is None or view.state != RUNNING else _no_step_reason(view),
+        message=_message(view),
+        pid=report.pid if report is not None else None,
+        exit_code=report.exit_code if report is not None else None,
+        signal=report.signal if report is not None else None,
+        step=report.step if report is not None else None,
+        activity=view.activity,
+        at=to_millis(view.end.at) if view.end is not None else None,
+    )
+
+
+def _no_step_reason(view: RankView) -> str:
+    told = view.facts.report.no_step_reason if view.facts is not None else None
+    return last_words.clean(told, limit=64) if told else view.reason
+
+
+def _message(view: RankView) -> str:
+    if view.state == RUNNING:
+        return "its optimizer's steps can't be counted"
+    if view.reason == "NodeSilent":
+        return "its agent does not report any more"
+    return last_words.telling_line(view.facts.report.last_lines) if view.facts is not None else ""

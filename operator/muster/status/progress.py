@@ -1,0 +1,97 @@
+"""How far the job is, and how fast it moves."""
+
+import math
+
+from muster.api.status import Progress, Status
+from muster.plan import last_words
+from muster.plan.facts import JobFacts, MetricFacts
+from muster.plan.nodes import current_agent
+from muster.plan.outcome import Outcome
+from muster.status.timestamps import from_text, to_millis
+from muster.status.views import RUNNING, RankView
+
+SMOOTHING_SECONDS = 10.0
+"""The pace is an average that forgets over this time: reports of several nodes come in turns."""
+
+MAX_METRICS = 40
+"""As many as the spec may ask for."""
+
+
+def progress_of(views: tuple[RankView, ...], previous: Status, facts: JobFacts, outcome: Outcome) -> Progress | None:
+    """The steps that all counting ranks have taken, the pace and the latest metrics; None while nothing is known.
+
+    A job that is over has no pace.
+    """
+    metrics = _metrics(facts)
+    counting = _counting(views)
+    if not counting:
+        return Progress(metrics=metrics) if metrics else None
+    slowest = min(counting, key=lambda view: (_step(view), view.rank))
+    at = slowest.facts.stepped_at if slowest.facts is not None else None
+    return Progress(
+        step=_step(slowest),
+        steps_per_second=None if outcome.is_decided else _pace(slowest, previous.progress),
+        slowest_rank=slowest.rank if steps_behind(views, previous, facts) > 0 else None,
+        metrics=metrics,
+        at=None if at is None else to_millis(at),
+    )
+
+
+def steps_behind(views: tuple[RankView, ...], previous: Status, facts: JobFacts) -> int:
+    """How many steps the slowest running rank is behind the fastest, if that is more than their reports' ages explain."""
+    running = [view for view in _counting(views) if view.state == RUNNING]
+    if len(running) < 2:
+        return 0
+    slowest = min(running, key=lambda view: (_step(view), view.rank))
+    fastest = max(running, key=lambda view: (_step(view), -view.rank))
+    behind = _step(fastest) - _step(slowest)
+    if slowest.node.node == fastest.node.node:
+        return behind if behind > 1 else 0
+    # Counts of two nodes are heard at two times; between them a healthy rank went on.
+    pace = previous.progress.steps_per_second if previous.progress is not None else None
+    explained = 1 + (pace if pace is not None else behind) * facts.heartbeat_seconds
+    return behind if behind > explained else 0
+
+
+def _counting(views: tuple[RankView, ...]) -> list[RankView]:
+    """The ranks whose steps are the job's: the running ones, or all when none runs any more."""
+    counted = [view for view in views if view.facts is not None and view.facts.report.step is not None]
+    return [view for view in counted if view.state == RUNNING] or counted
+
+
+def _step(view: RankView) -> int:
+    return view.facts.report.step or 0 if view.facts is not None else 0
+
+
+def _pace(slowest: RankView, before: Progress | None) -> float | None:
+    at = slowest.facts.stepped_at if slowest.facts is not None else None
+    if before is None or before.step is None or before.at is None or at is None:
+        return before.steps_per_second if before is not None else None
+    seconds = round(at, 3) - from_text(before.at)
+    steps = _step(slowest) - before.step
+    pace = before.steps_per_second
+    if steps > 0 and seconds > 0:
+        newest = steps / seconds
+        weight = 1.0 if pace is None else 1 - math.exp(-seconds / SMOOTHING_SECONDS)
+        pace = newest if pace is None else pace + weight * (newest - pace)
+    # A rank that has not moved for a while is slower than it was.
+    waited = slowest.node.agent.heard_at - at if slowest.node.agent is not None else 0.0
+    if pace is not None and waited > 0:
+        pace = min(pace, 1 / waited)
+    return None if pace is None else float(f"{pace:.3g}")
+
+
+def _metrics(facts: JobFacts) -> dict[str, float]:
+    """The latest value of each metric; of two at the same time the lower rank's."""
+    latest: dict[str, MetricFacts] = {}
+    for node in facts.nodes:
+        agent = current_agent(node)
+        for metric in agent.metrics if agent is not None else ():
+            name = last_words.clean(metric.value.name, limit=63)
+            if name not in latest or _recency(metric) > _recency(latest[name]):
+                latest[name] = metric
+    return {name: latest[name].value.value for name in sorted(latest)[:MAX_METRICS]}
+
+
+def _recency(metric: MetricFacts) -> tuple[float, int]:
+    return (metric.at, -metric.value.rank)

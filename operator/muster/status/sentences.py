@@ -1,0 +1,150 @@
+"""The status' message: one sentence that a person would say."""
+
+from muster.api.spec import Job
+from muster.api.status import Progress, Status
+from muster.plan import last_words
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.nodes import current_agent, is_ready, is_silent
+from muster.plan.outcome import DEADLINE_EXCEEDED, STARTUP_TIMEOUT, WORLD_SIZE_MISMATCH, Outcome, Verdict, ranks_seen
+from muster.plan.world import procs_per_node, world_size
+from muster.status.blame import blame, bystanders
+from muster.status.progress import steps_behind
+from muster.status.ranges import ranges
+from muster.status.timestamps import to_seconds
+from muster.status.views import FAILED, PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView
+
+MAX_BYTES = 1024
+"""The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
+
+MAX_NAMES = 3
+"""Names of nodes in a sentence before it says how many more."""
+
+
+def sentence(
+    job: Job,
+    outcome: Outcome,
+    views: tuple[RankView, ...],
+    facts: JobFacts,
+    previous: Status,
+    progress: Progress | None,
+    now: float,
+) -> str:
+    """What is going on, or how it ended: one line of at most `MAX_BYTES`."""
+    if outcome.is_decided:
+        return fit(_ended(job, outcome, views, facts, progress))
+    if any(view.state not in (PENDING, STARTING) for view in views):
+        return fit(_running(views, facts, previous, progress, now))
+    if any(view.state == STARTING for view in views):
+        return f"The ranks start: 0 of {len(views)} run"
+    return fit(_waiting(facts))
+
+
+def fit(text: str) -> str:
+    """`text` as one clean line that is short enough for the status."""
+    line = last_words.clean(text, limit=MAX_BYTES)
+    while len(line.encode()) > MAX_BYTES:
+        line = line[: len(line) - 1 - (len(line.encode()) - MAX_BYTES) // 4].rstrip("…") + "…"
+    return line
+
+
+def _ended(job: Job, outcome: Outcome, views: tuple[RankView, ...], facts: JobFacts, progress: Progress | None) -> str:
+    if outcome.failure is not None:
+        return blame(job, outcome.failure, views)
+    if outcome.verdict is Verdict.SUCCEEDED:
+        return f"All {len(views)} ranks succeeded{_at_step(progress)}"
+    if outcome.verdict is Verdict.STOPPED:
+        by = facts.stop_request.by if facts.stop_request is not None else "request"
+        return f"Stopped by {last_words.clean(by, limit=64)}{_at_step(progress)}; {bystanders(views, 'rank')}"
+    if outcome.reason == STARTUP_TIMEOUT:
+        seconds = job.spec.startup_timeout_seconds
+        return f"Not all nodes were ready within {seconds} s: {_missing(facts)}"
+    if outcome.reason == DEADLINE_EXCEEDED:
+        took = f"The job took longer than activeDeadlineSeconds allows ({job.spec.active_deadline_seconds} s)"
+        return f"{took}{_at_step(progress)}; {bystanders(views, 'rank')}"
+    if outcome.reason == WORLD_SIZE_MISMATCH:
+        return _mismatch(job, facts)
+    return f"All nodes ended, but not all of the {len(views)} ranks said how; {bystanders(views, 'rank')}"
+
+
+def _mismatch(job: Job, facts: JobFacts) -> str:
+    seen = ranks_seen(job, facts)
+    asked = f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
+    which = f" ({ranges(seen, 60)})" if seen else ""
+    return f"{asked}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
+
+
+def _running(
+    views: tuple[RankView, ...], facts: JobFacts, previous: Status, progress: Progress | None, now: float
+) -> str:
+    parts = [f"{_count(views, RUNNING)} of {len(views)} ranks run"]
+    if progress is not None and progress.step is not None:
+        pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
+        parts.append(f"step {progress.step}{pace}")
+        behind = steps_behind(views, previous, facts)
+        if behind:
+            parts.append(f"rank {progress.slowest_rank} is {behind} steps behind")
+    else:
+        parts.extend(_why_no_steps(views))
+    for state, text in ((STARTING, "starting"), (SUCCEEDED, "done"), (FAILED, "failing")):
+        ranks = [view.rank for view in views if view.state == state]
+        if ranks:
+            parts.append(f"{len(ranks)} {text} ({ranges(ranks, 60)})")
+    unknown = _count(views, UNKNOWN)
+    if unknown:
+        parts.append(f"{unknown} unknown: {_silence(facts, now)}")
+    return "; ".join(parts)
+
+
+def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
+    running = [view.facts.report for view in views if view.state == RUNNING and view.facts is not None]
+    reasons = sorted({report.no_step_reason for report in running if report.no_step_reason})
+    return [f"no step count ({last_words.clean(reasons[0], limit=64)})"] if reasons else []
+
+
+def _silence(facts: JobFacts, now: float) -> str:
+    silent = [node for node in facts.nodes if is_silent(node, facts, now)]
+    if not silent:
+        return "their nodes ended without a word about them"
+    heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)
+    return f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {to_seconds(heard_at)}"
+
+
+def _waiting(facts: JobFacts) -> str:
+    ready = sum(is_ready(node) for node in facts.nodes)
+    if ready == len(facts.nodes):
+        return f"All {ready} nodes are ready; the ranks are about to start"
+    return f"{ready} of {len(facts.nodes)} nodes are ready: {_missing(facts)}"
+
+
+def _missing(facts: JobFacts) -> str:
+    """Which nodes are not ready, by what they lack."""
+    waiting = [node for node in facts.nodes if not is_ready(node)]
+    absent = [node for node in waiting if node.process.state is ProcessState.MISSING]
+    mute = [node for node in waiting if node not in absent and current_agent(node) is None]
+    busy = [node for node in waiting if node not in absent and node not in mute]
+    parts = [
+        f"{_names(nodes)} {one if len(nodes) == 1 else many}"
+        for nodes, one, many in (
+            (absent, "does not exist yet", "do not exist yet"),
+            (mute, "has not reported", "have not reported"),
+            (busy, "is not ready", "are not ready"),
+        )
+        if nodes
+    ]
+    return ", ".join(parts) if parts else "the last became ready too late"
+
+
+def _names(nodes: list[NodeFacts]) -> str:
+    names = [node.name for node in nodes[:MAX_NAMES]]
+    more = len(nodes) - len(names)
+    if more:
+        return f"{', '.join(names)} and {more} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _at_step(progress: Progress | None) -> str:
+    return f" at step {progress.step}" if progress is not None and progress.step is not None else ""
+
+
+def _count(views: tuple[RankView, ...], state: str) -> int:
+    return sum(view.state == state for view in views)

@@ -1,0 +1,123 @@
+"""Every rank of the world as the status sees it: one view a rank, also for those that nobody has seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.plan import last_words
+from muster.plan.ends import End, Subject, blames_another, rank_ends, ranks_of
+from muster.plan.facts import JobFacts, NodeFacts, RankFacts
+from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
+from muster.plan.outcome import Outcome
+from muster.plan.world import home_of, world_size
+from muster_worker.contract import RankState
+
+PENDING = "Pending"
+STARTING = "Starting"
+RUNNING = "Running"
+SUCCEEDED = "Succeeded"
+FAILED = "Failed"
+STOPPED = "Stopped"
+UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True)
+class RankView:
+    """A rank's state and why. `facts` is None for a rank that no agent spoke of, `end` for one that did not end."""
+
+    rank: int
+    node: NodeFacts
+    state: str
+    reason: str = ""
+    facts: RankFacts | None = None
+    end: End | None = None
+
+    @property
+    def activity(self) -> str | None:
+        """What it was in when it stopped: as its agent saw, else as its own traceback tells."""
+        if self.facts is None:
+            return None
+        report = self.facts.report
+        told = report.activity or last_words.collective(report.last_lines)
+        return last_words.clean(told, limit=64) if told else None
+
+
+def rank_views(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[RankView, ...]:
+    """One view for each rank of the world, in order."""
+    known = _known_ranks(job, facts)
+    ends = {(end.node, end.rank): end for end in rank_ends(facts)}
+    views = []
+    for rank in range(world_size(job)):
+        node, rank_facts = known.get(rank, (facts.nodes[home_of(job, rank)], None))
+        views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), _Scene(facts, outcome, now)))
+    return tuple(views)
+
+
+@dataclass(frozen=True)
+class _Scene:
+    facts: JobFacts
+    outcome: Outcome
+    now: float
+
+
+def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
+    """Where each rank is. Two nodes may claim one: its home has the word, else the first."""
+    known: dict[int, tuple[NodeFacts, RankFacts]] = {}
+    for node in facts.nodes:
+        for rank_facts in ranks_of(node):
+            rank = rank_facts.report.rank
+            if rank not in known or home_of(job, rank) == node.node:
+                known[rank] = (node, rank_facts)
+    return known
+
+
+def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, scene: _Scene) -> RankView:
+    if end is not None:
+        state, reason = _state_of_end(end, scene.outcome)
+    elif rank_facts is None:
+        state, reason = _state_unseen(node, scene)
+    else:
+        state, reason = _state_alive(rank_facts, node, scene)
+    return RankView(rank, node, state, reason, rank_facts, end)
+
+
+def _state_of_end(end: End, outcome: Outcome) -> tuple[str, str]:
+    failure = outcome.failure
+    if failure is not None and end.rank is not None and failure.blames(end.rank, end.node):
+        return FAILED, end.reason or failure.reason
+    if end.is_good:
+        early = failure is not None and end in failure.early
+        return SUCCEEDED, "EndedEarly" if early else "Completed"
+    if end.stopped:
+        return STOPPED, "StoppedByMuster"
+    # The others must not be blamed for one that died.
+    if outcome.is_decided and blames_another(end):
+        return STOPPED, "PeerFailed"
+    return FAILED, end.reason or ("RankFailed" if end.signal is None else "RankKilled")
+
+
+def _state_unseen(node: NodeFacts, scene: _Scene) -> tuple[str, str]:
+    if is_gone(node) or has_ended(node) or not has_started(node):
+        return PENDING, "NeverStarted"
+    if is_silent(node, scene.facts, scene.now):
+        return UNKNOWN, "NodeSilent"
+    # Whoever is told to stop before it was seen may or may not have been there.
+    return STARTING, "LauncherRuns"
+
+
+def _state_alive(rank: RankFacts, node: NodeFacts, scene: _Scene) -> tuple[str, str]:
+    if is_gone(node):
+        # Ranks die with their agent.
+        return (FAILED, "AgentLost") if _is_to_blame(node, scene.outcome) else (STOPPED, "AgentLost")
+    if has_ended(node):
+        return UNKNOWN, "EndUnknown"
+    if is_silent(node, scene.facts, scene.now):
+        return UNKNOWN, "NodeSilent"
+    return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
+
+
+def _is_to_blame(node: NodeFacts, outcome: Outcome) -> bool:
+    failure = outcome.failure
+    if failure is None:
+        return not outcome.is_decided
+    return any(end.node == node.node and end.subject is Subject.AGENT for end in failure.culprits)
