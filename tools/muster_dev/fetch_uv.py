@@ -63,38 +63,43 @@ def pinned_version() -> str:
 
 @contextmanager
 def a_pip(scratch: Path) -> Iterator[list[str]]:
-    """The command of a pip: this Python's own, or one in a throw-away environment (ensurepip)."""
+    """The command of a pip: this Python's own, one in a throw-away environment (ensurepip), or Debian's wheel of it."""
+    place = scratch / "pip"
     if works([sys.executable, "-m", "pip", "--version"]):
         yield [sys.executable, "-m", "pip"]
-        return
-    place = scratch / "pip"
-    make = [sys.executable, "-m", "venv", str(place)]
-    if not works(make):
-        install_venv()
-        if not works(make):
-            raise GiveUp(f"`{' '.join(make)}` fails: this Python can't make virtual environments")
-    yield [str(place / "bin" / "python"), "-m", "pip"]
+    elif works([sys.executable, "-m", "venv", str(place)]):
+        yield [str(place / "bin" / "python"), "-m", "pip"]
+    else:
+        yield [sys.executable, str(debian_pip(scratch))]
 
 
-def install_venv() -> None:
-    """Debian keeps pip and ensurepip in packages of their own. root's make installs it, others are told how."""
-    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", package]
-    ours = sys.base_prefix == "/usr" and shutil.which("apt-get") is not None
-    if not ours:
-        raise GiveUp(
-            f"{sys.executable} has neither pip nor ensurepip: install one of them, or name another: PYTHON=..."
-        )
-    if os.geteuid() != 0:
-        raise GiveUp(f"this Python has neither pip nor ensurepip. To go on: sudo {' '.join(command)}")
-    say(f"this Python has neither pip nor ensurepip: {' '.join(command)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    if subprocess.run([*command, "--quiet"], check=False, env=environment).returncode == 0:
-        return
-    # A fresh machine's list of packages is empty or old.
-    subprocess.run(["apt-get", "update", "--quiet"], check=False, env=environment)
-    if subprocess.run([*command, "--quiet"], check=False, env=environment).returncode != 0:
-        raise GiveUp(f"apt-get could not install {package} (see above)")
+def debian_pip(scratch: Path) -> Path:
+    """Unpack pip from Debian's package under `scratch`: Debian's Python comes without pip and without ensurepip.
+
+    apt-get works on lists and a cache of its own here, so that nothing is installed or changed and root is not needed.
+    """
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    give_up = GiveUp(
+        f"{sys.executable} has neither pip nor ensurepip. Install one (Debian: apt-get install python{version}-venv), "
+        "or name a Python that has it: make PYTHON=..."
+    )
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        raise give_up
+    say("this Python has neither pip nor ensurepip: unpacking Debian's pip (2 MB) beside it, nothing is installed")
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (scratch / folder).mkdir(parents=True)
+    apt = ["apt-get", "-qq", "-o", f"Dir::State::Lists={scratch}/lists", "-o", f"Dir::Cache={scratch}/cache"]
+    # As root, apt would fetch as a user of its own, who may not write here.
+    apt += ["-o", "APT::Sandbox::User=root"]
+    steps = ([*apt, "update"], [*apt, "download", "python3-pip-whl"])
+    if not all(subprocess.run(step, check=False, cwd=scratch).returncode == 0 for step in steps):
+        raise give_up
+    for package in scratch.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "--extract", str(package), str(scratch / "debian")], check=True)
+    wheels = sorted((scratch / "debian").rglob("pip-*.whl"))
+    if not wheels:
+        raise give_up
+    return wheels[-1] / "pip"
 
 
 def works(command: list[str]) -> bool:
