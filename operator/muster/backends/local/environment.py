@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from muster.api.reserved import is_variable
 from muster.api.spec import Job
 from muster.backends.local.devices import VISIBLE
 
-_JUNK_PREFIXES = ("MASTER_", "PET_", "TORCHELASTIC_", "OMPI_", "PMI_", "PMIX_", "MUSTER_", "SM_")
-_JUNK = frozenset(
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK"}
-    | {"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "PYTHON_EXEC"}
-)
+_FOREIGN = frozenset({"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"})
+_FOREIGN_PREFIXES = ("MASTER_", "OMPI_", "PMI_", "PMIX_", "SM_")
+"""What other launchers and SageMaker set, beside the variables that a job may not set either."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,12 @@ class Inherited:
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """The user's environment as a new run may see it: a shell inside SLURM or torchrun carries that one's ranks."""
-    dropped = tuple(sorted(name for name in environment if name in _JUNK or name.startswith(_JUNK_PREFIXES)))
+    dropped = tuple(sorted(name for name in environment if _is_foreign(name)))
     return Inherited({name: value for name, value in environment.items() if name not in dropped}, dropped)
+
+
+def _is_foreign(name: str) -> bool:
+    return is_variable(name) or name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES)
 
 
 @dataclass(frozen=True)

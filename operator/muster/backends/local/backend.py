@@ -1,0 +1,117 @@
+"""A job's nodes as processes of this machine: what is known of them, and doing what the plan decides."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from muster_worker.contract import Command
+
+from muster.api.spec import Job
+from muster.backends.local.layout import RunLayout
+from muster.backends.local.processes import AgentProcesses, AgentStart
+from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.facts import JobFacts, NodeFacts, StopRequest
+from muster.ranks.store import RankStore
+
+
+@dataclass(frozen=True)
+class _Sent:
+    command: Command
+    at: float
+
+
+@dataclass
+class LocalBackend:
+    """The nodes of one job. `environments` holds each node's, `write_token` makes a node's token file anew.
+
+    `clock` gives Unix seconds.
+    """
+
+    job: Job
+    layout: RunLayout
+    environments: Sequence[Mapping[str, str]]
+    processes: AgentProcesses
+    store: RankStore
+    write_token: Callable[[int, int], None]
+    clock: Callable[[], float]
+    heartbeat_seconds: float
+    _created_at: float = field(init=False)
+    _sent: dict[int, _Sent] = field(default_factory=dict)
+    _stop: StopRequest | None = None
+
+    def __post_init__(self) -> None:
+        self._created_at = self.clock()
+
+    def request_stop(self, by: str, grace_seconds: float) -> None:
+        """Somebody wants the job to end; asked again, only the grace changes: why and when stay the first one's."""
+        if self._stop is None:
+            self._stop = StopRequest(self.clock(), by, grace_seconds)
+        else:
+            self._stop = replace(self._stop, grace_seconds=min(grace_seconds, self._stop.grace_seconds))
+
+    async def observe(self, job: Job) -> JobFacts:
+        """What is known of the job's nodes now."""
+        nodes = tuple(self._node(job, node) for node in range(job.spec.nodes))
+        return JobFacts(self._created_at, nodes, self._stop, self.heartbeat_seconds)
+
+    async def apply(self, actions: Sequence[Action]) -> None:
+        """Do what was decided. Raises `OSError` when an agent can't be started."""
+        for action in actions:
+            match action:
+                case CreateNode():
+                    await self._create(action)
+                case SendCommand():
+                    self._send(action)
+                case KillNode():
+                    self.processes.kill(action.node)
+                case _:
+                    assert_never(action)
+
+    def _node(self, job: Job, node: int) -> NodeFacts:
+        sent = self._sent.get(node)
+        return NodeFacts(
+            node=node,
+            name=self.layout.node_name(node),
+            process=self.processes.facts(node),
+            agent=self.store.agent(job.metadata.uid, node),
+            command=sent.command if sent else None,
+            commanded_at=sent.at if sent else None,
+        )
+
+    async def _create(self, action: CreateNode) -> None:
+        self.write_token(action.node, action.generation)
+        await self.processes.start(
+            AgentStart(
+                node=action.node,
+                generation=action.generation,
+                arguments=agent_command(sys.executable, self.layout, action),
+                environment=self.environments[action.node],
+                log=self.layout.node(action.node).log,
+            )
+        )
+
+    def _send(self, action: SendCommand) -> None:
+        for node in action.nodes:
+            known = self._sent.get(node)
+            if known is None or known.command != action.command:
+                self._sent[node] = _Sent(action.command, self.clock())
+            self.store.send(self.job.metadata.uid, node, action.command)
+
+
+def agent_command(python: str, layout: RunLayout, action: CreateNode) -> tuple[str, ...]:
+    """The command line of a node's agent; `{lifeline}` becomes the descriptor's number when it is started."""
+    node = layout.node(action.node)
+    return (
+        *(python, "-I", str(layout.archive), "node"),
+        *("--plan", str(layout.plan)),
+        *("--node", str(action.node)),
+        *("--generation", str(action.generation)),
+        *("--token", str(node.token)),
+        *("--root", str(node.root)),
+        *("--run", str(node.run)),
+        *("--hosts", str(layout.hosts)),
+        *("--lifeline", "{lifeline}"),
+    )

@@ -1,0 +1,79 @@
+"""What is said when a run is over: how it ended, the culprit's last lines, and where to look. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.backends.local.layout import RunLayout
+from muster.plan.facts import JobFacts, NodeFacts
+from muster.plan.last_words import clean
+
+_MAX_SENTENCE_CHARS = 512
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Whose last words explain a failure; `who` is "rank 3" or "torchrun"."""
+
+    who: str
+    node: int
+    last_lines: Sequence[str]
+
+
+def is_complete(status: Status) -> bool:
+    """Whether the job's ranks all did what was asked: the only reason for exit code 0."""
+    return any(entry.type == "Complete" and entry.status == "True" for entry in status.conditions)
+
+
+def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
+    """The first failed rank, else the launcher that ended badly, else the node that has a problem."""
+    for detail in status.ranks.details if status.ranks else ():
+        if detail.state == "Failed":
+            return Culprit(f"rank {detail.rank}", detail.node, _lines_of_rank(facts.nodes[detail.node], detail.rank))
+    for node in facts.nodes:
+        launcher = node.agent.launcher if node.agent else None
+        if launcher is not None and launcher.end.exit_code != 0:
+            return Culprit(launcher.end.name, node.node, launcher.end.last_lines)
+    for node in facts.nodes:
+        if node.agent is not None and node.agent.report.problem is not None:
+            return Culprit("its agent", node.node, (node.agent.report.problem,))
+    return None
+
+
+def ending(job: Job, status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
+    """The last lines of a run's story; paths below `here` are shown relative to it."""
+    if is_complete(status):
+        return [
+            status.message,
+            f"  model and output  {_shown(layout.model, here)}, {_shown(layout.output, here)}",
+            f"  logs              {_shown(layout.folder / 'logs', here)}",
+            f"  resource          {_shown(layout.resource, here)}",
+        ]
+    lines = [status.message]
+    culprit = None if _was_stopped(status) else find_culprit(status, facts)
+    if culprit is not None:
+        if culprit.last_lines:
+            lines.append(f"  last lines of {culprit.who} on {layout.node_name(culprit.node)}:")
+            lines += [f"  | {clean(line, _MAX_SENTENCE_CHARS)}" for line in culprit.last_lines]
+        lines.append(f"  its log   {_shown(layout.node(culprit.node).log, here)}")
+    else:
+        lines.append(f"  logs      {_shown(layout.folder / 'logs', here)}")
+    lines.append(f"  resource  {_shown(layout.resource, here)}")
+    return lines
+
+
+def _was_stopped(status: Status) -> bool:
+    return any(entry.type == "Failed" and entry.reason == "StopRequested" for entry in status.conditions)
+
+
+def _lines_of_rank(node: NodeFacts, rank: int) -> tuple[str, ...]:
+    ranks = node.agent.ranks if node.agent else ()
+    return next((entry.report.last_lines for entry in ranks if entry.report.rank == rank), ())
+
+
+def _shown(path: Path, here: Path) -> str:
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

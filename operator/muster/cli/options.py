@@ -1,0 +1,46 @@
+"""What the user asked `muster run` for, read from its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.api.spec import Job
+from muster.cli.problem import BadInput
+from muster.cli.resource import OutputFormat
+from muster.plan.world import world_size
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """`folder` is the run's own (None: one is made up), `ranks` those whose lines to show (empty: all)."""
+
+    file: str
+    inputs: Mapping[str, Path]
+    checkpoint: Path | None
+    folder: Path | None
+    shows_logs: bool
+    ranks: frozenset[int]
+    output: OutputFormat | None
+
+
+def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:
+    """`NAME=DIR` pairs. Raises `BadInput`."""
+    inputs: dict[str, Path] = {}
+    for pair in pairs:
+        name, equals, folder = pair.partition("=")
+        if not (name and equals and folder):
+            raise BadInput(f"--input {pair}: expected NAME=DIR, such as train=./data/train")
+        if name in inputs:
+            raise BadInput(f"--input {name}: given twice")
+        inputs[name] = Path(folder).expanduser()
+    return inputs
+
+
+def check_ranks(options: RunOptions, job: Job) -> None:
+    """Refuse ranks that the job doesn't have. Raises `BadInput`."""
+    world = world_size(job)
+    for rank in sorted(options.ranks):
+        if not 0 <= rank < world:
+            raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")

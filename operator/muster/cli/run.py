@@ -1,0 +1,171 @@
+"""`muster run`: a job on this machine, from its file to its last sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import sysconfig
+import time
+import uuid
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Console
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.backends.local.devices import machine_gpus, with_procs
+from muster.backends.local.environment import PythonHome, inherit, with_python
+from muster.backends.local.inputs import Folders, MissingInput, find_folders
+from muster.backends.local.layout import RunLayout, run_folder
+from muster.backends.local.scratch import Scratch
+from muster.backends.local.session import Machine, open_backend
+from muster.cli.display import BoardDisplay, Display, LineDisplay
+from muster.cli.ending import ending, is_complete
+from muster.cli.job_file import read_job
+from muster.cli.options import RunOptions, check_ranks
+from muster.cli.problem import BadInput
+from muster.cli.rank_lines import is_wanted, read_line
+from muster.cli.resource import resource_text
+from muster.cli.standard_error import StandardError
+from muster.cli.stop import Stop, StopSignals
+from muster.cli.view import View
+from muster.runtime.local_run import LocalRun
+from muster.runtime.reconcile import Turn
+
+FAILED = 1
+_TICK_SECONDS = 0.5
+_SCRATCH = Path("/tmp")  # noqa: S108 - Unix sockets need short paths; mkdtemp below it is private
+
+
+def run_job(options: RunOptions) -> int:
+    """Run the job and show it; the exit code. Raises `BadInput` before anything was started."""
+    written = read_job(options.file)
+    job = _with_uid(written)
+    gpus = machine_gpus(os.environ, Path("/dev"))
+    resolved = with_procs(job, len(gpus))
+    check_ranks(options, resolved)
+    try:
+        folders = find_folders(job, options.inputs, options.checkpoint)
+    except MissingInput as error:
+        raise BadInput(str(error)) from None
+    console = Console(file=StandardError(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
+    display: Display = BoardDisplay(console) if console.is_terminal else LineDisplay(console)
+    with Scratch(_SCRATCH) as scratch:
+        layout = RunLayout(_folder(options, job), scratch.folder, job.metadata.name)
+        session = _Session(resolved, layout, display, options)
+        turn = asyncio.run(session.run(_machine(display, gpus), folders))
+    return _finish(session, job, turn)
+
+
+def _with_uid(job: Job) -> Job:
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
+
+
+def _folder(options: RunOptions, job: Job) -> Path:
+    folder = options.folder or run_folder(Path.cwd(), job.metadata.name, job.metadata.uid)
+    return folder.expanduser().absolute()
+
+
+def _machine(display: Display, gpus: tuple[str, ...]) -> Machine:
+    """The user's environment as the ranks get it; says what was changed."""
+    inherited = inherit(os.environ)
+    if inherited.dropped:
+        display.note(f"not passed on to the ranks, another run's: {', '.join(inherited.dropped)}")
+    home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
+    environment = with_python(inherited.variables, home)
+    if environment is not None:
+        display.note(f"no environment is activated: python means {home.bin}/python")
+    cores = len(os.sched_getaffinity(0))
+    return Machine(environment or inherited.variables, gpus, cores, Path("/etc/hosts").read_text(encoding="utf-8"))
+
+
+@dataclass
+class _Session:
+    """What changes while a run goes on, and who is told."""
+
+    job: Job
+    layout: RunLayout
+    display: Display
+    options: RunOptions
+    signals: StopSignals | None = None
+    _turn: Turn | None = None
+    _started_at: float = field(default_factory=time.monotonic)
+    _last_lines: dict[int, str] = field(default_factory=dict)
+    _notice: str = ""
+
+    async def run(self, machine: Machine, folders: Folders) -> Turn:
+        """Open the backend, go around until the job is over, and clean up."""
+        async with open_backend(self.job, self.layout, machine, folders, time.time) as backend:
+            loop = LocalRun(self.job, backend, time.time, self._publish)
+            backend.listen(loop.wake, self._hear)
+
+            def stop(request: Stop) -> None:
+                self._say_stopping(request)
+                backend.request_stop(request.by, request.grace_seconds)
+                loop.wake()
+
+            self.signals = StopSignals(stop)
+            self.signals.listen(asyncio.get_running_loop())
+            ticker = asyncio.create_task(self._tick())
+            try:
+                return await loop.run()
+            finally:
+                ticker.cancel()
+
+    def view(self) -> View | None:
+        """The run as it stands; None before the first turn."""
+        if self._turn is None:
+            return None
+        elapsed = time.monotonic() - self._started_at
+        return View(self.job, self._turn.status, elapsed, self._turn.facts, self._last_lines, self._notice)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._show()
+
+    def _publish(self, turn: Turn) -> None:
+        self._turn = turn
+        self._show()
+
+    def _show(self) -> None:
+        view = self.view()
+        if view is not None:
+            self.display.show(view)
+
+    def _hear(self, node: int, text: str) -> None:
+        line = read_line(self.layout.node_name(node), text)
+        if line.rank is not None:
+            self._last_lines[line.rank] = line.text
+        if self.options.shows_logs and is_wanted(line, self.options.ranks):
+            self.display.line(line)
+
+    def _say_stopping(self, request: Stop) -> None:
+        if request.grace_seconds > 0:
+            self._notice = f"stopping after {request.by} (Ctrl-C again to kill at once)"
+        else:
+            self._notice = f"killing after {request.by}"
+        self.display.note(self._notice)
+        self._show()
+
+
+def _finish(session: _Session, job: Job, turn: Turn) -> int:
+    """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
+    options, layout = session.options, session.layout
+    session.display.close(session.view())
+    layout.resource.write_text(resource_text(job, turn.status, "yaml"), encoding="utf-8")
+    for line in ending(job, turn.status, turn.facts, layout, Path.cwd()):
+        session.display.note(line)
+    if options.output is not None:
+        sys.stdout.write(resource_text(job, turn.status, options.output))
+    return _exit_code(session.signals, turn.status)
+
+
+def _exit_code(signals: StopSignals | None, status: Status) -> int:
+    if is_complete(status):
+        return 0
+    stopped = signals.exit_code if signals is not None else None
+    return FAILED if stopped is None else stopped
