@@ -7,6 +7,17 @@ from pydantic.alias_generators import to_camel
 
 HyperparameterValue = str | int | float | bool
 
+Argument = Annotated[str, Field(max_length=32768)]
+"""One word of a command line. Linux allows 128 KiB; a longer script belongs in a file."""
+
+TorchrunArgument = Annotated[str, Field(min_length=1, max_length=1024)]
+
+MAX_DEADLINE_SECONDS = 31_536_000
+"""A year: longer is a typing error."""
+
+MAX_WORLD = 100_000
+"""Ranks of one job. The rank store and the status are sized for it."""
+
 
 class Model(BaseModel):
     """What every part of the resource shares: camelCase outside, frozen inside, no unknown and no coerced values."""
@@ -23,7 +34,7 @@ class Model(BaseModel):
 class Torchrun(Model):
     """torchrun around `command`, one agent a node, static rendezvous on node 0."""
 
-    args: Annotated[tuple[str, ...], Field(max_length=64)] = Field(
+    args: Annotated[tuple[TorchrunArgument, ...], Field(max_length=64)] = Field(
         default=(), description="More arguments for torchrun. Those that muster sets itself are refused."
     )
 
@@ -47,7 +58,11 @@ class LauncherSpec(Model):
 class EnvVar(Model):
     """An environment variable of every rank."""
 
-    name: str = Field(description="The variable's name.", min_length=1, max_length=256)
+    name: str = Field(
+        description="The variable's name: letters, digits, _ . and -, not beginning with a digit.",
+        pattern=r"^[A-Za-z_.-][A-Za-z0-9_.-]*$",
+        max_length=256,
+    )
     value: str = Field(default="", description="Its value. Not a place for secrets.", max_length=32768)
 
 
@@ -61,7 +76,7 @@ class Metric(Model):
 class HostPath(Model):
     """A folder of the node."""
 
-    path: str = Field(description="The folder's absolute path.", min_length=1, max_length=4096)
+    path: str = Field(description="The folder's absolute path.", min_length=1, max_length=1024)
 
 
 class Volume(Model):
@@ -76,6 +91,7 @@ class Input(Model):
     name: str = Field(
         description="The channel's name: SM_CHANNEL_<NAME> and the last part of its path.",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        min_length=1,
         max_length=64,
     )
     content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
@@ -85,7 +101,7 @@ class Input(Model):
 class Checkpoint(Model):
     """Where the ranks keep snapshots that outlive them."""
 
-    path: str = Field(default="/opt/ml/checkpoints", description="Where the ranks see it.", max_length=4096)
+    path: str = Field(default="/opt/ml/checkpoints", description="Where the ranks see it.", max_length=1024)
     volume: Volume | None = Field(default=None, description="Where the snapshots lie; unset: they end with the job.")
 
 
@@ -108,7 +124,7 @@ class Spec(Model):
         default="Auto", description="Ranks on each node; Auto: its GPUs or Neuron cores, else 1."
     )
     launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
-    command: Annotated[tuple[str, ...], Field(min_length=1, max_length=256)] = Field(
+    command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
     env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
@@ -131,7 +147,7 @@ class Spec(Model):
         default=900, description="How long the nodes may take until all are ready.", ge=1, le=86400
     )
     active_deadline_seconds: int | None = Field(
-        default=None, description="How long the job may take in all; unset: no limit.", ge=1
+        default=None, description="How long the job may take in all; unset: no limit.", ge=1, le=MAX_DEADLINE_SECONDS
     )
 
 

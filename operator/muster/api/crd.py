@@ -1,0 +1,87 @@
+"""The CustomResourceDefinition, generated from the types."""
+
+import yaml
+
+from muster.api.document import JSON
+from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
+from muster.api.schema import Schema, spec_schema, status_schema
+
+_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
+    ("Phase", "string", ".status.phase", "Pending, Starting, Running, Stopping, Succeeded or Failed."),
+    ("Nodes", "integer", ".spec.nodes", "Nodes asked for."),
+    ("Ranks", "string", ".status.ranks.ready", "Running ranks of all ranks."),
+    ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken."),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created."),
+)
+
+
+def crd() -> Schema:
+    """The CRD as an object; every call gives an equal one."""
+    version: Schema = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path, "description": description}
+            for name, kind, path, description in _COLUMNS
+        ],
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
+        },
+        "schema": {"openAPIV3Schema": _root()},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": [SHORT_NAME],
+                "categories": ["all"],
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def crd_yaml() -> str:
+    """The CRD as the text of `crds/`: the same bytes for the same types."""
+    header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
+    return header + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
+
+
+def _root() -> Schema:
+    spec: JSON = {**spec_schema(), "description": "What the job is and how it runs."}
+    status: JSON = {**status_schema(), "description": "What is known of the job. Written by muster."}
+    return {
+        "type": "object",
+        "description": "A distributed training job: one command on nodes x procsPerNode ranks, and the truth about each.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": f"{API_VERSION}."},
+            "kind": {"type": "string", "description": f"{KIND}."},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+        "x-kubernetes-validations": [
+            {
+                "rule": "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+                "message": NAME_SENTENCE,
+            }
+        ],
+    }
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Without anchors for what occurs twice: people read this file."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        return True

@@ -1,0 +1,35 @@
+"""The forms of `spec.network.interface`."""
+
+import ipaddress
+import re
+
+AUTO = "Auto"
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}"
+"""An interface's name: Linux keeps 15 characters."""
+
+NAMES = rf"^\^?{NAME}(,{NAME})*$"
+"""Names (eth0,eth1) or, after one ^, names that are excluded (^docker0,lo)."""
+
+
+def objection(text: str) -> str | None:
+    """What speaks against it; None when it is Auto, a list of names, a list of exclusions or an address range."""
+    if text == AUTO or _is_range(text) or (re.fullmatch(NAMES, text) and text.lower() != AUTO.lower()):
+        return None
+    if text.lower() == AUTO.lower():
+        return f"write it {AUTO}"
+    if "/" in text:
+        return "as an address range it has a wrong address or prefix length, or stands beside something else"
+    if "^" in text[1:]:
+        return "one ^ at the beginning excludes all the names that follow; names and exclusions don't mix"
+    return "it is none of these"
+
+
+def _is_range(text: str) -> bool:
+    if "/" not in text or "%" in text or not text.rpartition("/")[2].isascii() or not text.rpartition("/")[2].isdigit():
+        return False
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,28 @@
+"""What is wrong with a resource, in words for the person who wrote it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to correct: the field's path, what was found and what is allowed, and the file's line if known."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+    def at(self, source: str) -> str:
+        """The problem with its place in front: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`."""
+        return f"{source}: {self}" if self.line is None else f"{source}:{self.line}: {self}"
+
+
+class InvalidResource(Exception):
+    """A resource that can't run as it is written. `problems` holds all that is wrong with it, in the file's order."""
+
+    def __init__(self, problems: tuple[Problem, ...], source: str = "resource") -> None:
+        super().__init__("\n".join(problem.at(source) for problem in problems))
+        self.problems = problems
+        self.source = source

@@ -1,0 +1,54 @@
+"""Names that belong to muster: variables of the rendezvous and options of torchrun."""
+
+VARIABLES = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PYTHON_EXEC",
+)
+VARIABLE_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
+
+TORCHRUN_OPTIONS = (
+    "nnodes",
+    "nproc-per-node",
+    "node-rank",
+    "master-addr",
+    "master-port",
+    "rdzv-backend",
+    "rdzv-endpoint",
+    "rdzv-id",
+    "rdzv-conf",
+    "max-restarts",
+    "no-python",
+    "standalone",
+    "module",
+    "run-path",
+    "virtual-local-rank",  # every rank would see LOCAL_RANK 0
+    "help",  # it would end with success and no rank started
+    "print-completion",
+)
+"""Without the leading dashes; torchrun takes each also with _ for -."""
+
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec")
+"""Commands that start a node's ranks themselves."""
+
+
+def is_variable(name: str) -> bool:
+    """Whether muster sets this environment variable itself."""
+    return name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
+
+
+def is_torchrun_option(argument: str) -> bool:
+    """Whether the argument is one of torchrun's options that muster sets, whole, abbreviated or with `=value`."""
+    if argument == "--" or argument.startswith(("-m", "-h")):
+        return True
+    if not argument.startswith("--"):
+        return False
+    name = argument[2:].partition("=")[0].replace("_", "-")
+    # argparse takes any unambiguous beginning of an option for the option
+    return any(option.startswith(name) for option in TORCHRUN_OPTIONS)

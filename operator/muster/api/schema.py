@@ -1,0 +1,141 @@
+"""pydantic's JSON schema as the structural OpenAPI schema that a CRD takes, and a way to look into it."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from pydantic import BaseModel
+
+from muster.api.document import JSON, Path
+from muster.api.rules import RULES
+from muster.api.spec import Spec
+from muster.api.status import Status
+
+Schema = dict[str, JSON]
+
+_KEPT = ("description", "default", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
+         "maxItems", "minProperties", "maxProperties")  # fmt: skip
+
+_LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
+"""Lists whose entries server-side apply merges by a key, and refuses to hold twice."""
+
+
+@lru_cache
+def spec_schema() -> Schema:
+    """The schema of `spec`, with the rules that CEL can say."""
+    schema = _structural(Spec)
+    for rule in RULES:
+        for place in rule.places if rule.cel is not None else ():
+            target = _at_place(schema, place)
+            rules = target.setdefault("x-kubernetes-validations", [])
+            assert isinstance(rules, list)
+            rules.append({"rule": rule.cel, "message": rule.sentence})
+    return schema
+
+
+@lru_cache
+def status_schema() -> Schema:
+    """The schema of `status`."""
+    return _structural(Status)
+
+
+def lookup(path: Path) -> Schema | None:
+    """The schema of what lies at a path that begins with `spec`; None when there is no such field."""
+    schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
+    for part in path[1:]:
+        if schema is None:
+            return None
+        name = "items" if isinstance(part, int) else part
+        below = schema.get("items") if isinstance(part, int) else _mapping(schema.get("properties")).get(name)
+        below = schema.get("additionalProperties") if below is None else below
+        schema = below if isinstance(below, dict) else None
+    return schema
+
+
+def field_names(path: Path) -> list[str]:
+    """The fields that an object at `path` may have."""
+    return list(_mapping((lookup(path) or {}).get("properties")))
+
+
+def _structural(model: type[BaseModel]) -> Schema:
+    source = model.model_json_schema(by_alias=True, mode="validation")
+    return _converted(source, _mapping(source.get("$defs")), "")
+
+
+def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
+    """`source` without references, titles and unions; `name` is the field's, for what the types can't say."""
+    reference = source.get("$ref")
+    if isinstance(reference, str):
+        source = {**_mapping(definitions[reference.rpartition("/")[2]]), **source}
+    options = source.get("anyOf")
+    if isinstance(options, list):
+        return _union(source, [_mapping(option) for option in options], definitions, name)
+    result: Schema = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
+    if "const" in source:
+        result["enum"] = [source["const"]]
+    kind = source["type"]
+    result["type"] = kind
+    if kind == "integer":
+        result["format"] = "int64"
+    if kind == "array":
+        result["items"] = _converted(_mapping(source["items"]), definitions, "")
+        result.update(_list_type(name))
+    values = source.get("additionalProperties")
+    if isinstance(values, dict):
+        result["additionalProperties"] = _converted(values, definitions, name)
+    if "properties" in source:
+        result.update(_properties(source, definitions))
+    if kind == "object" and result.get("default") == {} and "properties" not in source:
+        del result["default"]
+    return result
+
+
+def _properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
+    fields = _mapping(source["properties"])
+    result: Schema = {
+        "properties": {key: _converted(_mapping(field), definitions, key) for key, field in fields.items()}
+    }
+    if source.get("required"):
+        result["required"] = source["required"]
+    return result
+
+
+def _union(
+    source: Mapping[str, JSON], options: Iterable[Mapping[str, JSON]], definitions: Mapping[str, JSON], name: str
+) -> Schema:
+    own = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
+    some = [option for option in options if option.get("type") != "null"]
+    if len(some) == 1:
+        return {**_converted(some[0], definitions, name), **own}
+    if name == "hyperparameters":
+        # A schema has no word for text, number or truth value: muster refuses the rest itself. Null is let through
+        # so that it is refused, too; the API server would drop it without a word.
+        return {"x-kubernetes-preserve-unknown-fields": True, "nullable": True,
+                "description": "Text, a number or a truth value."}  # fmt: skip
+    number = next(option for option in some if option.get("type") == "integer")
+    word = next(option for option in some if "const" in option)
+    rule = f"type(self) == string ? self == '{word['const']}' : int(self) >= {number['minimum']} && int(self) <= {number['maximum']}"
+    message = f"allowed are {word['const']} and whole numbers from {number['minimum']} to {number['maximum']}"
+    return {
+        **own,
+        "x-kubernetes-int-or-string": True,
+        "x-kubernetes-validations": [{"rule": rule, "message": message}],
+    }
+
+
+def _list_type(name: str) -> Schema:
+    if name in _LIST_KEYS:
+        return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [_LIST_KEYS[name]]}
+    return {"x-kubernetes-list-type": "atomic"}
+
+
+def _at_place(schema: Schema, place: str) -> Schema:
+    """The part of a schema that a rule's place names: `spec.env[].name`."""
+    for part in place.replace("[]", ".[]").split(".")[1:]:
+        below = schema["items"] if part == "[]" else _mapping(schema["properties"])[part]
+        assert isinstance(below, dict)
+        schema = below
+    return schema
+
+
+def _mapping(value: JSON) -> dict[str, JSON]:
+    return value if isinstance(value, dict) else {}

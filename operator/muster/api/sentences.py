@@ -1,0 +1,154 @@
+"""pydantic's findings as sentences: what was found, what is allowed, what to do."""
+
+import difflib
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic_core import ErrorDetails
+
+from muster.api.document import JSON, Path, quoted
+from muster.api.schema import field_names, lookup
+
+_UNIONS = {
+    "procsPerNode": "Auto and whole numbers from 1 to 128",
+    "hyperparameters": "text, a number, true and false; join a list to one text that the script splits",
+}
+"""Fields of several types, and what is allowed in them."""
+
+_KNOWN_SHOWN = 12
+
+_Context = Mapping[str, object]
+
+
+def sentence(path: Path, errors: Sequence[ErrorDetails]) -> str:
+    """One sentence for all that pydantic says of the value at `path`."""
+    error = errors[0]
+    union = next((allowed for name, allowed in _UNIONS.items() if _is_within(path, name)), None)
+    if union is not None and error["type"] not in ("missing", "dict_type", "too_long"):
+        return f"found {found(error['input'])}; allowed are {union}"
+    write = _SENTENCES.get(error["type"], _something_else)
+    return write(path, error["input"], error.get("ctx", {}))
+
+
+def found(value: JSON) -> str:
+    """A value as it appears in a message."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {quoted(value)}" if value else "an empty text"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, dict):
+        return f"fields ({', '.join(quoted(key) for key in list(value)[:3])})" if value else "no fields ({})"
+    return str(value)
+
+
+def unknown_field(name: str, known: Sequence[str]) -> str:
+    """What to say of a field that doesn't exist, where `known` do."""
+    folded = {field.lower(): field for field in known}
+    close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=0.6)
+    if close:
+        return f"unknown field; did you mean {folded[close[0]]}?"
+    if not known:
+        return "unknown field; there are none here, write {}"
+    listed = ", ".join(known[:_KNOWN_SHOWN]) + (", ..." if len(known) > _KNOWN_SHOWN else "")
+    return f"unknown field; known here: {listed}"
+
+
+def _is_within(path: Path, name: str) -> bool:
+    return name in path and (name != "hyperparameters" or path[-1] != name)
+
+
+def _missing(path: Path, _: JSON, __: _Context) -> str:
+    description = (lookup(path) or {}).get("description")
+    return "missing, and required" if description is None else f"missing, and required: {description}"
+
+
+def _unknown(path: Path, _: JSON, __: _Context) -> str:
+    return unknown_field(str(path[-1]), field_names(path[:-1]))
+
+
+def _text(_: Path, value: JSON, __: _Context) -> str:
+    scalar = isinstance(value, bool | int | float)
+    return f"found {found(value)}; text is expected" + (f': quote it ("{found(value)}")' if scalar else "")
+
+
+def _whole_number(path: Path, value: JSON, __: _Context) -> str:
+    schema = lookup(path) or {}
+    hint = ", without quotes" if isinstance(value, str) and value.lstrip("-").isdigit() else ""
+    allowed = f"from {schema['minimum']} to {schema['maximum']}" if "maximum" in schema else ""
+    return f"found {found(value)}; a whole number {allowed} is expected{hint}".replace("  ", " ")
+
+
+def _range(path: Path, value: JSON, _: _Context) -> str:
+    schema = lookup(path) or {}
+    return f"found {found(value)}; allowed are {schema.get('minimum')} to {schema.get('maximum')}"
+
+
+def _list(path: Path, value: JSON, _: _Context) -> str:
+    hint = ""
+    if path[-1] in ("command", "args") and isinstance(value, str):
+        hint = f": write [{', '.join(quoted(word) for word in _words(value))}]"
+    elif isinstance(value, dict):
+        hint = ": begin each entry with a dash"
+    return f"found {found(value)}; a list is expected{hint}"
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _fields(path: Path, value: JSON, _: _Context) -> str:
+    names = field_names(path)
+    hint = ""
+    if isinstance(value, str) and value in names:
+        hint = f": write {{{value}: {{}}}}"
+    elif path[-1] == "hyperparameters":
+        hint = ": write name: value for each"
+    elif names:
+        hint = f": {', '.join(names[:_KNOWN_SHOWN])}"
+    return f"found {found(value)}; fields are expected{hint}"
+
+
+def _too_short(_: Path, value: JSON, context: _Context) -> str:
+    return f"found {found(value)}; at least {context.get('min_length')} is needed"
+
+
+def _too_long(_: Path, value: JSON, context: _Context) -> str:
+    if isinstance(value, str):
+        return f"found {len(value)} characters; at most {context.get('max_length')} are allowed"
+    count = len(value) if isinstance(value, list | dict) else "more"
+    return f"found {count} entries; at most {context.get('max_length')} are allowed"
+
+
+def _pattern(path: Path, value: JSON, context: _Context) -> str:
+    return f"found {found(value)}; it must match {context.get('pattern')}"
+
+
+def _something_else(_: Path, value: JSON, __: _Context) -> str:
+    return f"found {found(value)}, which is not allowed here"
+
+
+_SENTENCES: dict[str, Callable[[Path, JSON, _Context], str]] = {
+    "missing": _missing,
+    "extra_forbidden": _unknown,
+    "string_type": _text,
+    "int_type": _whole_number,
+    "int_from_float": _whole_number,
+    "greater_than_equal": _range,
+    "less_than_equal": _range,
+    "tuple_type": _list,
+    "model_type": _fields,
+    "model_attributes_type": _fields,
+    "dict_type": _fields,
+    "too_short": _too_short,
+    "string_too_short": _too_short,
+    "too_long": _too_long,
+    "string_too_long": _too_long,
+    "string_pattern_mismatch": _pattern,
+}
