@@ -1,4 +1,4 @@
-"""What a decision asks a backend to do. Each is idempotent: applying it again to a world that has it changes nothing."""
+"""What a decision asks a backend to do. Each is idempotent: applied again to a world that has it, it changes nothing."""
 
 from dataclasses import dataclass
 

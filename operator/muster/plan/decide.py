@@ -55,7 +55,7 @@ def next_wake(job: Job, previous: Status, facts: JobFacts, now: float) -> float 
 
 
 def _can_start(previous: Status, facts: JobFacts) -> bool:
-    """Whether all nodes are there, and some still wait for Start: all, or those whose Start an operator did not send."""
+    """Whether all nodes are there, and some wait for Start: all, or those that an operator did not come to tell."""
     waiting = [node for node in facts.nodes if not has_started(node)]
     if not waiting or not all(is_ready(node) for node in waiting):
         return False

@@ -42,12 +42,16 @@ class RankFacts:
 
 @dataclass(frozen=True)
 class MetricFacts:
+    """A metric's latest value on a node, and when the rank wrote it."""
+
     value: MetricValue
     at: float
 
 
 @dataclass(frozen=True)
 class LauncherFacts:
+    """How the node's launcher ended, and when."""
+
     end: LauncherEnd
     ended_at: float
 

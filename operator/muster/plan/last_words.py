@@ -16,21 +16,18 @@ _WARNING = re.compile(r"^[\w.]*Warning\b")
 
 # What a rank says when the fault is elsewhere: its peer, the store on rank 0, or its launcher is gone.
 _BLAMES_A_PEER = re.compile(
-    "|".join(
-        (
-            r"connection (?:was )?(?:closed|reset|aborted|refused|lost|timed out)",
-            r"Connection(?:Reset|Aborted|Refused)Error",
-            r"BrokenPipeError|broken pipe",
-            r"(?:peer|socket|remote end) closed|closed by (?:the )?(?:peer|remote)",
-            r"ncclRemoteError|remote process exit|NCCL communicator was aborted|ncclCommAbort",
-            r"Dist(?:Network|Store)Error|TCPStore|failed to recv, got 0 bytes|recvValue",
-            r"Application timeout caused pair closure|Timed out waiting \d+\s?ms for (?:recv|send)",
-            r"watchdog caught collective operation timeout|collective operation timeout",
-            r"MPI_ERR_PROC_FAILED",
-            r"SignalException|KeyboardInterrupt",
-        )
-    ),
-    re.IGNORECASE,
+    r"""
+    connection\ (?:was\ )?(?:closed|reset|aborted|refused|lost|timed\ out)
+    | Connection(?:Reset|Aborted|Refused)Error | BrokenPipeError | broken\ pipe
+    | (?:peer|socket|remote\ end)\ closed | closed\ by\ (?:the\ )?(?:peer|remote)
+    | ncclRemoteError | remote\ process\ exit | NCCL\ communicator\ was\ aborted | ncclCommAbort
+    | Dist(?:Network|Store)Error | TCPStore | failed\ to\ recv,\ got\ 0\ bytes | recvValue
+    | Application\ timeout\ caused\ pair\ closure | Timed\ out\ waiting\ \d+\s?ms\ for\ (?:recv|send)
+    | collective\ operation\ timeout
+    | MPI_ERR_PROC_FAILED
+    | SignalException | KeyboardInterrupt
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 _COLLECTIVE = re.compile(
@@ -63,7 +60,7 @@ def names_exception(lines: tuple[str, ...]) -> bool:
 def blames_a_peer(lines: tuple[str, ...]) -> bool:
     """Whether the last words say that a peer, the store or the launcher was gone.
 
-    With an exception named only what it says counts: a lost connection that was logged long before isn't the end's cause.
+    With an exception named only what it says counts: a lost connection that was logged before isn't the end's cause.
     """
     cleaned = _cleaned(lines)
     index = _exception_index(cleaned)

@@ -6,7 +6,7 @@ from muster_worker import contract
 
 
 def resolve_procs(job: Job, devices: int) -> int:
-    """Ranks on each node when each has `devices` accelerators: as asked for, or with Auto one a device, at least one."""
+    """Ranks on each node when it has `devices` accelerators: as asked for, or with Auto one a device, at least one."""
     procs = job.spec.procs_per_node
     return max(devices, 1) if isinstance(procs, str) else procs
 

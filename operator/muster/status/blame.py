@@ -104,8 +104,7 @@ def _early(failure: Failure) -> str:
     first, early = failure.first, failure.early[0]
     more = len(failure.early) - 1
     also = f" and {more} more" if more else ""
-    who = "Rank" if not more else "Rank"
-    told = f"{who} {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
+    told = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
     doing = first.activity or last_words.collective(first.lines)
     where = f" in {last_words.clean(doing, limit=64)}" if doing else ""
     subject = f"rank {first.rank}" if first.subject is Subject.RANK else last_words.clean(first.name, limit=64)

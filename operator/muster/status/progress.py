@@ -2,13 +2,12 @@
 
 import math
 
-from muster.api.status import Progress, Status
+from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
-from muster.plan.outcome import Outcome
 from muster.status.timestamps import from_text, to_millis
-from muster.status.views import RUNNING, RankView
+from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0
 """The pace is an average that forgets over this time: reports of several nodes come in turns."""
@@ -17,30 +16,30 @@ MAX_METRICS = 40
 """As many as the spec may ask for."""
 
 
-def progress_of(views: tuple[RankView, ...], previous: Status, facts: JobFacts, outcome: Outcome) -> Progress | None:
+def progress_of(picture: Picture) -> Progress | None:
     """The steps that all counting ranks have taken, the pace and the latest metrics; None while nothing is known.
 
     A job that is over has no pace.
     """
-    metrics = _metrics(facts)
-    counting = _counting(views)
+    metrics = _metrics(picture.facts)
+    counting = _counting(picture.views)
     if not counting:
         return Progress(metrics=metrics) if metrics else None
     slowest = min(counting, key=lambda view: (_step(view), view.rank))
     at = slowest.facts.stepped_at if slowest.facts is not None else None
     return Progress(
         step=_step(slowest),
-        steps_per_second=None if outcome.is_decided else _pace(slowest, previous.progress),
-        slowest_rank=slowest.rank if steps_behind(views, previous, facts) > 0 else None,
+        steps_per_second=None if picture.outcome.is_decided else _pace(slowest, picture.previous.progress),
+        slowest_rank=slowest.rank if steps_behind(picture) > 0 else None,
         metrics=metrics,
         at=None if at is None else to_millis(at),
     )
 
 
-def steps_behind(views: tuple[RankView, ...], previous: Status, facts: JobFacts) -> int:
-    """How many steps the slowest running rank is behind the fastest, if that is more than their reports' ages explain."""
-    running = [view for view in _counting(views) if view.state == RUNNING]
-    if len(running) < 2:
+def steps_behind(picture: Picture) -> int:
+    """How many steps the slowest running rank is behind the fastest; 0 for what their reports' ages may explain."""
+    running = [view for view in _counting(picture.views) if view.state == RUNNING]
+    if not running:
         return 0
     slowest = min(running, key=lambda view: (_step(view), view.rank))
     fastest = max(running, key=lambda view: (_step(view), -view.rank))
@@ -48,8 +47,9 @@ def steps_behind(views: tuple[RankView, ...], previous: Status, facts: JobFacts)
     if slowest.node.node == fastest.node.node:
         return behind if behind > 1 else 0
     # Counts of two nodes are heard at two times; between them a healthy rank went on.
-    pace = previous.progress.steps_per_second if previous.progress is not None else None
-    explained = 1 + (pace if pace is not None else behind) * facts.heartbeat_seconds
+    before = picture.previous.progress
+    pace = before.steps_per_second if before is not None else None
+    explained = 1 + (pace if pace is not None else behind) * picture.facts.heartbeat_seconds
     return behind if behind > explained else 0
 
 

@@ -1,17 +1,24 @@
 """The status' message: one sentence that a person would say."""
 
 from muster.api.spec import Job
-from muster.api.status import Progress, Status
+from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, is_ready, is_silent
-from muster.plan.outcome import DEADLINE_EXCEEDED, STARTUP_TIMEOUT, WORLD_SIZE_MISMATCH, Outcome, Verdict, ranks_seen
+from muster.plan.outcome import (
+    DEADLINE_EXCEEDED,
+    STARTUP_TIMEOUT,
+    STOP_REQUESTED,
+    WORLD_SIZE_MISMATCH,
+    Verdict,
+    ranks_seen,
+)
 from muster.plan.world import procs_per_node, world_size
-from muster.status.blame import blame, bystanders
+from muster.status.blame import MAX_RANGE_CHARS, blame, bystanders
 from muster.status.progress import steps_behind
 from muster.status.ranges import ranges
 from muster.status.timestamps import to_seconds
-from muster.status.views import FAILED, PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView
+from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 
 MAX_BYTES = 1024
 """The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
@@ -20,23 +27,15 @@ MAX_NAMES = 3
 """Names of nodes in a sentence before it says how many more."""
 
 
-def sentence(
-    job: Job,
-    outcome: Outcome,
-    views: tuple[RankView, ...],
-    facts: JobFacts,
-    previous: Status,
-    progress: Progress | None,
-    now: float,
-) -> str:
+def sentence(picture: Picture, progress: Progress | None) -> str:
     """What is going on, or how it ended: one line of at most `MAX_BYTES`."""
-    if outcome.is_decided:
-        return fit(_ended(job, outcome, views, facts, progress))
-    if any(view.state not in (PENDING, STARTING) for view in views):
-        return fit(_running(views, facts, previous, progress, now))
-    if any(view.state == STARTING for view in views):
-        return f"The ranks start: 0 of {len(views)} run"
-    return fit(_waiting(facts))
+    if picture.outcome.is_decided:
+        return fit(_ended(picture, progress))
+    if any(view.state not in (PENDING, STARTING) for view in picture.views):
+        return fit(_running(picture, progress))
+    if any(view.state == STARTING for view in picture.views):
+        return f"The ranks start: 0 of {len(picture.views)} run"
+    return fit(_waiting(picture.facts))
 
 
 def fit(text: str) -> str:
@@ -47,51 +46,58 @@ def fit(text: str) -> str:
     return line
 
 
-def _ended(job: Job, outcome: Outcome, views: tuple[RankView, ...], facts: JobFacts, progress: Progress | None) -> str:
+def _ended(picture: Picture, progress: Progress | None) -> str:
+    outcome, world = picture.outcome, len(picture.views)
     if outcome.failure is not None:
-        return blame(job, outcome.failure, views)
+        return blame(picture.job, outcome.failure, picture.views)
     if outcome.verdict is Verdict.SUCCEEDED:
-        return f"All {len(views)} ranks succeeded{_at_step(progress)}"
-    if outcome.verdict is Verdict.STOPPED:
-        by = facts.stop_request.by if facts.stop_request is not None else "request"
-        return f"Stopped by {last_words.clean(by, limit=64)}{_at_step(progress)}; {bystanders(views, 'rank')}"
-    if outcome.reason == STARTUP_TIMEOUT:
-        seconds = job.spec.startup_timeout_seconds
-        return f"Not all nodes were ready within {seconds} s: {_missing(facts)}"
-    if outcome.reason == DEADLINE_EXCEEDED:
-        took = f"The job took longer than activeDeadlineSeconds allows ({job.spec.active_deadline_seconds} s)"
-        return f"{took}{_at_step(progress)}; {bystanders(views, 'rank')}"
+        return (
+            f"All {world} ranks succeeded{_at_step(progress)}"
+            if world > 1
+            else f"The rank succeeded{_at_step(progress)}"
+        )
     if outcome.reason == WORLD_SIZE_MISMATCH:
-        return _mismatch(job, facts)
-    return f"All nodes ended, but not all of the {len(views)} ranks said how; {bystanders(views, 'rank')}"
+        return _mismatch(picture.job, picture.facts)
+    if outcome.reason == STARTUP_TIMEOUT:
+        seconds = picture.job.spec.startup_timeout_seconds
+        return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s): {_missing(picture.facts)}"
+    return f"{_cut_short(picture, progress)}; {bystanders(picture.views, 'rank')}"
+
+
+def _cut_short(picture: Picture, progress: Progress | None) -> str:
+    request = picture.facts.stop_request
+    if picture.outcome.reason == STOP_REQUESTED and request is not None:
+        return f"Stopped by {last_words.clean(request.by, limit=64)}{_at_step(progress)}"
+    if picture.outcome.reason == DEADLINE_EXCEEDED:
+        seconds = picture.job.spec.active_deadline_seconds
+        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) were over"
+    return f"All nodes ended, but not all of the {len(picture.views)} ranks told how"
 
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
     seen = ranks_seen(job, facts)
     asked = f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
-    which = f" ({ranges(seen, 60)})" if seen else ""
+    which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
     return f"{asked}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
 
 
-def _running(
-    views: tuple[RankView, ...], facts: JobFacts, previous: Status, progress: Progress | None, now: float
-) -> str:
+def _running(picture: Picture, progress: Progress | None) -> str:
+    views = picture.views
     parts = [f"{_count(views, RUNNING)} of {len(views)} ranks run"]
     if progress is not None and progress.step is not None:
         pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{pace}")
-        behind = steps_behind(views, previous, facts)
-        if behind:
-            parts.append(f"rank {progress.slowest_rank} is {behind} steps behind")
+        if progress.slowest_rank is not None:
+            parts.append(f"rank {progress.slowest_rank} is {steps_behind(picture)} steps behind")
     else:
         parts.extend(_why_no_steps(views))
-    for state, text in ((STARTING, "starting"), (SUCCEEDED, "done"), (FAILED, "failing")):
+    for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
-            parts.append(f"{len(ranks)} {text} ({ranges(ranks, 60)})")
+            parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
     unknown = _count(views, UNKNOWN)
     if unknown:
-        parts.append(f"{unknown} unknown: {_silence(facts, now)}")
+        parts.append(f"{unknown} unknown: {_silence(picture)}")
     return "; ".join(parts)
 
 
@@ -101,8 +107,8 @@ def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
     return [f"no step count ({last_words.clean(reasons[0], limit=64)})"] if reasons else []
 
 
-def _silence(facts: JobFacts, now: float) -> str:
-    silent = [node for node in facts.nodes if is_silent(node, facts, now)]
+def _silence(picture: Picture) -> str:
+    silent = [node for node in picture.facts.nodes if is_silent(node, picture.facts, picture.now)]
     if not silent:
         return "their nodes ended without a word about them"
     heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.api.spec import Job
+from muster.api.status import Status
 from muster.plan import last_words
 from muster.plan.ends import End, Subject, blames_another, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
-from muster.plan.outcome import Outcome
+from muster.plan.outcome import Outcome, judge
 from muster.plan.world import home_of, world_size
 from muster_worker.contract import RankState
 
@@ -42,15 +43,28 @@ class RankView:
         return last_words.clean(told, limit=64) if told else None
 
 
-def rank_views(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[RankView, ...]:
-    """One view for each rank of the world, in order."""
+@dataclass(frozen=True)
+class Picture:
+    """All that a status is made from, at `now` (Unix seconds)."""
+
+    job: Job
+    previous: Status
+    facts: JobFacts
+    outcome: Outcome
+    now: float
+    views: tuple[RankView, ...]
+
+
+def picture(job: Job, previous: Status, facts: JobFacts, now: float) -> Picture:
+    """The facts, judged, with one view for each rank of the world, in order."""
+    scene = _Scene(facts, judge(job, previous, facts, now), now)
     known = _known_ranks(job, facts)
     ends = {(end.node, end.rank): end for end in rank_ends(facts)}
     views = []
     for rank in range(world_size(job)):
         node, rank_facts = known.get(rank, (facts.nodes[home_of(job, rank)], None))
-        views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), _Scene(facts, outcome, now)))
-    return tuple(views)
+        views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), scene))
+    return Picture(job, previous, facts, scene.outcome, now, tuple(views))
 
 
 @dataclass(frozen=True)
