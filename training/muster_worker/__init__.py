@@ -1,0 +1,16 @@
+"""muster's part inside the training image: the agent, the ranks' wrapper and hook, and `report` for scripts."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from muster_worker.user import report as report
+
+
+def __getattr__(name: str) -> object:
+    # on demand: a rank's wrapper imports this package before the training may start
+    if name == "report":
+        from muster_worker.user import report
+
+        return report
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

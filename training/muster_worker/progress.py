@@ -25,7 +25,6 @@ class NoStep:
     NOT_HOOKED = "NotHooked"  # Python, but too old for the hook, not started so far, or its start failed
     NO_TORCH = "NoTorch"  # torch was never imported
     TORCH_TOO_OLD = "TorchTooOld"  # before 2.0 torch has no hook for optimizer steps
-    STEP_COMPILED = "StepCompiled"  # torch.compile swallowed the step
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def parse(data: bytes) -> Optional[Progress]:
 def no_step_reason(progress: Progress, command_line: Sequence[str]) -> Optional[str]:
     """Why `progress` has no step, given the command line of the rank's process; None when it has one."""
     if progress.step is not None:
-        return NoStep.STEP_COMPILED if progress.step == 0 and progress.flags & layout.FLAG_COMPILED else None
+        return None
     if progress.pid is None:
         return _why_not_hooked(command_line)
     return NoStep.TORCH_TOO_OLD if progress.flags & layout.FLAG_TORCH else NoStep.NO_TORCH

@@ -33,12 +33,11 @@ FLAG_TORCH = 1  # torch's optimizers are imported
 FLAG_COUNTING = 2  # they call us after every step
 FLAG_STACKS = 4  # the process writes its stacks when it gets the signal
 FLAG_REPORT_FULL = 8  # a report didn't fit and was left out
-FLAG_COMPILED = 16  # an optimizer's step was compiled: it can't be counted
 
 
 def create(path: str) -> None:
     """Make an empty progress file, private to its owner. Raises `OSError`."""
-    try:  # noqa: SIM105 - contextlib would be one more import before the training starts
+    try:
         os.unlink(path)  # of a dead namesake: the path has the pid of its rank's wrapper
     except FileNotFoundError:
         pass
