@@ -49,7 +49,7 @@ CHECKS = (
         "format (ruff; `make format` puts it right)", tool("ruff", "format", "--check", "--output-format=concise", ".")
     ),
     Check("lint (ruff)", tool("ruff", "check", "--quiet", "--output-format=concise", ".")),
-    Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache")),
+    Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
     Check("the agent imports only the standard library", agent.foreign_imports),
     Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
     Check(f"the agent loads on {agent.older_python_name()}", agent.problems_on_older_python),

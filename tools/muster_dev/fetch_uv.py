@@ -76,7 +76,7 @@ def a_pip(scratch: Path) -> Iterator[list[str]]:
 def debian_pip(scratch: Path) -> Path:
     """Unpack pip from Debian's package under `scratch`: Debian's Python comes without pip and without ensurepip.
 
-    apt-get works on lists and a cache of its own here, so that nothing is installed or changed and root is not needed.
+    Nothing is installed or changed on the machine, and root is not needed.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     give_up = GiveUp(
@@ -86,13 +86,9 @@ def debian_pip(scratch: Path) -> Path:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise give_up
     say("this Python has neither pip nor ensurepip: unpacking Debian's pip (2 MB) beside it, nothing is installed")
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (scratch / folder).mkdir(parents=True)
-    apt = ["apt-get", "-qq", "-o", f"Dir::State::Lists={scratch}/lists", "-o", f"Dir::Cache={scratch}/cache"]
-    # As root, apt would fetch as a user of its own, who may not write here.
-    apt += ["-o", "APT::Sandbox::User=root"]
-    steps = ([*apt, "update"], [*apt, "download", "python3-pip-whl"])
-    if not all(subprocess.run(step, check=False, cwd=scratch).returncode == 0 for step in steps):
+    environment = {**os.environ, "APT_CONFIG": str(private_apt(scratch))}
+    steps = (["apt-get", "-qq", "update"], ["apt-get", "-qq", "download", "python3-pip-whl"])
+    if not all(subprocess.run(step, check=False, cwd=scratch, env=environment).returncode == 0 for step in steps):
         raise give_up
     for package in scratch.glob("*.deb"):
         subprocess.run(["dpkg-deb", "--extract", str(package), str(scratch / "debian")], check=True)
@@ -100,6 +96,29 @@ def debian_pip(scratch: Path) -> Path:
     if not wheels:
         raise give_up
     return wheels[-1] / "pip"
+
+
+def private_apt(scratch: Path) -> Path:
+    """A configuration for apt: the machine's own (its proxies), but with lists and cache under `scratch`, and no hooks.
+
+    Container images clear the machine's cache in a hook of `apt-get update`.
+    """
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (scratch / folder).mkdir(parents=True)
+    dumped = subprocess.run(["apt-config", "dump"], check=False, capture_output=True, text=True).stdout.splitlines()
+    ours = {
+        "Dir::State::Lists": f"{scratch}/lists",
+        "Dir::Cache": f"{scratch}/cache",
+        # What `dumped` has would be read, and its hooks run, once more.
+        "Dir::Etc::Main": "/dev/null",
+        "Dir::Etc::Parts": "/dev/null",
+        # As root, apt would fetch as a user of its own, who may not write here.
+        "APT::Sandbox::User": "root",
+    }
+    kept = [line for line in dumped if "-Invoke" not in line]
+    config = scratch / "apt.conf"
+    config.write_text("\n".join([*kept, *(f'{name} "{value}";' for name, value in ours.items())]) + "\n", "utf-8")
+    return config
 
 
 def works(command: list[str]) -> bool:

@@ -132,7 +132,7 @@ def choose_torch() -> Torch | None:
 
 def say_fetching() -> None:
     """Announce the large download. Raises `GiveUp` when the disk hasn't the room for it."""
-    say(f"fetching torch: about 3 GB to download, {TORCH_GB} GB installed; a minute or more")
+    say(f"fetching torch: about 3 GB to download unless it is in the cache, {TORCH_GB} GB installed")
     say("(to use a torch that you have: make setup PYTHON=/path/of/its/python)")
     free = shutil.disk_usage(cache()).free / 1e9
     if free < TORCH_GB + 1:
