@@ -31,10 +31,10 @@ demo: setup ## Train a classifier on 2 nodes x 2 ranks on this machine, with the
 	  --input train="$(CACHE)/digits/train" --input validation="$(CACHE)/digits/validation"
 
 # The tests run even when a check fails, so that one run tells everything; pytest's summary is the last line.
-test: setup ## Run all checks and all tests
+test: setup ## Run all checks and all tests (some: make test ARGS="-k hook")
 	@status=0; \
 	$(DEV) check || status=1; \
-	$(VENV)/python -m pytest || status=1; \
+	$(VENV)/python -m pytest $(ARGS) || status=1; \
 	exit $$status
 
 check: setup ## Format, lint, types, layers, the agent's Python, generated files, the lock
