@@ -16,6 +16,7 @@ from muster_dev.places import ROOT
 
 FOLDER = "training/muster_worker"
 OWN = "muster_worker"
+CHAINED = "sitecustomize"  # the user's own, which the hook must not replace
 VERMIN = ("-q", "-t=3.8-", "--no-tips", "--violations", FOLDER)
 
 TRIAL = """
@@ -41,7 +42,7 @@ def sources() -> Iterator[Path]:
 
 def foreign_imports() -> Sequence[str]:
     """Imports of anything that is neither the standard library nor the agent itself."""
-    known = sys.stdlib_module_names | {OWN}
+    known = sys.stdlib_module_names | {OWN, CHAINED}
     return [
         f"{file.relative_to(ROOT)} imports {name}"
         for file in sources()
