@@ -1,0 +1,41 @@
+"""The agent as one file: a zipapp of `muster_worker` that any Python >= 3.8 can run, the same bytes every time."""
+
+import io
+import zipfile
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_MAIN = b"import sys\n\nfrom muster_worker.entry import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_FILE_MODE = 0o644
+
+
+@lru_cache(maxsize=1)
+def agent_archive() -> bytes:
+    """`agent.pyz`. Deterministic: its hash changes only when the agent does."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        _add(archive, "__main__.py", _MAIN)
+        for name, content in _sources(files("muster_worker"), "muster_worker"):
+            _add(archive, name, content)
+    return buffer.getvalue()
+
+
+def _sources(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in sorted(folder.iterdir(), key=lambda item: item.name):
+        name = f"{path}/{entry.name}"
+        if entry.is_dir() and entry.name != "__pycache__":
+            found += _sources(entry, name)
+        elif entry.name.endswith(".py"):
+            found.append((name, entry.read_bytes()))
+    return found
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.external_attr = _FILE_MODE << 16
+    entry.create_system = 3  # Unix, whatever made it
+    # deflated output differs between zlib releases; stored is the same everywhere and starts faster
+    archive.writestr(entry, content, zipfile.ZIP_STORED)

@@ -1,0 +1,195 @@
+"""A job's agents as real processes and the collector that they report to, for tests."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fake_collector import FakeCollector
+
+from muster.backends.agent_archive import agent_archive
+from muster_worker import contract, wire
+from muster_worker.contract import AgentPhase, Channel, Command, CommandKind, Metric, Peer, Plan, Report, Scalar
+
+JOB = "7a1f0000-0000-4000-8000-000000000001"
+PATIENCE = 60.0
+
+
+class AgentWorld:
+    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.short = Path(tempfile.mkdtemp(prefix="muster-test-"))
+        self.collector = FakeCollector()
+        self.archive = self.short / "agent.pyz"
+        self.archive.write_bytes(agent_archive())
+        self.agents: dict[int, subprocess.Popen[bytes]] = {}
+        self.python = sys.executable
+        self.plan: Plan | None = None
+
+    def __enter__(self) -> Self:
+        self.collector.start()
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for agent in self.agents.values():
+            if agent.poll() is None:
+                agent.kill()
+            agent.wait()
+        self.collector.close()
+        shutil.rmtree(self.short, ignore_errors=True)
+
+    def make_plan(
+        self,
+        *command: str,
+        launcher: str = contract.Launcher.DIRECT,
+        nodes: int = 1,
+        procs: int = 1,
+        hyperparameters: Mapping[str, Scalar] | None = None,
+        metrics: tuple[Metric, ...] = (),
+        channels: tuple[Channel, ...] = (),
+    ) -> Plan:
+        """The job that `start` starts agents for."""
+        self.plan = Plan(
+            version=contract.VERSION,
+            namespace="default",
+            job="digits",
+            job_uid=JOB,
+            nodes=nodes,
+            procs_per_node=procs,
+            launcher=launcher,
+            launcher_args=(),
+            command=command,
+            hyperparameters=hyperparameters or {},
+            channels=channels,
+            metrics=metrics,
+            interface="Auto",
+            collector_url=self.collector.url,
+            collector_ca=self.collector.authority,
+        )
+        return self.plan
+
+    def script(self, text: str, name: str = "train.py") -> str:
+        """Write a script; its path."""
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def start_agent(
+        self,
+        node: int = 0,
+        environment: Mapping[str, str] | None = None,
+        lifeline: int | None = None,
+        hosts: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a node's agent."""
+        assert self.plan is not None
+        home = self.short / str(node)
+        home.mkdir(mode=0o700, exist_ok=True)
+        (home / "plan.json").write_bytes(wire.encode(self.plan))
+        (home / "token").write_text(f"token-{node}\n")
+        command = [self.python, "-I", str(self.archive), "node", "--plan", str(home / "plan.json")]
+        command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
+        command += [
+            "--root",
+            str(self.root(node)),
+            "--run",
+            str(home),
+            "--termination-log",
+            str(self.termination(node)),
+        ]
+        if lifeline is not None:
+            command += ["--lifeline", str(lifeline)]
+        if hosts is not None:
+            command += ["--hosts", str(hosts)]
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        with self.log_path(node).open("wb") as log:
+            self.agents[node] = subprocess.Popen(
+                command,
+                env={**os.environ, "PATH": path, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                pass_fds=() if lifeline is None else (lifeline,),
+            )
+        return self.agents[node]
+
+    def launch(self, incarnation: int = 1, environment: Mapping[str, str] | None = None) -> None:
+        """Start all agents and, once all are ready, their ranks."""
+        assert self.plan is not None
+        for node in range(self.plan.nodes):
+            self.start_agent(node, environment)
+        for node in range(self.plan.nodes):
+            self.wait(node, lambda report: report.phase == AgentPhase.READY)
+        self.send(CommandKind.START, incarnation)
+
+    def send(self, kind: str, incarnation: int = 1, grace: float = 0.0, term: int = 1) -> None:
+        """Give all agents a command."""
+        assert self.plan is not None
+        peers: tuple[Peer, ...] = ()
+        if kind == CommandKind.START:
+            reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
+            peers = tuple(Peer(report.node, report.address or "", report.port or 0) for report in reports)
+        for node in range(self.plan.nodes):
+            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace))
+
+    def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
+        """The first report of a node, from the newest one so far on, for which `condition` holds."""
+        return self.collector.wait(node, condition, patience, lambda: self.log(node))
+
+    def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
+        """The report that nothing of the incarnation is left on a node."""
+        return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)
+
+    def leave(self, node: int = 0) -> int:
+        """Tell all agents to leave; one's exit code."""
+        self.send(CommandKind.EXIT, 99)
+        return self.agents[node].wait(timeout=PATIENCE)
+
+    def log(self, node: int = 0) -> str:
+        """What an agent wrote so far."""
+        return self.log_path(node).read_text()
+
+    def log_path(self, node: int) -> Path:
+        return self.folder / f"node-{node}.log"
+
+    def root(self, node: int) -> Path:
+        return self.folder / f"root-{node}"
+
+    def termination(self, node: int) -> Path:
+        return self.folder / f"termination-{node}.json"
+
+
+def wait_gone(marker: str, seconds: float = 5.0) -> list[str]:
+    """Wait until no process has `marker` in its environment; those that are left after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (left := marked(marker)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def marked(marker: str) -> list[str]:
+    """The command lines of living processes with `marker` in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and marker.encode() in (entry / "environ").read_bytes():
+                found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes().replace(bytes(1), b' ').decode()}")
+        except OSError:
+            continue
+    return found
+
+
+def terminate(agent: subprocess.Popen[bytes]) -> None:
+    """What Kubernetes does to a pod."""
+    agent.send_signal(signal.SIGTERM)

@@ -1,0 +1,167 @@
+"""A collector for tests of the agent: HTTPS with a certificate of its own, in a thread."""
+
+import datetime
+import ipaddress
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from muster_worker import wire
+from muster_worker.contract import Command, CommandKind, Report, ReportAnswer
+
+HEARTBEAT_SECONDS = 0.5
+
+
+class FakeCollector:
+    """Keeps all reports by node and hands out each node's current command."""
+
+    def __init__(self) -> None:
+        self.reports: dict[int, list[tuple[float, Report]]] = {}
+        self.tokens: set[str] = set()
+        self.refuse_with: int | None = None
+        self._commands: dict[int, Command] = {}
+        self._changed = threading.Condition()
+        self.authority, key = _certificate()
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "serving.pem")
+            path.write_text(self.authority + key)
+            context.load_cert_chain(path)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._closed = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def command(self, node: int, command: Command) -> None:
+        """Make this the node's command."""
+        with self._changed:
+            self._commands[node] = command
+            self._changed.notify_all()
+
+    def take(self, body: bytes) -> bytes:
+        """A report came in."""
+        report = wire.decode(Report, body)
+        with self._changed:
+            self.reports.setdefault(report.node, []).append((time.monotonic(), report))
+            self._changed.notify_all()
+        return wire.encode(ReportAnswer(HEARTBEAT_SECONDS))
+
+    def next_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
+        """The node's command once it is above `after`."""
+
+        def newer() -> Command | None:
+            command = self._commands.get(node)
+            if command is None:
+                return None
+            order = (command.term, command.incarnation, CommandKind.ALL.index(command.kind))
+            return command if after is None or order > tuple(map(int, after.split("."))) else None
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or newer() is not None, seconds)
+            command = newer()
+        return None if command is None else wire.encode(command)
+
+    def wait(
+        self, node: int, condition: Callable[[Report], bool], patience: float, explain: Callable[[], str]
+    ) -> Report:
+        """The newest report of the node once it meets the condition."""
+
+        def newest() -> Report | None:
+            found = self.reports.get(node, [])
+            return found[-1][1] if found and condition(found[-1][1]) else None
+
+        with self._changed:
+            self._changed.wait_for(lambda: newest() is not None, patience)
+            report = newest()
+            last = self.reports.get(node, [(0.0, None)])[-1]
+        assert report is not None, f"waited in vain; the last report: {last}\n{explain()}"
+        return report
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A killed agent breaks its connections: nothing to tell."""
+
+
+def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if not self._refused():
+                self._answer(200, collector.take(body))
+
+        def do_GET(self) -> None:
+            if self._refused():
+                return
+            query = parse_qs(urlsplit(self.path).query)
+            node = int(self.headers["Authorization"].rsplit("-", 1)[1])
+            after = query["after"][0] if "after" in query else None
+            command = collector.next_command(node, after, float(query["wait"][0]))
+            self._answer(204 if command is None else 200, command or b"")
+
+        def _refused(self) -> bool:
+            collector.tokens.add(self.headers["Authorization"])
+            if collector.refuse_with is not None:
+                self._answer(collector.refuse_with, b"go away")
+            return collector.refuse_with is not None
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Tests read reports, not access logs."""
+
+    return Handler
+
+
+def _certificate() -> tuple[str, str]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster test")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode()

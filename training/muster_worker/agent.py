@@ -1,0 +1,142 @@
+"""`agent.pyz node`: reads what the agent is given, looks at the machine, and lets the node live."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import sys
+from dataclasses import replace
+from typing import Optional, Sequence, Tuple
+
+from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
+from muster_worker.collector_client import CollectorClient
+from muster_worker.contract import VERSION, Plan
+from muster_worker.environment import Place
+from muster_worker.exchange import Inbox, Listener, Reporter
+from muster_worker.guardian import guarded
+from muster_worker.hosts import mount_hosts
+from muster_worker.interface_choice import NoChoice, choose
+from muster_worker.log import Log
+from muster_worker.node import Node, Setting
+from muster_worker.port import hold_port
+from muster_worker.state import NodeState
+
+BAD_INPUT = 64
+"""sysexits.h: what the agent was given can't be used."""
+
+STANDARD_OUTPUT = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the agent; its exit code. Whatever the reason it ends for, no process of the node is left."""
+    options = _parser().parse_args(arguments)
+    try:
+        plan = _read_plan(options.plan)
+    except (OSError, wire.Malformed, ValueError) as error:
+        sys.stderr.write(f"[muster] the plan {options.plan} can't be used: {error}\n")
+        return BAD_INPUT
+    return guarded(lambda: _live(options, plan))
+
+
+def _live(options: argparse.Namespace, plan: Plan) -> int:
+    processes.adopt_orphans()
+    # before any thread: a user namespace is for processes with one thread only
+    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts))
+    log = Log(STANDARD_OUTPUT)
+    if no_hosts is not None:
+        names = ", ".join(sagemaker.host_names(plan.nodes))
+        log.say(f"{names} resolve in Python ranks only: {no_hosts}")
+    state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    host = sagemaker.Host(
+        cpus=machine.cpu_count(),
+        gpus=machine.gpu_count(),
+        instance_type=os.environ.get("SM_CURRENT_INSTANCE_TYPE", "local"),
+        interface=state.interface or "",
+        directory=os.getcwd(),
+    )
+    place = _place(options, plan, host)
+    if state.problem is None:
+        state = _prepare(state, place)
+    if state.problem is not None:
+        log.say(state.problem)
+    inbox = Inbox()
+    reporter = Reporter(_client(plan, options.token), inbox)
+    Listener(_client(plan, options.token), inbox)
+    setting = Setting(place, options.termination_log, options.lifeline)
+    try:
+        return Node(setting, state, reporter, inbox, log).run()
+    finally:
+        if held is not None:
+            held.close()
+
+
+def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, Optional[socket.socket]]:
+    """Find the node's address and hold a port on it; a problem when there is none."""
+    there = interfaces.list_interfaces()
+    choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
+    if isinstance(choice, NoChoice):
+        return replace(state, problem=choice.problem), None
+    log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
+    try:
+        held = hold_port(choice.address)
+    except OSError as error:
+        return replace(state, problem=f"no port can be had on {choice.address} ({choice.name}): {error}"), None
+    port = held.getsockname()[1]
+    return replace(state, address=choice.address, port=port, interface=choice.name), held
+
+
+def _prepare(state: NodeState, place: Place) -> NodeState:
+    try:
+        opt_ml.prepare(place.root, place.plan, place.node, place.host)
+    except OSError as error:
+        return replace(state, problem=f"{place.root} can't be prepared: {error}")
+    for metric in place.plan.metrics:
+        try:
+            re.compile(metric.regex)
+        except re.error as error:
+            return replace(state, problem=f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}")
+    return state
+
+
+def _place(options: argparse.Namespace, plan: Plan, host: sagemaker.Host) -> Place:
+    run = os.path.abspath(options.run)
+    return Place(
+        plan=plan,
+        node=options.node,
+        peers=(),
+        interface=host.interface,
+        host=host,
+        root=os.path.abspath(options.root),
+        run=run,
+        socket=os.path.join(run, "0.sock"),
+        archive=os.path.abspath(sys.argv[0]),
+        python=sys.executable,
+    )
+
+
+def _client(plan: Plan, token: str) -> CollectorClient:
+    return CollectorClient(plan.collector_url, plan.collector_ca, os.path.abspath(token))
+
+
+def _read_plan(path: str) -> Plan:
+    with open(path, "rb") as file:
+        plan = wire.decode(Plan, file.read())
+    if plan.version != VERSION:
+        raise ValueError(f"it has version {plan.version}, this agent understands {VERSION}")
+    return plan
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
+    parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
+    parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
+    parser.add_argument("--generation", required=True, type=int, metavar="G", help="this node's generation")
+    parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
+    parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
+    parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")
+    parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
+    parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
+    parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
+    return parser

@@ -1,0 +1,119 @@
+"""The collector over HTTPS: one connection kept open, a token read anew for each request."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from typing import Optional, Tuple, Type, TypeVar
+from urllib.parse import urlsplit
+
+from muster_worker import wire
+from muster_worker.contract import Command, ReportAnswer
+
+MAX_ANSWER_BYTES = 1024 * 1024
+"""A command for a job of 10,000 nodes, with every peer's address, stays below it."""
+
+T = TypeVar("T")
+
+_TIMEOUT = 10.0
+_UNHURRIED = frozenset({401, 403, 413, 400})
+
+
+class Unavailable(Exception):
+    """The collector gave no usable answer. `wait` is how long it asked to be left alone, in seconds."""
+
+    def __init__(self, why: str, wait: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+class CollectorClient:
+    """One conversation with the collector; not for more than one thread."""
+
+    def __init__(self, url: str, authority: str, token_file: str) -> None:
+        """`authority` is the PEM text of the only certificates that are trusted."""
+        self._target = urlsplit(url)
+        self._token_file = token_file
+        self._context = ssl.create_default_context(cadata=authority)
+        self._connection: Optional[http.client.HTTPSConnection] = None
+
+    def report(self, body: bytes) -> ReportAnswer:
+        """Send a report. Raises `Unavailable`."""
+        _, answer = self._request("POST", "/v1/report", body, _TIMEOUT)
+        return _decode(ReportAnswer, answer)
+
+    def command(self, after: Optional[Tuple[int, int, int]], wait: int) -> Optional[Command]:
+        """Wait up to `wait` seconds for a command above `after`; None when there is none. Raises `Unavailable`."""
+        query = f"wait={wait}" if after is None else f"after={'.'.join(map(str, after))}&wait={wait}"
+        status, answer = self._request("GET", f"/v1/command?{query}", None, wait + _TIMEOUT)
+        return None if status == http.client.NO_CONTENT else _decode(Command, answer)
+
+    def _request(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
+        reused = self._connection is not None
+        try:
+            return self._exchange(method, path, body, timeout)
+        except (OSError, http.client.HTTPException) as error:
+            self._close()
+            # a server may close an idle connection at any moment; that says nothing about a new one
+            if not reused or isinstance(error, TimeoutError):
+                raise Unavailable(f"{type(error).__name__}: {error}") from None
+        try:
+            return self._exchange(method, path, body, timeout)
+        except (OSError, http.client.HTTPException) as error:
+            self._close()
+            raise Unavailable(f"{type(error).__name__}: {error}") from None
+
+    def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
+        connection = self._open(timeout)
+        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        connection.request(method, self._target.path.rstrip("/") + path, body, headers)
+        response = connection.getresponse()
+        answer = response.read(MAX_ANSWER_BYTES + 1)
+        if len(answer) > MAX_ANSWER_BYTES:
+            self._close()
+            raise Unavailable("the collector's answer is too large")
+        if response.status not in (http.client.OK, http.client.NO_CONTENT):
+            raise Unavailable(_refusal(response.status, answer), _retry_after(response))
+        return response.status, answer
+
+    def _open(self, timeout: float) -> http.client.HTTPSConnection:
+        if self._connection is None:
+            host, port = self._target.hostname or "", self._target.port
+            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context)
+        elif self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout)
+        return self._connection
+
+    def _token(self) -> str:
+        with open(self._token_file, encoding="ascii") as file:
+            return file.read().strip()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def backoff(failures: int, wait: float, chance: float) -> float:
+    """Seconds to wait after so many failures in a row; `chance` in [0, 1) spreads the agents of a large job."""
+    return max(min(5.0, 0.1 * 2.0 ** min(failures, 10)), min(wait, 60.0)) * (0.5 + chance)
+
+
+def _retry_after(response: http.client.HTTPResponse) -> float:
+    text = response.getheader("Retry-After", "")
+    if text.isdigit():
+        return float(text)
+    # asking again at once can't change such an answer; a new token may
+    return 1.0 if response.status in _UNHURRIED else 0.0
+
+
+def _refusal(status: int, answer: bytes) -> str:
+    said = answer[:200].decode("utf-8", "replace").strip()
+    return f"the collector answered {status}{': ' if said else ''}{said}"
+
+
+def _decode(cls: Type[T], answer: bytes) -> T:
+    try:
+        return wire.decode(cls, answer)
+    except wire.Malformed as error:
+        raise Unavailable(f"the collector's answer can't be read: {error}") from None

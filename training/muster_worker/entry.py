@@ -1,0 +1,27 @@
+"""The archive's sub-commands: `node`, the agent, and `rank`, the wrapper around a training command."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+USAGE_EXIT_CODE = 64
+"""sysexits.h: the command was used wrongly."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a sub-command; the exit code."""
+    # each imports its own: a rank's wrapper starts once for every rank and has no use for the agent's modules
+    if arguments and arguments[0] == "rank":
+        from muster_worker import rank
+
+        rank.main(arguments[1:])
+    if arguments and arguments[0] == "node":
+        from muster_worker import agent
+
+        return agent.main(arguments[1:])
+    sys.stderr.write("usage: agent.pyz node --help | agent.pyz rank -- COMMAND...\n")
+    return USAGE_EXIT_CODE

@@ -1,0 +1,193 @@
+"""One incarnation's processes on this node: started, watched, ended, and verified gone."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from muster_worker import processes, witness
+from muster_worker.contract import AgentPhase, Metric
+from muster_worker.environment import Place
+from muster_worker.launch import Launched, LaunchRefused, launch
+from muster_worker.log import Log
+from muster_worker.metrics import MetricReader
+from muster_worker.roster import LOST_SECONDS, Roster
+from muster_worker.state import (
+    Event,
+    LauncherRecord,
+    MetricRecord,
+    Observation,
+    PhaseReached,
+    RankEnded,
+    StopBegan,
+    Witnessed,
+)
+from muster_worker.streams import Stream
+
+LEFTOVER_GRACE_SECONDS = 2.0
+"""What a launcher leaves behind (a logger that still uploads) may take so long after SIGTERM."""
+
+SCAN_SECONDS = 0.02
+"""Between two looks at what is still to be ended: whoever forks faster than this is met again."""
+
+MAX_REMEMBERED = 4096
+"""Ends of adopted processes that are kept, in case one turns out to be a rank."""
+
+
+class Gang:
+    """The node's share of an incarnation, from its start until no process of it is left."""
+
+    def __init__(self, place: Place, incarnation: int, selector: selectors.BaseSelector, log: Log) -> None:
+        """Raises `OSError` when the ranks' socket can't be made."""
+        self._place = place
+        self._incarnation = incarnation
+        self._selector = selector
+        self._log = log
+        self._metrics = MetricReader(place.plan.metrics)
+        self._roster = Roster(place, selector, log, self._metrics)
+        self._children: Dict[int, Launched] = {}  # started by us and not reaped
+        self._streams: Dict[int, Tuple[Stream, Stream]] = {}  # of launchers and wrappers themselves, by pid
+        self._launcher_lines: Tuple[str, ...] = ()
+        self._reaped: Dict[int, processes.Ended] = {}
+        self._kill_at: Optional[float] = None  # SIGKILL to all that is left, from then on
+        self._leftovers_told = False
+        self.finished = False
+
+    def launch(self, base: Mapping[str, str]) -> List[Event]:
+        """Start everything. What can't be started is an event like any other end."""
+        started, refused = launch(self._place, self._incarnation, base)
+        for process in started:
+            self._children[process.pid] = process
+            streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)
+            self._streams[process.pid] = (streams[0], streams[1])
+            for stream in streams:
+                self._selector.register(
+                    stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(stream)
+                )
+            if process.name == "command":
+                self._roster.outer = process.pid
+        return [] if refused is None else self._refuse(refused)
+
+    @property
+    def next_step_in(self) -> Optional[float]:
+        """Seconds until `step` has something to do; None while only events matter."""
+        if self.finished:
+            return None
+        if self._roster.has_lost or not self._children or (self._kill_at is not None and self._is_overdue()):
+            return SCAN_SECONDS
+        return None if self._kill_at is None else max(SCAN_SECONDS, self._kill_at - time.monotonic())
+
+    def stop(self, grace: float) -> List[Event]:
+        """SIGTERM now, SIGKILL to all that is left after `grace` seconds. The first call sets the time, if shorter ones don't."""
+        now = time.monotonic()
+        deadline = now + grace
+        if self._kill_at is not None:
+            self._kill_at = min(self._kill_at, deadline)
+            return []
+        self._kill_at = deadline
+        events: List[Event] = [Witnessed(rank, text) for rank, text in witness.activities(self._roster.live()).items()]
+        events.append(StopBegan(time.monotonic()))
+        for process in self._children.values():
+            # torchrun passes the signal on to its ranks; everybody else's are in the group of who we started
+            if process.name == "torchrun":
+                processes.signal_all((process.pid,), signal.SIGTERM)
+            else:
+                processes.signal_session(process.pid, signal.SIGTERM)
+        return events
+
+    def kill(self) -> List[Event]:
+        """SIGKILL to everything at once."""
+        events: List[Event] = [StopBegan(time.monotonic())]
+        self._kill_at = time.monotonic()
+        processes.signal_all(processes.descendants(), signal.SIGKILL)
+        return events
+
+    def on_reaped(self, ended: List[processes.Ended]) -> List[Event]:
+        """Children and adopted orphans that are gone."""
+        now = time.monotonic()
+        events: List[Event] = []
+        for end in ended:
+            process = self._children.pop(end.pid, None)
+            if process is None:
+                if len(self._reaped) < MAX_REMEMBERED:
+                    self._reaped[end.pid] = end
+                continue
+            # what its ranks have said is older than its own end
+            events += self._roster.catch_up()
+            code, number = (None, end.signal) if end.signal else (end.exit_code, None)
+            if process.rank is None:
+                self._remember_lines(process)
+                events.append(LauncherRecord(process.name, now, code, number))
+            elif self._roster.holder(process.rank) is None:
+                events.append(RankEnded(process.rank, now, code, number, "WrapperLost"))
+        return events + self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
+
+    def step(self) -> List[Event]:
+        """What time brings: the end of a grace period, leftovers to end, the last process gone."""
+        if self.finished:
+            return []
+        now = time.monotonic()
+        events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
+        if self._is_overdue():
+            left = processes.descendants()
+            processes.signal_all(left, signal.SIGKILL)
+        elif not self._children:
+            left = processes.descendants()
+            if left and not self._leftovers_told:
+                processes.signal_all(left, signal.SIGTERM)
+                self._leftovers_told = True
+                grace_end = now + LEFTOVER_GRACE_SECONDS
+                self._kill_at = grace_end if self._kill_at is None else min(self._kill_at, grace_end)
+        else:
+            return events
+        return events if left or self._children else events + self._finish()
+
+    def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
+        """What is to be read of the ranks at this moment."""
+        return self._roster.observe()
+
+    @property
+    def launcher_lines(self) -> Tuple[str, ...]:
+        """The launcher's own last lines; empty until it ended."""
+        return self._launcher_lines
+
+    def _finish(self) -> List[Event]:
+        self.finished = True
+        events = self._roster.close() + self._roster.resolve_lost(self._reaped, time.monotonic(), 0.0)
+        for streams in self._streams.values():
+            for stream in streams:
+                if not stream.closed:
+                    stream.drain()
+                    self._release(stream)
+        return [*events, PhaseReached(AgentPhase.ENDED)]
+
+    def _refuse(self, refused: LaunchRefused) -> List[Event]:
+        self._log.say(refused.message)
+        self._launcher_lines = (refused.message,)
+        return [LauncherRecord(refused.name, time.monotonic(), refused.exit_code, None, refused.reason)]
+
+    def _remember_lines(self, process: Launched) -> None:
+        streams = self._streams[process.pid]
+        for stream in reversed(streams):
+            if not stream.closed:
+                stream.drain()
+        self._launcher_lines = streams[1].tail.last_lines() or streams[0].tail.last_lines()
+
+    def _is_overdue(self) -> bool:
+        return self._kill_at is not None and time.monotonic() >= self._kill_at
+
+    def _read(self, stream: Stream) -> List[Event]:
+        stream.read()
+        if stream.closed:
+            self._release(stream)
+        return []
+
+    def _release(self, stream: Stream) -> None:
+        try:
+            self._selector.unregister(stream.descriptor)
+        except KeyError:
+            pass
+        stream.close()

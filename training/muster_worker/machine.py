@@ -1,0 +1,23 @@
+"""What the node has: cores and GPUs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+
+def cpu_count() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def gpu_count() -> int:
+    """NVIDIA GPUs that this process can open; what its CUDA_VISIBLE_DEVICES hides is not counted."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([part for part in visible.split(",") if part.strip() and part.strip() != "-1"])
+    try:
+        names = os.listdir("/dev")
+    except OSError:
+        return 0
+    return sum(1 for name in names if re.fullmatch(r"nvidia\d+", name))

@@ -1,0 +1,48 @@
+"""The job's metrics, read from the ranks' output by its regular expressions."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Dict, Optional, Pattern, Sequence, Tuple
+
+from muster_worker.contract import Metric
+
+MAX_LINE_CHARS = 4096
+"""The part of a line that expressions see: what a bad expression can cost is bounded by it."""
+
+
+class MetricReader:
+    """Finds the latest value of each metric in what ranks print."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        """Raises `re.error` for an expression that Python can't read."""
+        self._patterns: Tuple[Tuple[str, Pattern[str]], ...] = tuple(
+            (metric.name, re.compile(metric.regex)) for metric in metrics
+        )
+
+    def read(self, lines: bytes) -> Dict[str, float]:
+        """The last value of each metric in `lines`; metrics that don't occur are absent."""
+        found: Dict[str, float] = {}
+        if not self._patterns or not lines:
+            return found
+        texts = [line[:MAX_LINE_CHARS] for line in lines.decode("utf-8", "replace").split("\n")]
+        for name, pattern in self._patterns:
+            for text in reversed(texts):
+                value = _value(pattern, text)
+                if value is not None:
+                    found[name] = value
+                    break
+        return found
+
+
+def _value(pattern: Pattern[str], text: str) -> Optional[float]:
+    value = None
+    for match in pattern.finditer(text):
+        try:
+            number = float(match.group(1) if pattern.groups else match.group())
+        except (TypeError, ValueError):
+            continue  # an expression may match what isn't a number; the next match may be one
+        if math.isfinite(number):
+            value = number
+    return value

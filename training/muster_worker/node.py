@@ -1,0 +1,249 @@
+"""The agent of one node: a single thread owns all state; signals, sockets, pipes and the collector are its events."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Tuple
+
+from muster_worker import opt_ml, processes, termination
+from muster_worker.contract import AgentPhase, Command, CommandKind
+from muster_worker.environment import Place
+from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
+from muster_worker.gang import Gang
+from muster_worker.log import Log
+from muster_worker.roster import Handler
+from muster_worker.state import (
+    Event,
+    NodeState,
+    Observation,
+    PhaseReached,
+    ProblemFound,
+    Snapshot,
+    apply,
+    begin,
+    exit_code,
+    make_report,
+)
+
+FIRST_HEARTBEAT_SECONDS = 1.0
+"""Until the collector says what it wants."""
+
+TERMINATION_GRACE_SECONDS = 25.0
+"""What ranks get after the agent's own SIGTERM: Kubernetes kills the pod after 30 s unless the user asks for more."""
+
+ORPHAN_GRACE_SECONDS = 5.0
+"""What ranks get when the agent's parent is gone: nobody is left who could want their work."""
+
+LAST_WORD_SECONDS = 3.0
+"""How long an agent that has to go tries to deliver its last report."""
+
+UNREACHABLE_SECONDS = 60.0
+"""An agent whose ranks have ended leaves when the collector has been away for so long."""
+
+STOPPED_EXIT_CODE = 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the agent was started with: everything of a `Place` but the peers, which Start brings."""
+
+    place: Place
+    termination_log: Optional[str]
+    lifeline: Optional[int]
+
+
+class Node:
+    """The actor. `run` is its life."""
+
+    def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
+        self._setting = setting
+        self._state = state
+        self._reporter = reporter
+        self._inbox = inbox
+        self._log = log
+        self._selector = selectors.DefaultSelector()
+        self._base: Mapping[str, str] = dict(os.environ)
+        self._gang: Optional[Gang] = None
+        self._order: Optional[Tuple[int, int, int]] = None  # of the last command that was obeyed
+        self._heartbeat = FIRST_HEARTBEAT_SECONDS
+        self._next_report_at = 0.0
+        self._acknowledged: Tuple[int, str] = (-1, "")
+        self._heard_at = time.monotonic()  # the collector's last answer
+        self._leaving = False  # told to go, once nothing runs
+        self._ended_at: Optional[float] = None  # the last process was gone
+        self._terminated = False
+        self._signals = 0
+        self._parent = os.getppid()
+        self._wake_reader, self._wake_writer = os.pipe()
+
+    def run(self) -> int:
+        """Live until told to leave; the agent's exit code."""
+        self._listen()
+        while not self._may_leave():
+            events: List[Event] = []
+            for key, _ in self._selector.select(self._timeout()):
+                handler: Handler = key.data
+                events += handler()
+            if self._gang is not None:
+                events += self._gang.step()
+            self._learn(events)
+        return self._farewell()
+
+    def _listen(self) -> None:
+        for descriptor in (self._wake_reader, self._wake_writer):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)  # the wake-up carries the number
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._on_signals)
+        self._selector.register(self._inbox.descriptor, selectors.EVENT_READ, self._on_news)
+        if self._setting.lifeline is not None:
+            self._selector.register(self._setting.lifeline, selectors.EVENT_READ, self._on_lifeline)
+
+    def _timeout(self) -> float:
+        waits = [self._next_report_at - time.monotonic()]
+        if self._gang is not None and self._gang.next_step_in is not None:
+            waits.append(self._gang.next_step_in)
+        if self._leaving and self._ended_at is not None:
+            waits.append(self._ended_at + LAST_WORD_SECONDS - time.monotonic())
+        return max(0.0, min(waits))
+
+    def _learn(self, events: List[Event]) -> None:
+        before = self._state
+        for event in events:
+            self._state = apply(self._state, event)
+        # a metric alone can wait for the heartbeat
+        if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
+            self._publish()
+
+    def _publish(self) -> None:
+        self._reporter.offer(self._snapshot())
+        self._next_report_at = time.monotonic() + self._heartbeat
+
+    def _snapshot(self) -> Snapshot:
+        observations: Mapping[int, Observation] = {}
+        lines: Tuple[str, ...] = ()
+        if self._gang is not None:
+            observations, reported = self._gang.observe()
+            lines = self._gang.launcher_lines
+            for metric in reported:
+                self._state = apply(self._state, metric)
+        return Snapshot(self._state, observations, lines, self._log.dropped_lines)
+
+    def _on_signals(self) -> List[Event]:
+        try:
+            numbers = set(os.read(self._wake_reader, 4096))
+        except BlockingIOError:
+            return []
+        events: List[Event] = []
+        if signal.SIGCHLD in numbers:
+            ended = processes.reap()
+            if self._gang is not None:
+                events += self._gang.on_reaped(ended)
+        if numbers & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
+            self._signals += 1
+            # somebody who asks twice, or who has killed the guardian, means at once
+            at_once = self._signals > 1 or os.getppid() != self._parent
+            events += self._terminate("a signal", 0.0 if at_once else TERMINATION_GRACE_SECONDS)
+        return events
+
+    def _on_lifeline(self) -> List[Event]:
+        if self._setting.lifeline is None or os.read(self._setting.lifeline, 4096):
+            return []
+        self._selector.unregister(self._setting.lifeline)
+        return self._terminate("the end of the process that started this agent", ORPHAN_GRACE_SECONDS)
+
+    def _terminate(self, why: str, grace: float) -> List[Event]:
+        self._log.say(f"stopping on {why}")
+        self._terminated = True
+        self._leaving = True
+        return self._stop(grace)
+
+    def _stop(self, grace: float) -> List[Event]:
+        if self._gang is None:
+            return [PhaseReached(AgentPhase.ENDED)]
+        if self._gang.finished:
+            return []
+        self._learn([PhaseReached(AgentPhase.STOPPING)])
+        return self._gang.stop(grace)
+
+    def _on_news(self) -> List[Event]:
+        events: List[Event] = []
+        for news in self._inbox.take():
+            if isinstance(news, Acknowledged):
+                self._heard_at = time.monotonic()
+                self._heartbeat = max(0.05, news.heartbeat_seconds)
+                self._acknowledged = (news.incarnation, news.phase)
+            elif isinstance(news, Unreachable):
+                self._log.say(news.why)
+            elif self._is_newer(news):
+                self._order = news.order
+                events += self._obey(news)
+        return events
+
+    def _is_newer(self, command: Command) -> bool:
+        if command.job_uid != self._state.job_uid:
+            self._log.say("refused a command for another job")
+            return False
+        return self._order is None or command.order > self._order
+
+    def _obey(self, command: Command) -> List[Event]:
+        if command.kind == CommandKind.START:
+            return self._start(command)
+        if command.kind == CommandKind.STOP:
+            return self._stop(command.grace_seconds)
+        running = self._gang is not None and not self._gang.finished
+        events: List[Event] = []
+        if running and self._gang is not None:
+            events += [PhaseReached(AgentPhase.STOPPING), *self._gang.kill()]
+        elif self._gang is None:
+            events.append(PhaseReached(AgentPhase.ENDED))
+        if command.kind == CommandKind.EXIT:
+            self._leaving = True
+        return events
+
+    def _start(self, command: Command) -> List[Event]:
+        if self._leaving or (self._gang is not None and not self._gang.finished):
+            self._log.say("refused to start: the last incarnation's processes are still there")
+            return []
+        plan = self._setting.place.plan
+        self._state = begin(
+            self._state, command.incarnation, self._setting.place.node * plan.procs_per_node, plan.procs_per_node
+        )
+        if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
+            return [ProblemFound(f"told to start with {len(command.peers)} of {plan.nodes} nodes")]
+        socket = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
+        place = replace(self._setting.place, peers=command.peers, socket=socket)
+        self._gang = Gang(place, command.incarnation, self._selector, self._log)
+        return self._gang.launch(self._base)
+
+    def _may_leave(self) -> bool:
+        if self._state.phase != AgentPhase.ENDED:
+            self._ended_at = None
+            return False
+        now = time.monotonic()
+        if self._ended_at is None:
+            self._ended_at = now
+        if not self._leaving:
+            return now - max(self._ended_at, self._heard_at) > UNREACHABLE_SECONDS
+        told = self._acknowledged == (self._state.incarnation, AgentPhase.ENDED)
+        return told or now - self._ended_at > LAST_WORD_SECONDS
+
+    def _farewell(self) -> int:
+        code = STOPPED_EXIT_CODE if self._terminated else exit_code(self._state)
+        report = make_report(self._snapshot(), 0, time.monotonic())
+        first = termination.first_failure(report)
+        if first is not None:
+            opt_ml.write_failure(self._setting.place.root, "\n".join(first.last_lines))
+        if self._setting.termination_log is not None:
+            try:
+                with open(self._setting.termination_log, "wb") as file:
+                    file.write(termination.summary(report, code))
+            except OSError as error:
+                self._log.say(f"no termination log: {error}")
+        self._log.flush(LAST_WORD_SECONDS)
+        return code

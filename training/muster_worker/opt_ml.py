@@ -1,0 +1,42 @@
+"""The node's /opt/ml: the folders and configuration files that a SageMaker script expects, and its word of failure."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from muster_worker import sagemaker
+from muster_worker.contract import Plan
+
+_FOLDERS = ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints")
+MAX_FAILURE_CHARS = 1024
+"""SageMaker passes on this many characters of output/failure (FailureReason's limit)."""
+
+
+def prepare(root: str, plan: Plan, node: int, host: sagemaker.Host) -> None:
+    """Make the folders that are missing and write input/config. Raises `OSError` where that cannot be done."""
+    for folder in _FOLDERS:
+        path = os.path.join(root, folder)
+        if not os.path.isdir(path):
+            os.makedirs(path)
+    _write(root, "hyperparameters", sagemaker.hyperparameter_file(plan))
+    _write(root, "inputdataconfig", sagemaker.input_data_config(plan.channels))
+    _write(root, "resourceconfig", sagemaker.resource_config(plan, node, host))
+
+
+def write_failure(root: str, text: str) -> None:
+    """Leave why the node failed in output/failure, unless the script has already said it better."""
+    path = os.path.join(root, "output", "failure")
+    try:
+        with open(path, "x", encoding="utf-8", errors="replace") as file:
+            file.write(text[:MAX_FAILURE_CHARS])
+    except OSError:
+        return  # the script's own text stays, and a full disk must not hide the failure itself
+
+
+def _write(root: str, name: str, content: object) -> None:
+    path = os.path.join(root, "input", "config", f"{name}.json")
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(temporary, path)

@@ -1,0 +1,217 @@
+"""Which process is which rank: what wrappers and hooks tell, turned into events of the ranks that they speak for."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+from muster_worker import processes, progress, wire, witness
+from muster_worker.environment import Place
+from muster_worker.link import Hello, Message, Refused, Started
+from muster_worker.log import Log
+from muster_worker.metrics import MetricReader
+from muster_worker.rank_links import MAX_LINKS, RankLink, listen
+from muster_worker.state import Event, MetricRecord, Observation, ProblemFound, RankEnded, RankStarted, Witnessed
+from muster_worker.streams import Stream
+
+LOST_SECONDS = 0.5
+"""After this long without a trace of a lost wrapper's rank, nobody will ever know how it ended."""
+
+EXIT_CODES = {"CommandNotFound": 127, "CommandNotExecutable": 126}
+"""What a shell's exit code would be."""
+
+Handler = Callable[[], List[Event]]
+"""What the node's loop calls when a descriptor is readable: every selector key's data."""
+
+
+class Roster:
+    """The links of one incarnation, and who of them holds which rank."""
+
+    def __init__(self, place: Place, selector: selectors.BaseSelector, log: Log, metrics: MetricReader) -> None:
+        """Listen on the place's socket. Raises `OSError`."""
+        first = place.node * place.plan.procs_per_node
+        self._place = place
+        self._expected = range(first, first + place.plan.procs_per_node)
+        self._selector = selector
+        self._log = log
+        self._metrics = metrics
+        self._links: List[RankLink] = []
+        self._holders: Dict[int, RankLink] = {}
+        self.outer: Optional[int] = None  # the wrapper around a node's command, which a rank inside takes over from
+        self._listener = listen(place.socket)
+        selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def holder(self, rank: int) -> Optional[RankLink]:
+        """Who speaks for a rank; None until somebody does."""
+        return self._holders.get(rank)
+
+    def live(self) -> Dict[int, RankLink]:
+        """The ranks that were started and haven't ended."""
+        return {
+            rank: link
+            for rank, link in self._holders.items()
+            if link.pid is not None and not link.over and link.lost_at is None
+        }
+
+    def catch_up(self) -> List[Event]:
+        """Handle all that has come already, now: a wrapper's end may overtake its words."""
+        events = self._accept()
+        for link in list(self._links):
+            if not link.receiver.closed:
+                events += self._hear(link)
+        return events
+
+    def resolve_lost(self, reaped: Mapping[int, processes.Ended], now: float, patience: float) -> List[Event]:
+        """The ends of ranks whose wrapper was killed: an orphan is reaped by the agent itself."""
+        events: List[Event] = []
+        for rank, link in self._holders.items():
+            if link.over or link.lost_at is None:
+                continue
+            end = reaped.get(link.pid) if link.pid is not None else None
+            if end is not None:
+                code = None if end.signal else end.exit_code
+                events += self._end(link, RankEnded(rank, link.lost_at, code, end.signal or None))
+            elif now - link.lost_at >= patience:
+                events += self._end(link, RankEnded(rank, link.lost_at, reason="WrapperLost"))
+        return events
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether `resolve_lost` has something to find out."""
+        return any(link.lost_at is not None and not link.over for link in self._holders.values())
+
+    def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
+        """What is to be read of each rank at this moment."""
+        seen: Dict[int, Observation] = {}
+        reported: List[MetricRecord] = []
+        for rank, link in self._holders.items():
+            reading = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
+            at = reading.reported_at
+            if at is not None:
+                reported += [MetricRecord(name, value, rank, at) for name, value in reading.metrics.items()]
+            alive = link.pid is not None and not link.over and link.lost_at is None
+            if alive and link.pid is not None:
+                link.command_line = _command_line(link.pid) or link.command_line
+            seen[rank] = Observation(
+                last_lines=() if alive else link.last_lines,
+                step=reading.step,
+                stepped_at=reading.stepped_at,
+                no_step_reason=progress.no_step_reason(reading, link.command_line or self._place.plan.command),
+                rss_bytes=processes.memory(link.pid) if alive and link.pid is not None else None,
+            )
+        return seen, reported
+
+    def close(self) -> List[Event]:
+        """Read all that is left and let go of everything; for when no process of the incarnation lives any more."""
+        events = self.catch_up()
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        os.unlink(self._place.socket)
+        for link in self._links:
+            self._forget(link)
+            for stream in link.streams:
+                if not stream.closed:
+                    events += self._metric_events(link, stream.drain())
+                    self._release(stream)
+        return events
+
+    def _accept(self) -> List[Event]:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # nobody waits any more, or we ran out of descriptors: the wrapper runs on without us
+                return []
+            if sum(not link.receiver.closed for link in self._links) >= MAX_LINKS:
+                connection.close()
+                continue
+            link = RankLink(connection)
+            self._links.append(link)
+            self._selector.register(connection, selectors.EVENT_READ, lambda link=link: self._hear(link))
+
+    def _hear(self, link: RankLink) -> List[Event]:
+        events: List[Event] = []
+        try:
+            for message in link.receive(self._log, self._metrics):
+                events += self._understand(link, message)
+        except wire.Malformed as error:
+            self._log.say(f"a process sent something that isn't a rank's word: {error}")
+            link.receiver.closed = True
+        if link.receiver.closed:
+            if not link.over:
+                link.lost_at = time.monotonic()
+            self._forget(link)
+        return events
+
+    def _understand(self, link: RankLink, message: Message) -> List[Event]:
+        if isinstance(message, Hello):
+            return self._claim(link, message)
+        if link.hello is None or self._holders.get(link.hello.rank) is not link:
+            return []
+        rank = link.hello.rank
+        if isinstance(message, Started):
+            return [RankStarted(rank, message.pid, message.at)]
+        if isinstance(message, Refused):
+            return self._end(link, RankEnded(rank, message.at, EXIT_CODES.get(message.reason), None, message.reason))
+        return self._end(link, RankEnded(rank, message.at, message.exit_code, message.signal))
+
+    def _claim(self, link: RankLink, hello: Hello) -> List[Event]:
+        for stream in link.streams:
+            self._selector.register(
+                stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(link, stream)
+            )
+        if hello.rank not in self._expected:
+            first, last = self._expected[0], self._expected[-1]
+            own = f"only rank {first}" if first == last else f"ranks {first} to {last}"
+            return [ProblemFound(f"a process on this node says that it is rank {hello.rank}; the node has {own}")]
+        holder = self._holders.get(hello.rank)
+        if holder is None:
+            self._holders[hello.rank] = link
+        elif holder.hello is not None and holder.hello.pid == self.outer:
+            holder.rename("command")
+            self._holders[hello.rank] = link
+        return []
+
+    def _end(self, link: RankLink, end: RankEnded) -> List[Event]:
+        link.over = True
+        events: List[Event] = []
+        for stream in link.streams:
+            if not stream.closed:
+                events += self._metric_events(link, stream.drain())
+        activity = witness.activity_in(link.error_text) if end.exit_code else None
+        if activity is not None:
+            events.append(Witnessed(end.rank, activity))
+        return [*events, end]
+
+    def _read(self, link: RankLink, stream: Stream) -> List[Event]:
+        events = self._metric_events(link, stream.read())
+        if stream.closed:
+            self._release(stream)
+        return events
+
+    def _metric_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
+        rank = link.hello.rank if link.hello is not None else -1
+        now = time.monotonic()
+        return [MetricRecord(name, value, rank, now) for name, value in values.items()]
+
+    def _release(self, stream: Stream) -> None:
+        try:
+            self._selector.unregister(stream.descriptor)
+        except KeyError:
+            pass
+        stream.close()
+
+    def _forget(self, link: RankLink) -> None:
+        if link.receiver.socket.fileno() != -1:
+            self._selector.unregister(link.receiver.socket)
+            link.receiver.close()
+
+
+def _command_line(pid: int) -> Tuple[str, ...]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return tuple(os.fsdecode(file.read(4096)).split("\0")[:-1])
+    except OSError:
+        return ()

@@ -1,0 +1,303 @@
+"""What an agent knows of its node, as values: events go in, a report comes out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Mapping, Optional, Tuple, Union
+
+from muster_worker import wire
+from muster_worker.contract import (
+    MAX_REPORT_BYTES,
+    AgentPhase,
+    LauncherEnd,
+    MetricValue,
+    RankReport,
+    RankState,
+    Report,
+)
+
+
+@dataclass(frozen=True)
+class RankRecord:
+    """A rank's life so far. Times are the node's monotonic clock."""
+
+    rank: int
+    local_rank: int
+    pid: Optional[int] = None
+    started_at: Optional[float] = None
+    ended_at: Optional[float] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+    stopped: bool = False
+    activity: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LauncherRecord:
+    """How the launcher ended."""
+
+    name: str
+    at: float
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class MetricRecord:
+    """The latest value of a metric."""
+
+    name: str
+    value: float
+    rank: int
+    at: float
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """All that is known of the node's incarnation, but for what is read at the moment of a report (`Observation`)."""
+
+    job_uid: str
+    node: int
+    generation: int
+    incarnation: int = 0
+    phase: str = AgentPhase.READY
+    address: Optional[str] = None
+    port: Optional[int] = None
+    interface: Optional[str] = None
+    ranks: Tuple[RankRecord, ...] = ()
+    launcher: Optional[LauncherRecord] = None
+    metrics: Tuple[MetricRecord, ...] = ()
+    stop_began_at: Optional[float] = None
+    problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RankStarted:
+    """A rank's command runs as `pid`; again when a process inside turns out to be the rank itself."""
+
+    rank: int
+    pid: int
+    at: float
+
+
+@dataclass(frozen=True)
+class RankEnded:
+    """A rank's process is gone, or never came to be (`reason`)."""
+
+    rank: int
+    at: float
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """What a rank's main thread was in when the node was stopped or the rank fell."""
+
+    rank: int
+    activity: str
+
+
+@dataclass(frozen=True)
+class StopBegan:
+    """The first signal is about to be sent to the node's ranks."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class PhaseReached:
+    """The agent's phase changes."""
+
+    phase: str
+
+
+@dataclass(frozen=True)
+class ProblemFound:
+    """Something that the job's owner has to know; the first one stays."""
+
+    problem: str
+
+
+Event = Union[RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, PhaseReached, ProblemFound]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is read of a rank when a report is made."""
+
+    last_lines: Tuple[str, ...] = ()
+    step: Optional[int] = None
+    stepped_at: Optional[float] = None
+    no_step_reason: Optional[str] = None
+    rss_bytes: Optional[int] = None
+
+
+NOTHING_SEEN = Observation()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The node at one moment: all that a report is made of, but for its number and the time of sending."""
+
+    state: NodeState
+    observations: Mapping[int, Observation]
+    launcher_lines: Tuple[str, ...] = ()
+    dropped_lines: int = 0
+
+
+def begin(state: NodeState, incarnation: int, first_rank: int, procs: int) -> NodeState:
+    """A new incarnation: its ranks are expected, nothing of the last one is left."""
+    ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
+    return replace(
+        state,
+        incarnation=incarnation,
+        phase=AgentPhase.RUNNING,
+        ranks=ranks,
+        launcher=None,
+        metrics=(),
+        stop_began_at=None,
+        problem=None,
+    )
+
+
+def apply(state: NodeState, event: Event) -> NodeState:
+    """The state after an event. What is told of a rank of another node, or after its end, changes nothing."""
+    if isinstance(event, PhaseReached):
+        return replace(state, phase=event.phase)
+    if isinstance(event, ProblemFound):
+        return state if state.problem else replace(state, problem=event.problem)
+    if isinstance(event, StopBegan):
+        return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
+    if isinstance(event, LauncherRecord):
+        return state if state.launcher is not None else replace(state, launcher=event)
+    if isinstance(event, MetricRecord):
+        others = tuple(metric for metric in state.metrics if metric.name != event.name)
+        return replace(state, metrics=tuple(sorted(others + (event,), key=lambda metric: metric.name)))
+    return replace(
+        state,
+        ranks=tuple(
+            _apply_to_rank(record, event, state.stop_began_at) if record.rank == event.rank else record
+            for record in state.ranks
+        ),
+    )
+
+
+def _apply_to_rank(
+    record: RankRecord, event: Union[RankStarted, RankEnded, Witnessed], stop_began_at: Optional[float]
+) -> RankRecord:
+    if isinstance(event, Witnessed):
+        return record if record.activity else replace(record, activity=event.activity)
+    if record.ended_at is not None:
+        return record
+    if isinstance(event, RankStarted):
+        # a rank that a process inside took over has not started twice
+        started_at = event.at if record.started_at is None else record.started_at
+        return replace(record, pid=event.pid, started_at=started_at)
+    return replace(
+        record,
+        ended_at=event.at,
+        exit_code=event.exit_code,
+        signal=event.signal,
+        reason=event.reason,
+        # only who fell after the first signal was stopped: the clock decides, not the order of the news
+        stopped=stop_began_at is not None and event.at >= stop_began_at,
+    )
+
+
+def exit_code(state: NodeState) -> int:
+    """The agent's own: 0 when all went well, else the first failed rank's as a shell tells it, else the launcher's."""
+    failed = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
+    if failed:
+        first = min(failed, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
+        return shell_code(first.exit_code, first.signal)
+    if state.launcher is not None and state.launcher.exit_code != 0:
+        return shell_code(state.launcher.exit_code, state.launcher.signal)
+    unfinished = any(record.ended_at is None for record in state.ranks)
+    return 1 if unfinished or state.problem else 0
+
+
+def shell_code(code: Optional[int], signal: Optional[int]) -> int:
+    """128 + signal, as shells do; 1 when nothing is known."""
+    if signal is not None:
+        return 128 + signal
+    return 1 if code is None else code
+
+
+def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
+    """The report of a snapshot, sent at `now`."""
+    state = snapshot.state
+    return Report(
+        job_uid=state.job_uid,
+        node=state.node,
+        generation=state.generation,
+        incarnation=state.incarnation,
+        sequence=sequence,
+        phase=state.phase,
+        address=state.address,
+        port=state.port,
+        interface=state.interface,
+        ranks=tuple(
+            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now) for record in state.ranks
+        ),
+        metrics=tuple(
+            MetricValue(metric.name, metric.value, metric.rank, max(0.0, now - metric.at)) for metric in state.metrics
+        ),
+        launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
+        problem=state.problem,
+        dropped_lines=snapshot.dropped_lines,
+    )
+
+
+def encode_report(report: Report) -> bytes:
+    """The report as the collector takes it: when it is too large, ranks' oldest lines go first."""
+    body = wire.encode(report)
+    keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
+    while len(body) > MAX_REPORT_BYTES and keep > 0:
+        keep -= 1
+        shorter = tuple(
+            replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(keep, len(rank.last_lines)) :])
+            for rank in report.ranks
+        )
+        body = wire.encode(replace(report, ranks=shorter))
+    return body
+
+
+def _rank_report(record: RankRecord, seen: Observation, now: float) -> RankReport:
+    return RankReport(
+        rank=record.rank,
+        local_rank=record.local_rank,
+        state=_rank_state(record),
+        pid=record.pid,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        started_age=_age(record.started_at, now),
+        ended_age=_age(record.ended_at, now),
+        stopped=record.stopped,
+        reason=record.reason,
+        last_lines=seen.last_lines,
+        step=seen.step,
+        step_age=_age(seen.stepped_at, now),
+        no_step_reason=seen.no_step_reason,
+        activity=record.activity,
+        rss_bytes=seen.rss_bytes,
+    )
+
+
+def _rank_state(record: RankRecord) -> str:
+    if record.ended_at is not None:
+        return RankState.EXITED
+    return RankState.STARTING if record.started_at is None else RankState.RUNNING
+
+
+def _launcher_end(record: Optional[LauncherRecord], lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
+    if record is None:
+        return None
+    return LauncherEnd(record.name, max(0.0, now - record.at), record.exit_code, record.signal, record.reason, lines)
+
+
+def _age(at: Optional[float], now: float) -> Optional[float]:
+    return None if at is None else max(0.0, now - at)
