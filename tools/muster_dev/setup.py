@@ -52,8 +52,8 @@ def build() -> None:
     make_venv(uv)
     torch = choose_torch()
     parts = ["base.txt", "dev.txt"] if torch else ["base.txt", "dev.txt", "torch.txt"]
-    install(uv, parts)
     borrow_torch.forget()
+    install(uv, parts)
     if torch:
         borrow_torch.write(torch)
         if problem := borrow_torch.trouble():
