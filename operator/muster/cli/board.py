@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +16,9 @@ MAX_RANK_ROWS = 32
 
 _CHROME_LINES = 6
 """Lines of the board that are not rows: header, sentence, blanks, column titles, notice."""
+
+_GAP = 2
+"""Blanks between two columns."""
 
 _COLOURS = {
     "Pending": "bright_black",
@@ -31,11 +36,12 @@ RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "br
 """A rank's lines have the colour of its number, on the board and in the log."""
 
 
-def board(view: View, height: int) -> RenderableType:
-    """The board of this moment for a terminal of `height` lines."""
+def board(view: View, width: int, height: int) -> RenderableType:
+    """The board of this moment for a terminal of `width` columns and `height` lines."""
     rows = rank_rows(view)
     room = max(1, height - _CHROME_LINES)
-    table = _rank_table(rows) if len(rows) <= min(MAX_RANK_ROWS, room) else _node_table(node_rows(rows), room)
+    by_rank = len(rows) <= min(MAX_RANK_ROWS, room)
+    table = _rank_table(rows, width) if by_rank else _node_table(node_rows(rows), room)
     parts: list[RenderableType] = [_header(view), _sentence(view), Text(), table]
     if view.notice:
         parts.append(Text(view.notice, style="bold yellow"))
@@ -64,38 +70,42 @@ def _sentence(view: View) -> Text:
     return Text(view.status.message, style="dim" if view.status.phase != "Failed" else "red", overflow="fold")
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, side in columns:
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Sequence[Text]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    for title in columns:
+        table.add_column(title, justify="right" if title in numbers else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
-def _rank_table(rows: tuple[RankRow, ...]) -> Table:
-    table = _table(("RANK", "right"), ("NODE", "left"), ("STATE", "left"), ("PID", "right"), ("STEP", "right"), ("BEHIND", "right"))
-    table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
-    for row in rows:
-        table.add_row(
-            Text(str(row.rank), style=rank_colour(row.rank)),
-            row.node,
-            _state(row.state),
-            _count(row.pid),
-            _count(row.step),
-            _behind(row.behind),
-            Text(clean(row.note), style="dim" if row.state != "Failed" else "red"),
-        )
-    return table
+def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
+    titles = ("RANK", "NODE", "STATE", "PID", "STEP", "BEHIND")
+    cells = [_rank_cells(row) for row in rows]
+    taken = sum(max([len(title), *(cell[index].cell_len for cell in cells)]) + _GAP for index, title in enumerate(titles))
+    for row, cell in zip(rows, cells, strict=True):
+        note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
+        # a long note gives way, not the numbers beside it
+        note.truncate(max(0, width - taken), overflow="ellipsis")
+        cell.append(note)
+    return _table((*titles, ""), ("RANK", "PID", "STEP", "BEHIND"), cells)
+
+
+def _rank_cells(row: RankRow) -> list[Text]:
+    return [
+        Text(str(row.rank), style=rank_colour(row.rank)),
+        Text(row.node),
+        _state(row.state),
+        _count(row.pid),
+        _count(row.step),
+        _behind(row.behind),
+    ]
 
 
 def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
-    table = _table(("NODE", "left"), ("RANKS", "left"), ("STEP", "right"), ("BEHIND", "right"))
     shown = rows if len(rows) <= room else _with_trouble_first(rows)[: room - 1]
-    for row in shown:
-        states = Text("  ").join(
-            Text(f"{_MARKS.get(state, '?')} {count} {state}", style=_COLOURS.get(state, ""))
-            for state, count in sorted(row.states.items())
-        )
-        table.add_row(row.node, states, _count(row.step), _behind(row.behind))
+    cells = [(Text(row.node), _states(row), _count(row.step), _behind(row.behind)) for row in shown]
+    table = _table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
     if len(shown) == len(rows):
         return table
     return Group(table, Text(f"and {len(rows) - len(shown)} nodes more", style="dim"))
@@ -104,6 +114,14 @@ def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
 def _with_trouble_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
     # what doesn't fit is what is well
     return tuple(sorted(rows, key=lambda row: set(row.states) <= {"Running", "Succeeded"}))
+
+
+def _states(row: NodeRow) -> Text:
+    parts = [
+        Text(f"{_MARKS.get(state, '?')} {count} {state}", style=_COLOURS.get(state, ""))
+        for state, count in sorted(row.states.items())
+    ]
+    return Text("  ").join(parts)
 
 
 def _state(state: str) -> Text:

@@ -76,7 +76,8 @@ class BoardDisplay:
         if not self._started:
             self._live.start()
             self._started = True
-        self._live.update(board(view, self._console.size.height), refresh=True)
+        width, height = self._console.size
+        self._live.update(board(view, width, height), refresh=True)
 
 
 class LineDisplay:

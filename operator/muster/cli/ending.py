@@ -45,15 +45,14 @@ def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
 
 
 def ending(job: Job, status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
-    """The last lines of a run's story; paths below `here` are shown relative to it."""
+    """The last lines of a run's story, after its message; paths below `here` are shown relative to it."""
     if is_complete(status):
         return [
-            status.message,
             f"  model and output  {_shown(layout.model, here)}, {_shown(layout.output, here)}",
             f"  logs              {_shown(layout.folder / 'logs', here)}",
             f"  resource          {_shown(layout.resource, here)}",
         ]
-    lines = [status.message]
+    lines: list[str] = []
     culprit = None if _was_stopped(status) else find_culprit(status, facts)
     if culprit is not None:
         if culprit.last_lines:

@@ -1,0 +1,134 @@
+import io
+
+from muster_worker.contract import MetricValue, RankReport, Report
+from rich.console import Console
+
+from muster.api.spec import Job
+from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.api.validate import job_of
+from muster.cli.board import board
+from muster.cli.display import plain_line
+from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
+from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+
+
+def job(nodes: int = 2, procs: int = 2) -> Job:
+    return job_of("digits", {"nodes": nodes, "procsPerNode": procs, "launcher": {"direct": {}}, "command": ["train"]})
+
+
+def status(*states: tuple[str, str, int], details: tuple[RankDetail, ...] = ()) -> Status:
+    world = sum(count for _, _, count in states)
+    running = sum(count for state, _, count in states if state == "Running")
+    return Status(
+        phase="Failed" if details else "Running",
+        message="What is going on.",
+        ranks=RankStatus(
+            world=world,
+            running=running,
+            ready=f"{running}/{world}",
+            by_state=tuple(StateRange(state=state, ranks=ranks, count=count) for state, ranks, count in states),
+            details=details,
+        ),
+        progress=Progress(step=120, steps_per_second=3.4, metrics={"loss": 0.31234}),
+    )
+
+
+def facts(steps: tuple[int | None, ...], procs: int = 2) -> JobFacts:
+    nodes = []
+    for node in range(len(steps) // procs):
+        ranks = range(node * procs, (node + 1) * procs)
+        reports = tuple(RankReport(rank, rank % procs, "Running", pid=4000 + rank, step=steps[rank]) for rank in ranks)
+        metrics = (MetricFacts(MetricValue("loss", 0.31234, node * procs, 0.0), 0.0),) if node == 0 else ()
+        report = Report("uid", node, 0, 1, 1, "Running", ranks=reports)
+        agent = AgentFacts(report, 0.0, tuple(RankFacts(entry) for entry in reports), metrics)
+        nodes.append(NodeFacts(node, f"digits-{node}", ProcessFacts(ProcessState.RUNNING), agent))
+    return JobFacts(0.0, tuple(nodes))
+
+
+def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    with console.capture() as capture:
+        console.print(board(view, width, height))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_a_running_job_has_a_line_for_each_rank() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 72, facts((120, 122, None, 121)), {2: "loading data"})
+    assert drawn(view) == [
+        "digits  Running  1:12  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.3123",
+        "What is going on.",
+        "",
+        "RANK  NODE      STATE       PID  STEP  BEHIND",
+        "   0  digits-0  ● Running  4000   120       2  loss 0.3123",
+        "   1  digits-0  ● Running  4001   122       -",
+        "   2  digits-1  ● Running  4002     -       -  loading data",
+        "   3  digits-1  ● Running  4003   121       1",
+    ]
+
+
+def test_a_failed_rank_says_how_it_ended() -> None:
+    culprit = RankDetail(
+        rank=1, node=0, node_name="digits-0", state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13"
+    )
+    view = View(job(), status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1)))
+    assert "   1  digits-0  ✘ Failed   4001     1       -  exit 7 · ValueError: 13" in drawn(view)
+
+
+def test_before_anything_is_known_there_is_a_header() -> None:
+    assert drawn(View(job(), Status(), 0))[0] == "digits  Pending  0:00"
+
+
+def test_a_long_note_gives_way_to_the_numbers() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "x" * 200})
+    line = drawn(view, width=60)[-1]
+    assert line.startswith("   3  digits-1  ● Running  4003     1       -  xxx")
+    assert line.endswith("…")
+    assert len(line) == 60
+
+
+def test_what_a_rank_prints_cannot_move_the_cursor() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "\x1b[2J\x1b[31mhello\x07\r\nworld"})
+    assert drawn(view)[-1].endswith("hello world")
+
+
+def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
+    world, procs = 160, 4
+    states = (("Running", "0-101,103-159", 159), ("Failed", "102", 1))
+    view = View(job(40, procs), status(*states), 1, facts((5,) * world, procs))
+    lines = drawn(view, height=20)
+    assert len(lines) <= 20
+    assert lines[4].split() == ["digits-25", "✘", "1", "Failed", "●", "3", "Running", "5", "-"]
+    assert lines[-1] == "and 27 nodes more"
+
+
+def test_a_small_terminal_gets_nodes_instead_of_ranks() -> None:
+    view = View(job(2, 4), status(("Running", "0-7", 8)), 1, facts((5,) * 8, 4))
+    assert any("8 Running" in line or "4 Running" in line for line in drawn(view, height=10))
+
+
+def test_the_notice_stands_below() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), notice="stopping (Ctrl-C again to kill at once)")
+    assert drawn(view)[-1] == "stopping (Ctrl-C again to kill at once)"
+
+
+def test_ranges_that_were_cut_short_leave_ranks_unknown() -> None:
+    cut = status(("Running", "0,2-…", 4))
+    assert rank_states(cut) == {0: "Running"}
+    assert [row.state for row in rank_rows(View(job(), cut, 0))] == ["Running", "Unknown", "Unknown", "Unknown"]
+
+
+def test_a_node_is_as_far_as_its_slowest_rank() -> None:
+    rows = node_rows(rank_rows(View(job(), status(("Running", "0-3", 4)), 0, facts((7, 9, 8, 9)))))
+    assert [(row.node, row.states, row.step, row.behind) for row in rows] == [
+        ("digits-0", {"Running": 2}, 7, 2),
+        ("digits-1", {"Running": 2}, 8, 1),
+    ]
+
+
+def test_a_plain_line_says_it_all() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 3725)
+    assert plain_line(view) == "1:02:05 Running: What is going on. (step 120, 3.4 steps/s, loss 0.3123)"
+
+
+def test_clock() -> None:
+    assert [clock(0.9), clock(61), clock(3600)] == ["0:00", "1:01", "1:00:00"]
