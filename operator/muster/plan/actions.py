@@ -1,4 +1,4 @@
-"""What a decision asks a backend to do. Each is idempotent: applied again to a world that has it, it changes nothing."""
+"""What a decision asks a backend to do. Each is idempotent: a world that has it already stays as it is."""
 
 from dataclasses import dataclass
 

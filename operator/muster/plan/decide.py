@@ -81,17 +81,17 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     """Bring every node that is still there to its end."""
     kills: list[Action] = []
     told: dict[Command, list[int]] = {}
+    grace = grace_seconds(facts, outcome)
     for node in facts.nodes:
         if is_gone(node):
             continue
-        killed_at = _killed_at(facts, outcome, node)
-        if killed_at is not None and now >= killed_at:
-            kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
-            continue
-        grace = grace_seconds(facts, outcome)
         command = _last_command(job, _last_kind(node, grace), grace, term)
+        killed_at = _killed_at(facts, outcome, node)
+        # An agent gets the time to do what it was told last.
         if not _is_told(node, command):
             told.setdefault(command, []).append(node.node)
+        elif killed_at is not None and now >= killed_at:
+            kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
     return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
 
 

@@ -32,12 +32,13 @@ class ProcessFacts:
 
 @dataclass(frozen=True)
 class RankFacts:
-    """A rank's report with its ages turned into times."""
+    """A rank's report with its ages turned into times. `sequence` is the newest report's that named the rank."""
 
     report: RankReport
     started_at: float | None = None
     ended_at: float | None = None
     stepped_at: float | None = None
+    sequence: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class LauncherFacts:
 
     end: LauncherEnd
     ended_at: float
+    sequence: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,12 @@ interpreters, CUDA contexts and core dumps take seconds to leave. Clocks, merged
 
 @dataclass(frozen=True)
 class Failure:
-    """`culprits` failed the same way, first one first. `early` ended with exit code 0 while others relied on them."""
+    """`culprits` failed the same way, first one first. `early` ended with exit code 0 while others relied on them.
 
+    `at` is when the failure first showed, in Unix seconds: that may be in one of its consequences.
+    """
+
+    at: float
     culprits: tuple[End, ...]
     early: tuple[End, ...] = ()
 
@@ -30,11 +34,6 @@ class Failure:
         return self.culprits[0]
 
     @property
-    def at(self) -> float:
-        """When the first of them ended, in Unix seconds."""
-        return self.first.at
-
-    @property
     def reason(self) -> str:
         """The failure as one CamelCase word."""
         first = self.first
@@ -42,7 +41,7 @@ class Failure:
             return first.reason
         if first.subject is Subject.LAUNCHER:
             return "LauncherFailed"
-        return "RankFailed" if first.signal is None else "RankKilled"
+        return "RankFailed" if first.signal is None or first.stopped else "RankKilled"
 
     def blames(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the culprits."""
@@ -54,15 +53,15 @@ def find_failure(job: Job, facts: JobFacts) -> Failure | None:
     ends = failed_ends(job, facts)
     if not ends:
         return None
-    culprit = _culprit(facts, ends)
+    culprit, at = _culprit(facts, ends), ends[0].at
     if not blames_another(culprit):
-        return Failure(_alike(culprit, ends))
+        return Failure(at, _alike(culprit, ends))
     # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
     alike = _alike(culprit, ends)
     if culprit.subject is Subject.RANK and len({end.rank for end in alike}) == world_size(job) > 1:
-        return Failure(alike)
+        return Failure(at, alike)
     early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= culprit.at)
-    return Failure((culprit,), early)
+    return Failure(at, (culprit,), early)
 
 
 def _culprit(facts: JobFacts, ends: tuple[End, ...]) -> End:

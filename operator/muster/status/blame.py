@@ -9,13 +9,15 @@ from muster.plan.ends import End, Subject
 from muster.plan.failure import Failure
 from muster.plan.world import world_size
 from muster.status.ranges import ranges
-from muster.status.views import FAILED, PENDING, STOPPED, SUCCEEDED, RankView
+from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
 MAX_ACTIVITIES = 3
 """More kinds of what the others were doing tell nobody more."""
 
 MAX_RANGE_CHARS = 60
 """Ranks in a sentence; the status has them all in byState."""
+
+_STANDING = {SUCCEEDED: "done", PENDING: "not started", FAILED: "failing too", UNKNOWN: "unknown"}
 
 _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
 
@@ -118,6 +120,9 @@ def _how(end: End) -> str:
         return "could not start"
     if end.reason == "WrapperLost":
         return "was lost with the process that watched it"
+    # It failed by itself; the signal only met it on its way out.
+    if end.stopped and end.signal is not None:
+        return "failed"
     return how(end)
 
 
@@ -129,7 +134,7 @@ def _why(job: Job, end: End) -> str:
     if end.reason == "CommandNotExecutable":
         return line if program in line else f"{program} is not executable"
     # What a process wrote before somebody killed it is not why.
-    if end.signal is not None and end.signal != signal.SIGABRT:
+    if end.signal is not None and end.signal != signal.SIGABRT and not end.stopped:
         return ""
     return line
 
@@ -166,10 +171,8 @@ def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ..
 def _doing(view: RankView) -> str:
     if view.activity is not None and view.state in (STOPPED, FAILED):
         return f"in {view.activity}"
-    if view.state == SUCCEEDED:
-        return "done"
-    if view.state == PENDING:
-        return "not started"
-    if view.state == FAILED:
-        return "failing too"
-    return "stopped"
+    if view.state in (RUNNING, STARTING):
+        return "still running"
+    if view.state == STOPPED and view.end is not None and last_words.blames_a_peer(view.end.lines):
+        return "cut off"
+    return _STANDING.get(view.state, "stopped")
