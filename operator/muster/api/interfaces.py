@@ -5,8 +5,8 @@ import re
 
 AUTO = "Auto"
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}"
-"""An interface's name: Linux keeps 15 characters."""
+NAME = r"[A-Za-z][A-Za-z0-9_.@-]{0,14}"
+"""An interface's name: Linux keeps 15 characters. Some could begin with a digit, but that is an address cut short."""
 
 NAMES = rf"^\^?{NAME}(,{NAME})*$"
 """Names (eth0,eth1) or, after one ^, names that are excluded (^docker0,lo)."""

@@ -97,7 +97,7 @@ def _repeated_names(spec: Spec) -> Iterator[Breach]:
     for field, names in lists.items():
         for index, name in enumerate(names):
             if name in names[:index]:
-                yield Breach((field, index, "name"), f"{quoted(name)} again, first in [{names.index(name)}]")
+                yield Breach((field, index, "name"), f"{quoted(name)} twice")
 
 
 def _channel_variables(spec: Spec) -> Iterator[Breach]:

@@ -94,8 +94,8 @@ def read_yaml(text: str) -> tuple[JSON, dict[Path, int]] | None:
         raise _explained(error) from None
     except yaml.YAMLError as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
-    except (RecursionError, ValueError):
-        # ValueError: an escape such as \UFFFFFFFF that is no character
+    except (RecursionError, ValueError, OverflowError):
+        # the last two: an escape such as \UFFFFFFFF that is no character
         raise Unreadable("not YAML: nested too deeply, or an escape that is no character") from None
     if node is None:
         return None

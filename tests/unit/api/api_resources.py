@@ -1,0 +1,91 @@
+"""Builders that the tests of the api share."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.api.document import JSON, Document
+from muster.api.load import load
+from muster.api.problems import InvalidResource
+from muster.api.validate import validate
+
+HERE = Path(__file__).parent
+
+
+def spec(**changes: JSON) -> dict[str, JSON]:
+    base: dict[str, JSON] = {
+        "nodes": 2,
+        "procsPerNode": 2,
+        "launcher": {"torchrun": {}},
+        "command": ["python", "train.py"],
+    }
+    return {**base, **changes}
+
+
+def resource(**changes: JSON) -> dict[str, JSON]:
+    base: dict[str, JSON] = {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": "digits"},
+        "spec": spec(),
+    }
+    return {**base, **changes}
+
+
+@dataclass(frozen=True)
+class BadResource:
+    """A row of bad_resources.yaml."""
+
+    at: str
+    says: str
+    by: str
+    value: dict[str, JSON]
+
+
+def bad_resources() -> list[BadResource]:
+    (table,) = load((HERE / "bad_resources.yaml").read_text(), "bad_resources.yaml")
+    return [_bad_resource(row) for row in table.value] if isinstance(table.value, list) else []
+
+
+def _bad_resource(row: JSON) -> BadResource:
+    assert isinstance(row, dict)
+    changed = row.get("spec", {})
+    whole = row.get("resource", {})
+    assert isinstance(changed, dict)
+    assert isinstance(whole, dict)
+    return BadResource(str(row["at"]), str(row["says"]), str(row["by"]), resource(**{"spec": spec(**changed), **whole}))
+
+
+def full_resource() -> dict[str, JSON]:
+    """A valid resource with every field of the spec."""
+    return resource(
+        metadata={"name": "digits", "namespace": "research", "labels": {"team": "vision"}},
+        spec=spec(
+            launcher={"torchrun": {"args": ["--tee", "3", "--log-dir=/tmp/logs"]}},
+            env=[{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "EMPTY"}],
+            hyperparameters={"epochs": 10, "lr": 3e-5, "amp": True, "optimizer": "sgd", "y": "yes"},
+            metrics=[{"name": "loss", "regex": "loss=([0-9.]+)"}],
+            inputs=[
+                {"name": "train", "contentType": "image/png", "volume": {"hostPath": {"path": "/data/train"}}},
+                {"name": "validation", "volume": {"hostPath": {"path": "/data/validation"}}},
+            ],
+            checkpoint={"path": "/checkpoints", "volume": {"hostPath": {"path": "/data/checkpoints"}}},
+            network={"interface": "^docker0,lo"},
+            startupTimeoutSeconds=60,
+            activeDeadlineSeconds=3600,
+        ),
+    )
+
+
+def problems(value: JSON) -> list[tuple[str, str]]:
+    """Path and message of all that is wrong; empty when the resource is valid."""
+    try:
+        validate(Document(value))
+    except InvalidResource as error:
+        return [(problem.path, problem.message) for problem in error.problems]
+    return []
+
+
+def as_text(value: Mapping[str, JSON]) -> str:
+    return json.dumps(value)

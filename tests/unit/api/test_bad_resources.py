@@ -1,0 +1,197 @@
+"""Everything that is refused: where, and in which words; and that the CRD agrees.
+
+The schema's verdicts are checked here by jsonschema. Those of the rules (CEL) and of list keys need the API server's
+own code: k8s.io/apiextensions-apiserver v0.37.2 accepted the CRD (ValidateCustomResourceDefinition, with CEL's compilation and
+cost limits) and refused every row of `by: schema`, `cel` and `key` at the same path, and no row of `by: nobody`.
+"""
+
+import copy
+from collections import Counter
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.api.api_resources import BadResource, bad_resources, full_resource, problems, resource, spec
+
+from muster.api.crd import crd
+from muster.api.document import JSON, Document, Path, shown
+from muster.api.problems import InvalidResource
+from muster.api.validate import MAX_SPEC_BYTES, job_of, validate
+
+ROWS = bad_resources()
+NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_a_bad_resource_is_refused_in_words(row: BadResource) -> None:
+    ((path, message),) = problems(row.value)
+    assert path == row.at
+    assert row.says in message
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_the_schema_refuses_what_a_schema_can_say(row: BadResource) -> None:
+    assert schema_refuses(row.value) == (row.by == "schema")
+
+
+def test_the_table_is_long() -> None:
+    assert len(ROWS) >= 120
+    assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "nobody"}
+
+
+def test_all_problems_are_told_at_once() -> None:
+    value = resource(
+        metadata={"name": "A"},
+        spec={
+            "nodes": 0,
+            "launcher": {},
+            "command": "python train.py",
+            "env": [{"name": "A", "value": 1}, {"name": "RANK"}, {}],
+            "hyperparameters": {"a": None, "b c": 1},
+            "network": {"interface": "a b"},
+        },
+    )
+    assert [path for path, _ in problems(value)] == [
+        "metadata.name",
+        "spec.nodes",
+        "spec.command",
+        "spec.env[0].value",
+        "spec.env[2].name",
+        "spec.hyperparameters.a",
+        "spec.launcher",
+        "spec.env[1].name",
+        'spec.hyperparameters["b c"]',
+        "spec.network.interface",
+    ]
+
+
+@pytest.mark.parametrize("value", [None, 1, "job", [], True])
+def test_what_is_no_resource_at_all(value: JSON) -> None:
+    ((path, message),) = problems(value)
+    assert path == ""
+    assert "a resource is expected: apiVersion, kind, metadata, spec" in message
+
+
+def test_a_map_of_something_else_is_told_what_is_expected() -> None:
+    assert problems({"nodes": 2}) == [
+        ("", "neither apiVersion nor kind is given; apiVersion: muster.dev/v1alpha1"
+             " and kind: DistributedTrainingJob are expected")
+    ]  # fmt: skip
+
+
+def test_a_spec_that_no_plan_could_carry_is_refused() -> None:
+    ((path, message),) = problems(resource(spec=spec(command=["x" * 30000] * 9)))
+    assert path == "spec"
+    assert f"at most {MAX_SPEC_BYTES} are allowed" in message
+
+
+def test_text_from_the_user_stays_on_its_line_and_short() -> None:
+    with pytest.raises(InvalidResource) as refused:
+        job_of("a\nb" + "c" * 1000, {**spec(), "x\ny": 1})
+    assert len(str(refused.value).splitlines()) == 2
+    assert len(str(refused.value)) < 1000
+
+
+# --- any change of a valid resource
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x % 1 != 0),
+    st.text(max_size=8), st.just([]), st.just({}), st.just([None]), st.just({"a": {"b": None}}), st.just("^"), st.just("(" * 9),
+)  # fmt: skip
+
+
+def paths_of(value: JSON, at: Path = ()) -> list[Path]:
+    below: list[Path] = []
+    if isinstance(value, dict):
+        below = [path for key, item in value.items() for path in paths_of(item, (*at, key))]
+    if isinstance(value, list):
+        below = [path for index, item in enumerate(value) for path in paths_of(item, (*at, index))]
+    return [at, *below]
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> JSON:
+    value: JSON = copy.deepcopy(full_resource())
+    for _ in range(draw(st.integers(1, 3))):
+        *parents, last = draw(st.sampled_from([path for path in paths_of(value) if path] or [("spec",)]))
+        around: JSON = value
+        for part in parents:
+            around = around[part]  # type: ignore[index,call-overload]
+        assert isinstance(around, dict | list)
+        change = draw(st.sampled_from(["drop", "retype", "add"]))
+        if change == "retype":
+            around[last] = draw(VALUES)  # type: ignore[index,call-overload]
+        elif change == "drop":
+            del around[last]  # type: ignore[arg-type]
+        elif isinstance(around, dict):
+            around[draw(st.text(max_size=8))] = draw(VALUES)
+        else:
+            around.insert(0, draw(VALUES))
+    return value
+
+
+@settings(max_examples=300, deadline=None)
+@given(changed())
+def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
+    found = problems(value)
+    known = {shown(path) for path in paths_of(value)}
+    for path, message in found:
+        assert message
+        assert "placeholder" not in message
+        assert "Input should" not in message
+        assert "which is not allowed here" not in message
+        # it points into the document, or at something missing right below a part of it
+        assert path in known or path.rpartition(".")[0] in known or path == "metadata.name"
+    if not found:
+        validate(Document(value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(changed())
+def test_what_muster_accepts_the_schema_accepts(value: JSON) -> None:
+    if not problems(value):
+        assert not schema_refuses(value)
+
+
+# --- the CRD's verdict
+
+
+def schema_refuses(value: JSON) -> bool:
+    version = crd()["spec"]["versions"][0]  # type: ignore[index,call-overload]
+    schema = strict(version["schema"]["openAPIV3Schema"])
+    return not jsonschema.Draft202012Validator(schema).is_valid(without_nulls(value, schema))
+
+
+def strict(schema: JSON) -> JSON:
+    """As JSON schema: unknown fields refused, as kubectl's strict validation does, and int-or-string spelled out."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: strict(item) for key, item in schema.items() if key != "nullable"}
+    if schema.get("x-kubernetes-int-or-string") is True:
+        result["type"] = ["integer", "string"]
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        result["additionalProperties"] = False
+    if schema == {"type": "object"}:
+        result["additionalProperties"] = True
+    return result
+
+
+def without_nulls(value: JSON, schema: JSON) -> JSON:
+    """As the API server: a field that is null and may not be is dropped."""
+    if isinstance(value, list):
+        items = schema.get("items") if isinstance(schema, dict) else None
+        return [without_nulls(item, items) for item in value]
+    if not isinstance(value, dict) or not isinstance(schema, dict):
+        return value
+    known = schema.get("properties")
+    if not isinstance(known, dict):
+        return value
+    kept = {key: item for key, item in value.items() if item is not None or key not in known}
+    return {key: without_nulls(item, known.get(key)) for key, item in kept.items()}
+
+
+def test_a_valid_resource_passes_the_schema() -> None:
+    assert not schema_refuses(full_resource())

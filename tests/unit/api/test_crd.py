@@ -1,0 +1,116 @@
+"""The CRD: current, structural, and described to the last field."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from muster.api.crd import crd, crd_yaml
+from muster.api.document import JSON
+from muster.api.rules import RULES
+
+CHECKED_IN = Path(__file__).parents[3] / "crds" / "muster.dev_distributedtrainingjobs.yaml"
+
+
+def version() -> dict[str, JSON]:
+    found = crd()["spec"]["versions"][0]  # type: ignore[index,call-overload]
+    assert isinstance(found, dict)
+    return found
+
+
+def schemas() -> list[tuple[str, dict[str, JSON]]]:
+    return list(walk("", version()["schema"]["openAPIV3Schema"]))  # type: ignore[index,call-overload]
+
+
+def walk(path: str, schema: JSON) -> Iterator[tuple[str, dict[str, JSON]]]:
+    assert isinstance(schema, dict)
+    yield path, schema
+    fields = schema.get("properties", {})
+    assert isinstance(fields, dict)
+    for name, field in fields.items():
+        yield from walk(f"{path}.{name}", field)
+    for name in ("items", "additionalProperties"):
+        if name in schema:
+            yield from walk(f"{path}.{name}", schema[name])
+
+
+def test_the_file_is_current() -> None:
+    assert CHECKED_IN.read_text() == crd_yaml(), "run: muster crd > crds/muster.dev_distributedtrainingjobs.yaml"
+
+
+def test_the_text_is_the_object() -> None:
+    assert yaml.safe_load(crd_yaml()) == crd()
+    assert "&id" not in crd_yaml()
+
+
+def test_every_field_is_described() -> None:
+    bare = [path for path, schema in schemas() if not schema.get("description")]
+    # Kubernetes describes metadata, and entries without fields of their own are described by their list
+    assert [
+        path for path in bare if path != ".metadata" and not path.endswith((".items", ".additionalProperties"))
+    ] == []
+
+
+def test_the_schema_is_structural() -> None:
+    for path, schema in schemas():
+        assert not {"anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "title", "const"} & set(schema), path
+        typed = (
+            "type" in schema
+            or schema.get("x-kubernetes-int-or-string")
+            or "x-kubernetes-preserve-unknown-fields" in schema
+        )
+        assert typed, path
+
+
+def test_everything_in_the_spec_is_bounded() -> None:
+    bound = {"string": "maxLength", "array": "maxItems", "integer": "maximum"}
+    for path, schema in schemas():
+        kind = str(schema.get("type"))
+        if path.startswith(".spec.") and kind in bound:
+            assert bound[kind] in schema, path
+        if path.startswith(".spec.") and "additionalProperties" in schema:
+            assert "maxProperties" in schema, path
+
+
+def test_every_list_says_how_it_is_merged() -> None:
+    kinds = {path: schema["x-kubernetes-list-type"] for path, schema in schemas() if schema.get("type") == "array"}
+    assert {path for path, kind in kinds.items() if kind == "map"} == {
+        ".spec.env",
+        ".spec.metrics",
+        ".spec.inputs",
+        ".status.conditions",
+    }
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence[:30])
+def test_a_rule_says_the_same_in_the_crd(rule: object) -> None:
+    (known,) = [each for each in RULES if each is rule]
+    said = [
+        check["message"]  # type: ignore[index,call-overload]
+        for _, schema in schemas()
+        for check in schema.get("x-kubernetes-validations", [])  # type: ignore[union-attr]
+    ]
+    assert said.count(known.sentence) == (0 if known.cel is None else len(known.places))
+    assert known.why.endswith(".")
+
+
+def test_names_columns_and_subresources() -> None:
+    spec = crd()["spec"]
+    assert isinstance(spec, dict)
+    assert spec["names"]["shortNames"] == ["dtj"]  # type: ignore[index,call-overload]
+    assert spec["names"]["categories"] == ["all"]  # type: ignore[index,call-overload]
+    columns = version()["additionalPrinterColumns"]
+    assert [column["name"] for column in columns] == ["Phase", "Nodes", "Ranks", "Step", "Age"]  # type: ignore[index,call-overload,union-attr]
+    assert version()["subresources"] == {
+        "status": {},
+        "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
+    }
+
+
+def test_a_caller_cannot_change_the_next_callers_crd() -> None:
+    before = crd_yaml()
+    spec = crd()["spec"]
+    assert isinstance(spec, dict)
+    spec.clear()
+    assert crd_yaml() == before

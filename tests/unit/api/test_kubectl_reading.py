@@ -1,0 +1,71 @@
+"""Texts read by muster and by kubectl's own code.
+
+kubectl_scalars.json holds what a small Go program printed that read each text as `kubectl apply` does; the versions of
+its modules stand in the file. Where muster is stricter it refuses: no text may have another value than kubectl's.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.load import NotReadable, load
+
+CASES = json.loads((Path(__file__).parent / "kubectl_scalars.json").read_text())["cases"]
+
+STRICTER = {
+    "v: !!binary /w==\n": "base64 of a UTF-8 text",
+    "v: !custom x\n": "the tag !custom has no meaning here",
+    "v: ! 12\n": "the tag ! has no meaning here",
+    "v: !!set {a, b}\n": "the tag !!set has no meaning here",
+    "v: !!omap [a: 1]\n": "the tag !!omap has no meaning here",
+    "v: !!python/object:os.system x\n": "the tag !!python/object:os.system has no meaning here",
+    "a: &x {k: 1, l: 2}\nb:\n  k: 3\n  <<: *x\n": "write << first",
+    "yes: a\n": "quote it to mean the text",
+    "y: a\n": "quote it to mean the text",
+    "010: a\n": "quote it to mean the text",
+    "1.5: a\n": "quote it to mean the text",
+    "1.0: a\n": "quote it to mean the text",
+    "1e3: a\n": "quote it to mean the text",
+    "0.1: a\n": "quote it to mean the text",
+    "a: 1\na: 2\n": "given twice, first on line 1",
+    "1: a\n'1': b\n": "given twice, first on line 1",
+    "a: {b: 1, b: 2}\n": "given twice, first on line 1",
+    "a: 1\n...\nb: 2\n": "a second document after '...'",
+    '{"a": 1, "a": 2}': "given twice",
+    '{"a": "\\ud800"}': "surrogate",
+    "a: &x 1\nb: &x 2\nc: *x\n": "an anchor is given a second time",
+}
+"""What kubectl takes and muster refuses, each because something that the user wrote would be lost or renamed."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=[repr(case["text"])[1:40] for case in CASES])
+def test_a_text_means_what_it_means_to_kubectl(case: dict[str, JSON]) -> None:
+    text = str(case["text"])
+    if "error" in case or text in STRICTER:
+        with pytest.raises(NotReadable, match=r"^job.yaml") as refused:
+            load(text, "job.yaml")
+        assert STRICTER.get(text, "") in str(refused.value)
+    else:
+        assert exact([document.value for document in load(text, "job.yaml")]) == exact(as_served(case["documents"]))
+
+
+def as_served(value: JSON) -> JSON:
+    """As the API server holds it: an integer beyond 64 bits is a float."""
+    if isinstance(value, dict):
+        return {key: as_served(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_served(item) for item in value]
+    beyond = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return float(value) if isinstance(value, int) and beyond else value
+
+
+def exact(value: object) -> str:
+    """Text that tells 1 from 1.0 and from True."""
+    return json.dumps(value, sort_keys=True)
+
+
+def test_the_table_is_long_and_knows_its_exceptions() -> None:
+    assert len(CASES) >= 300
+    assert set(STRICTER) <= {case["text"] for case in CASES}

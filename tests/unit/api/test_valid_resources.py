@@ -1,0 +1,105 @@
+"""What is accepted, and what it becomes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.api.api_resources import full_resource, problems, resource, spec
+
+from muster.api.document import JSON, Document
+from muster.api.interfaces import objection
+from muster.api.load import load
+from muster.api.serialise import resource as as_resource
+from muster.api.serialise import status_fields, to_yaml
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.api.validate import is_job, job_of, validate
+
+
+def test_the_smallest_job_has_its_defaults() -> None:
+    job = job_of("digits", {"launcher": {"direct": {}}, "command": ["python", "train.py"]})
+    assert (job.spec.nodes, job.spec.procs_per_node, job.spec.startup_timeout_seconds) == (1, "Auto", 900)
+    assert (job.metadata.namespace, job.spec.network.interface, job.spec.checkpoint) == ("default", "Auto", None)
+
+
+def test_a_job_written_as_yaml_is_read_back_equal() -> None:
+    job = validate(Document(full_resource()))
+    (again,) = load(to_yaml(as_resource(job)), "written")
+    assert validate(again) == job
+    assert is_job(again)
+
+
+TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+ODD = st.sampled_from(
+    ["y", "no", "1e3", "3e-5", "010", "0o7", "1_000", ".inf", "~", "", "null", "2001-01-01", "1:30", "<<"]
+)
+VALUES = TEXTS | ODD | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | st.floats(0, 1e-9)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(ODD.filter(bool) | st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=5))
+def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[str, JSON]) -> None:
+    (sent,) = load(to_yaml(resource(spec=spec(hyperparameters=hyperparameters))), "written")
+    job = validate(sent)
+    (again,) = load(to_yaml(as_resource(job)), "written again")
+    assert validate(again) == job
+    assert set(job.spec.hyperparameters) == set(hyperparameters)
+    for name, value in hyperparameters.items():
+        kept = job.spec.hyperparameters[name]
+        assert kept == value
+        assert isinstance(kept, str | bool) == isinstance(value, str | bool)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"env": None, "inputs": None, "metrics": None, "checkpoint": None, "network": None, "nodes": None},
+        {"launcher": {"torchrun": {"args": None}, "direct": None}},
+        {"nodes": 100, "procsPerNode": 128},
+        {"command": ["bash", "-c", "torchrun train.py"]},
+        {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
+        {"launcher": {"torchrun": {"args": ["--tee", "3", "--role=worker", "--local-addr", "10.0.0.1"]}}},
+        {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)*c{2,3}"}]},
+        {"metrics": [{"name": "loss", "regex": r"[]+(]*([^]]+)\(.*"}]},
+        {"inputs": [{"name": "a.b-c", "volume": {"hostPath": {"path": "/"}}}]},
+        {"checkpoint": {}},
+        {"checkpoint": {"path": "/opt/ml/checkpoints/run"}},
+        {"checkpoint": {"path": "/opt/mlx"}},
+        {"env": [{"name": "SM_MODEL_DIR", "value": "/m"}, {"name": "RANKS"}, {"name": "NCCL_DEBUG", "value": "INFO"}]},
+    ],
+    ids=str,
+)
+def test_a_valid_spec_is_accepted(changes: dict[str, JSON]) -> None:
+    assert problems(resource(spec=spec(**changes))) == []
+
+
+def test_what_came_from_the_cluster_is_accepted() -> None:
+    metadata: JSON = {
+        "name": "digits",
+        "namespace": "a",
+        "uid": "u",
+        "generation": 3,
+        "creationTimestamp": None,
+        "managedFields": [],
+        "annotations": {"a": "b"},
+    }
+    job = validate(Document(resource(metadata=metadata, status={"phase": "Running", "whatever": 1})))
+    assert (job.metadata.uid, job.metadata.generation) == ("u", 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["Auto", "eth1", "eth0,eth1", "^docker0,lo", "10.0.0.0/16", "10.1.2.3/16", "fd00::/8", "br-1a.5@x"]
+)
+def test_interfaces(text: str) -> None:
+    assert objection(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["eth0,", "^", "", "^eth0,^lo", "10.0.0.0/16,10.1.0.0/16", "a" * 16, "10.0.0.0/+8", "fe80::%1/64"]
+)
+def test_no_interfaces(text: str) -> None:
+    assert objection(text) is not None
+
+
+def test_a_status_leaves_out_what_is_not_known() -> None:
+    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running"}
+    assert Job.model_validate({"metadata": {"name": "a"}, "spec": job_of("a", spec()).spec}).metadata.name == "a"
