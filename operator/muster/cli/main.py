@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.crd import crd
 from muster.cli.options import RunOptions, read_inputs
 from muster.cli.problem import BadInput
 from muster.cli.resource import OutputFormat
+from muster.cli.validate import validate
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -88,6 +90,10 @@ def render(*, file: File) -> None:
     from muster.cli.render import render_text  # noqa: PLC0415 - as above
 
     typer.echo(render_text(read_job(file)), nl=False)
+
+
+app.command()(validate)
+app.command()(crd)
 
 
 def _read_output(text: str | None) -> OutputFormat | None:

@@ -21,7 +21,7 @@ from muster.backends.local.environment import PythonHome, inherit, with_python
 from muster.backends.local.inputs import Folders, MissingInput, find_folders
 from muster.backends.local.layout import RunLayout, run_folder
 from muster.backends.local.scratch import Scratch
-from muster.backends.local.session import Machine, open_backend
+from muster.backends.local.session import Machine, open_session
 from muster.cli.display import BoardDisplay, Display, LineDisplay
 from muster.cli.ending import ending, is_complete
 from muster.cli.job_file import read_job
@@ -53,11 +53,17 @@ def run_job(options: RunOptions) -> int:
         raise BadInput(str(error)) from None
     console = Console(file=StandardError(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
     display: Display = BoardDisplay(console) if console.is_terminal else LineDisplay(console)
-    with Scratch(_SCRATCH) as scratch:
-        layout = RunLayout(_folder(options, job), scratch.folder, job.metadata.name)
-        session = _Session(resolved, layout, display, options)
-        turn = asyncio.run(session.run(_machine(display, gpus), folders))
-    return _finish(session, job, turn)
+    try:
+        with Scratch(_SCRATCH) as scratch:
+            layout = RunLayout(_folder(options, job), scratch.folder, job.metadata.name)
+            session = _Session(resolved, layout, display, options)
+            turn = asyncio.run(session.run(_machine(display, gpus), folders))
+        return _finish(session, job, turn)
+    except OSError as error:
+        # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
+        display.close(None)
+        display.note(f"muster: {error}")
+        return FAILED
 
 
 def _with_uid(job: Job) -> Job:
@@ -79,7 +85,14 @@ def _machine(display: Display, gpus: tuple[str, ...]) -> Machine:
     if environment is not None:
         display.note(f"no environment is activated: python means {home.bin}/python")
     cores = len(os.sched_getaffinity(0))
-    return Machine(environment or inherited.variables, gpus, cores, Path("/etc/hosts").read_text(encoding="utf-8"))
+    return Machine(environment or inherited.variables, gpus, cores, _machine_hosts())
+
+
+def _machine_hosts() -> str:
+    try:
+        return Path("/etc/hosts").read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ""
 
 
 @dataclass
@@ -98,15 +111,14 @@ class _Session:
 
     async def run(self, machine: Machine, folders: Folders) -> Turn:
         """Open the backend, go around until the job is over, and clean up."""
-        async with open_backend(self.job, self.layout, machine, folders, time.time) as backend:
-            loop = LocalRun(self.job, backend, time.time, self._publish)
-            backend.listen(loop.wake, self._hear)
+        async with open_session(self.job, self.layout, machine, folders, self._hear, time.time) as session:
 
             def stop(request: Stop) -> None:
                 self._say_stopping(request)
-                backend.request_stop(request.by, request.grace_seconds)
-                loop.wake()
+                session.backend.request_stop(request.by, request.grace_seconds)
+                session.changed.set()
 
+            loop = LocalRun(self.job, session.backend, session.changed, time.time, self._publish)
             self.signals = StopSignals(stop)
             self.signals.listen(asyncio.get_running_loop())
             ticker = asyncio.create_task(self._tick())

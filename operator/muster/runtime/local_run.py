@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -19,23 +19,22 @@ _REST_SECONDS = 0.02
 
 @dataclass
 class LocalRun:
-    """Runs `job` on `backend`; every turn is passed to `publish`. `clock` gives Unix seconds."""
+    """Runs `job` on `backend`; looks again whenever `changed` is set. Every turn is passed to `publish`.
+
+    `clock` gives Unix seconds.
+    """
 
     job: Job
     backend: Backend
+    changed: asyncio.Event
     clock: Callable[[], float]
     publish: Callable[[Turn], None]
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def wake(self) -> None:
-        """Something changed: look again soon."""
-        self._changed.set()
 
     async def run(self) -> Turn:
         """Go around until the job is over; the last turn."""
         status = Status()
         while True:
-            self._changed.clear()
+            self.changed.clear()
             turn = await reconcile(self.job, status, self.backend, self.clock(), _TERM)
             status = turn.status
             self.publish(turn)
@@ -47,7 +46,7 @@ class LocalRun:
         pause = None if turn.wake_at is None else max(0.0, turn.wake_at - self.clock())
         try:
             async with asyncio.timeout(pause):
-                await self._changed.wait()
+                await self.changed.wait()
         except TimeoutError:
             return
         await asyncio.sleep(_REST_SECONDS)

@@ -85,10 +85,13 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
     shared = {"model": layout.model, "output": layout.output, "checkpoints": checkpoints or layout.checkpoints}
     for folder in (*shared.values(), layout.folder / "logs"):
         folder.mkdir(parents=True, exist_ok=True)
+    # of an earlier run in the same folder; its model and snapshots are the user's
+    (layout.output / "failure").unlink(missing_ok=True)
     for index in range(nodes):
         node = layout.node(index)
         node.channels.mkdir(parents=True, exist_ok=True)
         node.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        node.log.unlink(missing_ok=True)
         for name, target in shared.items():
             link_folder(node.root / name, target)
 

@@ -1,13 +1,16 @@
-"""Everything around a local run: its folders, its collector, its tokens; opened before the first agent, closed after the last."""
+"""Everything around a local run: folders, collector, tokens. Opened before the first agent, closed after the last."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster_worker import wire
+from muster_worker.contract import TOKEN_AUDIENCE
 
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
@@ -17,8 +20,21 @@ from muster.backends.local.environment import node_environment
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.inputs import Folders, link_channels
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.plan.render import render_plan
-from muster.plan.world import world_size
+from muster.plan.world import procs_per_node, world_size
+from muster.ranks.check import Shape
+from muster.ranks.collector import Collector
+from muster.ranks.directory import Member
+from muster.ranks.keys import read_keys
+from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.store import RankStore
+from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+
+COLLECTOR_HOST = "127.0.0.1"
+_ISSUER = "muster-run"
+_TOKEN_SECONDS = 400 * 24 * 3600.0
+"""Longer than any run; the key that a token is checked with ends with the run."""
 
 
 @dataclass(frozen=True)
@@ -29,3 +45,90 @@ class Machine:
     gpus: tuple[str, ...]
     cores: int
     hosts: str
+
+
+@dataclass
+class _Tokens:
+    """Makes a token for each agent process and knows whose it is."""
+
+    job: Job
+    layout: RunLayout
+    clock: Callable[[], float]
+    issuer: LocalIssuer = field(default_factory=lambda: LocalIssuer(_ISSUER, TOKEN_AUDIENCE))
+    _members: dict[str, Member] = field(default_factory=dict)
+
+    def find(self, pod_uid: str) -> Member | None:
+        """The agent process that a token names."""
+        return self._members.get(pod_uid)
+
+    def write(self, node: int, generation: int) -> None:
+        """Make the token of a node's agent process, readable for this user only."""
+        uid = f"{self.job.metadata.uid}-{node}-{generation}"
+        self._members[uid] = Member(self.job.metadata.uid, node, generation)
+        claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
+        path = self.layout.node(node).token
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(self.issuer.issue(claim, self.clock(), _TOKEN_SECONDS))
+
+    def verifier(self) -> Verifier:
+        return Verifier(_ISSUER, TOKEN_AUDIENCE, read_keys(self.issuer.jwks()))
+
+
+@dataclass(frozen=True)
+class LocalSession:
+    """An open run: its backend, and the event that is set whenever something of it changed."""
+
+    backend: LocalBackend
+    changed: asyncio.Event
+
+
+@asynccontextmanager
+async def open_session(
+    job: Job, layout: RunLayout, machine: Machine, folders: Folders, on_line: OnLine, clock: Callable[[], float]
+) -> AsyncIterator[LocalSession]:
+    """Make the run's folders and start its collector; on leaving, end every process that is left.
+
+    `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
+    """
+    make_folders(layout, job.spec.nodes, folders.checkpoints)
+    link_channels(layout, job.spec.nodes, folders)
+    tokens, store = _Tokens(job, layout, clock), RankStore()
+    store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), clock()))
+    changed = store.changed(job.metadata.uid)
+    collector = Collector(store, tokens.verifier(), tokens, clock)
+    url = await collector.start(COLLECTOR_HOST)
+    try:
+        _write_files(job, layout, machine, url, collector.authority)
+        processes = AgentProcesses(clock, on_line, changed.set)
+        try:
+            yield LocalSession(_backend(job, layout, machine, processes, store, tokens), changed)
+        finally:
+            await processes.close()
+    finally:
+        await collector.close()
+
+
+def _backend(
+    job: Job, layout: RunLayout, machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens
+) -> LocalBackend:
+    world = world_size(job)
+    shares = split_gpus(machine.gpus, job.spec.nodes)
+    return LocalBackend(
+        job=job,
+        layout=layout,
+        environments=[node_environment(machine.environment, job, world, share, machine.cores) for share in shares],
+        processes=processes,
+        store=store,
+        write_token=tokens.write,
+        clock=tokens.clock,
+        heartbeat_seconds=heartbeat_seconds(job.spec.nodes),
+    )
+
+
+def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, authority: str) -> None:
+    layout.archive.write_bytes(agent_archive())
+    layout.plan.write_bytes(wire.encode(render_plan(job, url, authority)))
+    text = hosts_file(job.metadata.uid, job.metadata.name, job.spec.nodes, machine.hosts)
+    layout.hosts.write_text(text, encoding="utf-8", errors="surrogateescape")
