@@ -78,7 +78,8 @@ def claim(path: str) -> Optional[Writer]:
         words[WORD_PID] = os.getpid()
         return Writer(area, words)
     finally:
-        os.close(fd)  # and with it the lock
+        fcntl.flock(fd, fcntl.LOCK_UN)  # closing wouldn't do: the mapping keeps the file open
+        os.close(fd)
 
 
 class Writer:

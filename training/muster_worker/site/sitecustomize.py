@@ -26,5 +26,9 @@ if sys.version_info >= (3, 8) and "MUSTER_HOOK" in os.environ:
         sys.path.remove(_archive)
         sys.path.append(_archive)
 
-# Raises ImportError when the user has none, as it would without us.
-import sitecustomize  # type: ignore[import-not-found]  # noqa: E402, F401
+# Raises ImportError when the user has none, and whatever the user's own raises, as it would without us.
+try:
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
+except BaseException:
+    sys.modules[__name__] = _ours  # the importer of Python 3.8 and 3.9 wants to remove it itself
+    raise

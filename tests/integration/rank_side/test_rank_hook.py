@@ -1,0 +1,232 @@
+"""The hook in a rank's Python: what it must not disturb, and whom it must not touch."""
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from muster_worker import link, progress
+from rank_side_agent import PYTHONS, Agent, pythons_on_path
+
+TOO_OLD = pythons_on_path("python2.7", "python3.6", "python3.7")
+
+REPORT = "import muster_worker; muster_worker.report(step={step})\n"
+PRINT_STATE = """
+import os, sys
+print(sys.modules.get("sitecustomize"), sys.modules.get("usercustomize"))
+print({name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "MUSTER_HOOK", "MUSTER_PROG"))})
+print([entry for entry in sys.path if "agent.pyz" not in entry])
+print(sorted(type(finder).__name__ for finder in sys.meta_path if "muster" not in type(finder).__module__))
+"""
+
+
+def _script(agent: Agent, text: str, name: str = "train.py") -> str:
+    path = agent.folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def _both(agent: Agent, command: list[str], **more: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """(output, errors) of a command as a rank, and by itself."""
+    heard = agent.rank(*command, **more)
+    plain = subprocess.run(
+        command,
+        env={**agent.environment(), "RANK": "3", "LOCAL_RANK": "1", **more},
+        cwd=agent.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (heard.text, heard.errors), (plain.stdout, plain.stderr)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("pythonpath", [None, "", "FOLDER", "FOLDER:", ":FOLDER", "/nosuch:FOLDER"])
+@pytest.mark.parametrize(
+    "sitecustomize",
+    [None, "print('mine')", "1/0", "import nosuch_module", "raise SystemError('x')", "raise ImportError('y')"],
+)
+def test_nothing_of_the_user_s_is_lost(
+    agent: Agent, python: str, pythonpath: str | None, sitecustomize: str | None
+) -> None:
+    folder = agent.folder / "mine"
+    folder.mkdir()
+    if sitecustomize is not None:
+        (folder / "sitecustomize.py").write_text(sitecustomize)
+        (folder / "usercustomize.py").write_text("print('user')")
+    more = {} if pythonpath is None else {"PYTHONPATH": pythonpath.replace("FOLDER", str(folder))}
+    as_rank, plain = _both(agent, [python, _script(agent, PRINT_STATE)], **more)
+    assert as_rank == plain
+    assert agent.heard[0].progress.pid == agent.heard[0].started.pid
+
+
+def test_a_sitecustomize_of_the_virtual_environment_is_loaded(agent: Agent) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(agent.folder / "venv")], check=True)
+    packages = next((agent.folder / "venv" / "lib").glob("python*/site-packages"))
+    (packages / "sitecustomize.py").write_text("print('the environment\\'s', __file__)")
+    as_rank, plain = _both(agent, [str(agent.folder / "venv" / "bin" / "python"), _script(agent, PRINT_STATE)])
+    assert as_rank == plain
+    assert "the environment's" in plain[0]
+
+
+def test_pythons_too_old_for_the_hook_run_without_it(agent: Agent) -> None:
+    (agent.folder / "sitecustomize.py").write_text("print('mine')")
+    program = ["-c", "import sitecustomize; print(sitecustomize.__file__)"]
+    for python in TOO_OLD:
+        heard = agent.rank(python, *program, PYTHONPATH=str(agent.folder))
+        assert heard.text.startswith(f"mine\n{agent.folder}/sitecustomize.py")
+        assert heard.errors == ""
+        assert progress.no_step_reason(heard.progress, [python, *program]) == "NotHooked"
+
+
+def test_the_sitecustomize_is_written_for_any_python() -> None:
+    """Checked where no old Python is at hand: nothing in it that Python 2.7 can't read."""
+    source = files("muster_worker").joinpath("site/sitecustomize.py").read_text()
+    modern = (ast.FunctionDef, ast.AnnAssign, ast.JoinedStr, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal)
+    assert [node for node in ast.walk(ast.parse(source)) if isinstance(node, modern)] == []
+    assert "__future__" not in source
+    assert source.isascii()
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_report_reaches_the_agent(agent: Agent, python: str) -> None:
+    script = "import muster_worker\nmuster_worker.report(4)\nmuster_worker.report(loss=0.5, acc=1)\n"
+    seen = agent.rank(python, _script(agent, script + "muster_worker.report(step=5, loss=float('nan'))")).progress
+    assert (seen.step, dict(seen.metrics)) == (5, {"loss": 0.5, "acc": 1.0})
+    assert seen.reported_at is not None
+
+
+def test_a_report_that_does_not_fit_is_left_out_and_said(agent: Agent) -> None:
+    script = """
+import muster_worker
+muster_worker.report(1, good=1)
+for number in range(200):
+    muster_worker.report(2, **{f"metric_{number}" + "x" * 40: 1.0})
+"""
+    heard = agent.rank(sys.executable, _script(agent, script))
+    assert heard.errors == ""
+    assert heard.progress.report_full
+    assert heard.progress.metrics["good"] == 1.0
+    assert heard.progress.step == 2
+
+
+CHILDREN = {
+    "fork": "pid = os.fork()\nif pid == 0:\n    muster_worker.report(step=99)\n    os._exit(0)\nos.waitpid(pid, 0)",
+    "subprocess": "subprocess.run([sys.executable, os.environ['OTHER']], check=True)",
+    "shell": "os.system(sys.executable + ' ' + os.environ['OTHER'])",
+    "multiprocessing fork": "run('fork')",
+    "multiprocessing spawn": "run('spawn')",
+    "multiprocessing forkserver": "run('forkserver')",
+}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("kind", sorted(CHILDREN))
+def test_a_rank_s_children_are_not_the_rank(agent: Agent, kind: str, python: str) -> None:
+    script = f"""
+import multiprocessing, os, subprocess, sys
+import muster_worker
+def child():
+    muster_worker.report(step=99)
+def run(method):
+    process = multiprocessing.get_context(method).Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == 0, process.exitcode
+if __name__ == "__main__":
+    muster_worker.report(step=1)
+    {CHILDREN[kind].replace(chr(10), chr(10) + "    ")}
+    print("done")
+"""
+    other = "try:\n    import muster_worker\nexcept ImportError:\n    pass\nelse:\n    muster_worker.report(step=99)"
+    heard = agent.rank(python, "-Wignore", _script(agent, script), OTHER=_script(agent, other, "other.py"))
+    assert (heard.text, heard.errors) == ("done\n", "")
+    assert heard.progress.step == 1
+    assert heard.progress.pid == heard.started.pid
+
+
+def test_the_next_python_takes_a_dead_one_s_place(agent: Agent) -> None:
+    first = _script(agent, REPORT.format(step=50), "prepare.py")
+    second = _script(agent, REPORT.format(step=2) + "import os; print(os.getpid())", "train.py")
+    heard = agent.rank("sh", "-c", f"{sys.executable} {first} && {sys.executable} {second}")
+    assert heard.progress.step == 2
+    assert heard.progress.pid == int(heard.text)
+
+
+def test_a_second_python_beside_a_living_one_is_not_the_rank(agent: Agent) -> None:
+    script = "import muster_worker, sys; muster_worker.report(step=1); print('one', flush=True); sys.stdin.read()"
+    first = _script(agent, script, "one.py")
+    second = _script(agent, REPORT.format(step=2), "two.py")
+    shell = (
+        f"mkfifo gate; {sys.executable} {first} <gate & exec 3>gate; read line <go; {sys.executable} {second}; echo two"
+    )
+    os.mkfifo(agent.folder / "go")
+    agent.start("sh", "-c", shell)
+    agent.until_says("one\n")
+    with (agent.folder / "go").open("w") as go:
+        go.write("\n")
+    assert agent.until_says("two\n").progress.step == 1
+    agent.until(lambda: agent.heard[0].over)
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ([sys.executable, "-S"], "PythonIsolated"),
+        ([sys.executable, "-I"], "PythonIsolated"),
+        ([sys.executable, "-E"], "PythonIsolated"),
+        ([sys.executable, "-u"], "NoTorch"),
+        (["sh"], "NotPython"),
+    ],
+)
+def test_a_rank_without_steps_says_why(agent: Agent, command: list[str], reason: str) -> None:
+    text = "echo ready; read line" if command == ["sh"] else "print('ready', flush=True); import time; time.sleep(600)"
+    if command == ["sh"]:
+        text = "echo ready; while :; do sleep 0.01; done"
+    agent.start(*command, _script(agent, text))
+    heard = agent.until_says("ready\n")
+    arguments = Path(f"/proc/{heard.started.pid}/cmdline").read_text().split("\0")[:-1]
+    assert progress.no_step_reason(heard.progress, arguments) == reason
+
+
+def test_a_node_s_command_keeps_the_hook_for_the_ranks_that_it_starts(agent: Agent) -> None:
+    """What deepspeed does: a launcher without a RANK starts Pythons with one, and ignores PYTHON_EXEC."""
+    launcher = """
+import os, subprocess, sys
+codes = []
+for rank in range(2):
+    environment = {**os.environ, "RANK": str(4 + rank), "LOCAL_RANK": str(rank)}
+    codes.append(subprocess.run([sys.executable, "-u", "train.py", "a b"], env=environment).returncode)
+print(codes)
+"""
+    script = """
+import os, sys, muster_worker
+muster_worker.report(step=7)
+print(sys.argv, 'PYTHONPATH' in os.environ)
+sys.exit(3 + int(os.environ['LOCAL_RANK']))
+"""
+    _script(agent, script)
+    command = [sys.executable, _script(agent, launcher, "launch.py")]
+    agent.spawn(
+        [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", *command],
+        agent.environment(MUSTER_RANK="2", MUSTER_LOCAL_RANK="0"),
+    )
+    agent.until(lambda: len(agent.heard) == 3 and all(heard.over for heard in agent.heard))
+    node, first, second = agent.heard
+    assert [(heard.hello.rank, heard.hello.local_rank, heard.hello.role) for heard in agent.heard] == [
+        (2, 0, "wrapper"),
+        (4, 0, "hook"),
+        (5, 1, "hook"),
+    ]
+    for heard, code in ((first, 3), (second, 4)):
+        assert isinstance(heard.last, link.Ended)
+        assert heard.last.exit_code == code
+        assert heard.progress.step == 7
+        assert heard.progress.pid == heard.started.pid
+    line = "['train.py', 'a b'] False\n"
+    assert node.text == line + line + "[3, 4]\n"
+    assert node.errors == ""
