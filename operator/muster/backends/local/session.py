@@ -23,6 +23,7 @@ from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.plan.render import render_plan
 from muster.plan.world import procs_per_node, world_size
+from muster.ranks.certificate import issue
 from muster.ranks.check import Shape
 from muster.ranks.collector import Collector
 from muster.ranks.directory import Member
@@ -33,8 +34,8 @@ from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
 
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"
-_TOKEN_SECONDS = 400 * 24 * 3600.0
-"""Longer than any run; the key that a token is checked with ends with the run."""
+_RUN_SECONDS = 400 * 24 * 3600.0
+"""How long tokens and certificate are good: longer than any run. Their keys end with it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class _Tokens:
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(self.issuer.issue(claim, self.clock(), _TOKEN_SECONDS))
+            file.write(self.issuer.issue(claim, self.clock(), _RUN_SECONDS))
 
     def verifier(self) -> Verifier:
         return Verifier(_ISSUER, TOKEN_AUDIENCE, read_keys(self.issuer.jwks()))
@@ -97,10 +98,11 @@ async def open_session(
     tokens, store = _Tokens(job, layout, clock), RankStore()
     store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), clock()))
     changed = store.changed(job.metadata.uid)
-    collector = Collector(store, tokens.verifier(), tokens, clock)
+    certificate = issue([COLLECTOR_HOST], clock(), _RUN_SECONDS)
+    collector = Collector(store, tokens.verifier(), tokens, certificate, clock)
     url = await collector.start(COLLECTOR_HOST)
     try:
-        _write_files(job, layout, machine, url, collector.authority)
+        _write_files(job, layout, machine, url, certificate.authority)
         processes = AgentProcesses(clock, on_line, changed.set)
         try:
             yield LocalSession(_backend(job, layout, machine, processes, store, tokens), changed)

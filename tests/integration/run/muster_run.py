@@ -1,0 +1,166 @@
+"""A real `muster run`, as a user starts it: small jobs, real processes, real signals."""
+
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
+MARK = "TEST_MARK"
+
+
+def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **spec: object) -> pathlib.Path:
+    """A job of 2 x 2 ranks that `direct` starts, unless `spec` says otherwise."""
+    document = {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": name},
+        "spec": {"nodes": 2, "procsPerNode": 2, "launcher": {"direct": {}}, "command": command, **spec},
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@dataclass
+class Started:
+    """A `muster run` that goes on. `mark` finds its ranks and agents among all processes of the machine."""
+
+    process: subprocess.Popen[bytes]
+    folder: pathlib.Path
+    stdout_file: pathlib.Path
+    stderr_file: pathlib.Path
+    mark: str = field(default="")
+
+    def wait(self, seconds: float = 60) -> int:
+        return self.process.wait(timeout=seconds)
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_file.read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self.stderr_file.read_text()
+
+    def await_files(self, pattern: str, count: int, seconds: float = 30) -> None:
+        """Wait until the ranks have left `count` files in the run's output."""
+        await_true(lambda: len(list((self.folder / "output").glob(pattern))) >= count, seconds, lambda: self.stderr)
+
+    def left(self, seconds: float = 5.0) -> list[str]:
+        """Command lines of the run's processes that are still there after `seconds`; returns as soon as none is."""
+        until = time.monotonic() + seconds
+        while (found := _processes_of(self.mark)) and time.monotonic() < until:
+            time.sleep(0.05)
+        return found
+
+
+def start(
+    folder: pathlib.Path, job: pathlib.Path, *options: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+) -> Started:
+    """Start `muster run -f job` with its outputs in files."""
+    run = _prepare(folder)
+    with run["stdout"].open("wb") as stdout, run["stderr"].open("wb") as stderr:
+        process = subprocess.Popen(
+            [MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options],
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=_environment(run["mark"].name, env),
+        )
+    if stdin is not None:
+        assert process.stdin is not None
+        process.stdin.write(stdin)
+        process.stdin.close()
+    return Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name)
+
+
+def run(folder: pathlib.Path, job: pathlib.Path, *options: str, env: Mapping[str, str] | None = None) -> Started:
+    """Run it to its end."""
+    started = start(folder, job, *options, env=env)
+    started.wait()
+    return started
+
+
+@dataclass
+class OnTerminal:
+    """A `muster run` on a terminal of its own, as its foreground job."""
+
+    started: Started
+    terminal: int
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.terminal, keys)
+
+    def read_until(self, text: str, seconds: float = 30) -> str:
+        """What the terminal shows, up to and with `text`."""
+        shown = b""
+        until = time.monotonic() + seconds
+        while text.encode() not in shown and time.monotonic() < until:
+            try:
+                shown += os.read(self.terminal, 65536)
+            except OSError:
+                break  # the run ended and closed its side
+        return shown.decode("utf-8", "replace")
+
+
+def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) -> OnTerminal:
+    """Start `muster run` with a pseudo-terminal as its controlling terminal and all its streams."""
+    run = _prepare(folder)
+    terminal, inner = pty.openpty()
+    # a session's leader that opens a terminal gets it as its controlling one: then Ctrl-C is a signal
+    process = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(inner)]
+        + [MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options],
+        env=_environment(run["mark"].name, {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}),
+        start_new_session=True,
+    )
+    started = Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name)
+    await_true(lambda: process.poll() is not None or b"muster" in _command_line(process.pid), 10)
+    os.close(inner)
+    return OnTerminal(started, terminal)
+
+
+def _command_line(pid: int) -> bytes:
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1]
+
+
+def await_true(condition: Callable[[], bool], seconds: float, told: Callable[[], str] = str) -> None:
+    """Look again and again: what is awaited happens in processes that can't be subscribed to."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"did not happen within {seconds} s; {told()}"
+        time.sleep(0.02)
+
+
+def _prepare(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    name = f"run-{uuid.uuid4().hex}"
+    return {
+        "out": folder / name,
+        "stdout": folder / f"{name}.stdout",
+        "stderr": folder / f"{name}.stderr",
+        "mark": pathlib.Path(name),
+    }
+
+
+def _environment(mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONUNBUFFERED": "1", MARK: mark, **(env or {})}
+
+
+def _processes_of(mark: str) -> list[str]:
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue  # it ended while we looked
+    return found
