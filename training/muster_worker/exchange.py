@@ -1,4 +1,4 @@
-"""The two conversations with the collector, each in a thread: reports out, commands in. Neither ever holds up the node."""
+"""The two conversations with the collector, each in a thread so that neither holds up the node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Optional, Tuple, Union
 
 from muster_worker.collector_client import CollectorClient, Unavailable, backoff
 from muster_worker.contract import Command
-from muster_worker.state import Snapshot, encode_report, make_report
+from muster_worker.reports import Snapshot, encode_report, make_report
 
 POLL_SECONDS = 20
 """How long one question for a command stays open: below the idle limits of common proxies (60 s)."""

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import signal
 import time
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, witness
-from muster_worker.contract import AgentPhase, Metric
+from muster_worker.contract import AgentPhase
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
+from muster_worker.reports import Observation
 from muster_worker.roster import LOST_SECONDS, Roster
-from muster_worker.state import (
-    Event,
-    LauncherRecord,
-    MetricRecord,
-    Observation,
-    PhaseReached,
-    RankEnded,
-    StopBegan,
-    Witnessed,
-)
+from muster_worker.state import Event, LauncherRecord, MetricRecord, PhaseReached, RankEnded, StopBegan, Witnessed
 from muster_worker.streams import Stream
 
 LEFTOVER_GRACE_SECONDS = 2.0
@@ -81,7 +72,7 @@ class Gang:
         return None if self._kill_at is None else max(SCAN_SECONDS, self._kill_at - time.monotonic())
 
     def stop(self, grace: float) -> List[Event]:
-        """SIGTERM now, SIGKILL to all that is left after `grace` seconds. The first call sets the time, if shorter ones don't."""
+        """SIGTERM now, SIGKILL to all that is left after `grace` seconds. A second call can only shorten the time."""
         now = time.monotonic()
         deadline = now + grace
         if self._kill_at is not None:

@@ -97,11 +97,11 @@ def _addresses6() -> Dict[str, List[str]]:
     except OSError:
         return found
     for line in lines:
-        fields = line.split()
+        address, _, length, scope, _, *name = line.split() or [""] * 5
         # scope 0x20 is link-local: it means nothing to another node
-        if len(fields) == 6 and fields[3] != "20":
-            address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0]))
-            found.setdefault(fields[5], []).append(f"{address}/{int(fields[2], 16)}")
+        if name and scope != "20":
+            text = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address))
+            found.setdefault(name[0], []).append(f"{text}/{int(length, 16)}")
     return found
 
 

@@ -23,7 +23,7 @@ def user_command(plan: Plan) -> Tuple[str, ...]:
 
 def wrapper(place: Place) -> Tuple[str, ...]:
     """A rank under the wrapper that tells the agent of its start and end."""
-    return (place.python, "-I", "-S", place.archive, "rank", "--") + user_command(place.plan)
+    return (place.python, "-I", "-S", place.archive, "rank", "--", *user_command(place.plan))
 
 
 def torchrun(place: Place, incarnation: int, which: Which) -> Tuple[str, ...]:
@@ -31,13 +31,13 @@ def torchrun(place: Place, incarnation: int, which: Which) -> Tuple[str, ...]:
     plan = place.plan
     # underscores: the spelling that every release of torchrun understands
     return (
-        _torchrun_program(plan.command[0], which)
-        + ("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node), "--node_rank", str(place.node))
-        + ("--master_addr", place.master.address, "--master_port", str(place.master.port))
-        + ("--rdzv_id", f"{plan.job_uid}-{incarnation}", "--max_restarts", "0")
-        + plan.launcher_args
-        + ("--no_python",)
-        + wrapper(place)
+        *_torchrun_program(plan.command[0], which),
+        *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node), "--node_rank", str(place.node)),
+        *("--master_addr", place.master.address, "--master_port", str(place.master.port)),
+        *("--rdzv_id", f"{plan.job_uid}-{incarnation}", "--max_restarts", "0"),
+        *plan.launcher_args,
+        "--no_python",
+        *wrapper(place),
     )
 
 

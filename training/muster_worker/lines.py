@@ -8,8 +8,11 @@ MAX_PENDING = 64 * 1024
 """Bytes without a newline that are waited for; then they are passed on as a line of their own."""
 
 
+_CONTINUATION = 0x80  # the two high bits of every byte of a character but its first, in UTF-8
+
+
 class LineSplitter:
-    """Cuts what arrives into lines. Bad UTF-8 is replaced; of what \\r overwrites, only the last is kept."""
+    """Cuts what arrives into lines. Bad UTF-8 is replaced; what a carriage return overwrites is left out."""
 
     def __init__(self) -> None:
         self._pending = b""
@@ -69,7 +72,7 @@ def _pieces(pending: bytes) -> Tuple[bytes, bytes]:
         end = start + MAX_PENDING
         # not between the bytes of one character; no character has more than three of these
         for _ in range(3):
-            if pending[end] & 0xC0 != 0x80:
+            if pending[end] & 0xC0 != _CONTINUATION:
                 break
             end -= 1
         pieces.append(pending[start:end])

@@ -15,19 +15,9 @@ from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
 from muster_worker.log import Log
+from muster_worker.reports import Observation, Snapshot, make_report
 from muster_worker.roster import Handler
-from muster_worker.state import (
-    Event,
-    NodeState,
-    Observation,
-    PhaseReached,
-    ProblemFound,
-    Snapshot,
-    apply,
-    begin,
-    exit_code,
-    make_report,
-)
+from muster_worker.state import Event, NodeState, PhaseReached, ProblemFound, apply, begin, exit_code
 
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
@@ -210,16 +200,21 @@ class Node:
         if self._leaving or (self._gang is not None and not self._gang.finished):
             self._log.say("refused to start: the last incarnation's processes are still there")
             return []
+        if self._state.address is None or self._state.problem is not None:
+            return []  # the report says what is wrong
         plan = self._setting.place.plan
+        if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
+            return [ProblemFound(f"told to start with {len(command.peers)} of {plan.nodes} nodes")]
         self._state = begin(
             self._state, command.incarnation, self._setting.place.node * plan.procs_per_node, plan.procs_per_node
         )
-        if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [ProblemFound(f"told to start with {len(command.peers)} of {plan.nodes} nodes")]
         socket = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
         place = replace(self._setting.place, peers=command.peers, socket=socket)
-        self._gang = Gang(place, command.incarnation, self._selector, self._log)
-        return self._gang.launch(self._base)
+        try:
+            self._gang = Gang(place, command.incarnation, self._selector, self._log)
+            return self._gang.launch(self._base)
+        except OSError as error:
+            return [ProblemFound(f"the ranks can't be started: {error}"), PhaseReached(AgentPhase.ENDED)]
 
     def _may_leave(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:

@@ -13,7 +13,8 @@ def hold_port(address: str) -> socket.socket:
     for it (tested with torch 2.15, with and without libuv). Whoever lets the kernel choose a port is given another
     one, so runs started side by side don't meet.
     """
-    family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+    is_ipv4 = isinstance(ipaddress.ip_address(address), ipaddress.IPv4Address)
+    family = socket.AF_INET if is_ipv4 else socket.AF_INET6
     held = socket.socket(family, socket.SOCK_STREAM)
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

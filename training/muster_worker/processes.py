@@ -41,7 +41,7 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
     The kernel kills it when the thread that called this ends, so only the main thread may. Raises `OSError` when the
     command can't be executed.
     """
-    return subprocess.Popen(  # noqa: S603 - running the user's command is what the agent is for
+    return subprocess.Popen(
         list(command),
         env=dict(environment),
         stdin=subprocess.DEVNULL,

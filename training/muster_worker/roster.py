@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import socket
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -14,7 +13,8 @@ from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
 from muster_worker.rank_links import MAX_LINKS, RankLink, listen
-from muster_worker.state import Event, MetricRecord, Observation, ProblemFound, RankEnded, RankStarted, Witnessed
+from muster_worker.reports import Observation
+from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
 from muster_worker.streams import Stream
 
 LOST_SECONDS = 0.5
@@ -158,6 +158,9 @@ class Roster:
         return self._end(link, RankEnded(rank, message.at, message.exit_code, message.signal))
 
     def _claim(self, link: RankLink, hello: Hello) -> List[Event]:
+        # the path is a process' word: it must not make the agent open whatever it likes
+        if os.path.dirname(hello.progress) != self._place.run:
+            raise wire.Malformed("hello.progress: not in the run folder")
         for stream in link.streams:
             self._selector.register(
                 stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(link, stream)

@@ -1,4 +1,4 @@
-"""What SageMaker's containers tell a script, as values: the names of hosts, the SM_* variables, the configuration files.
+"""What SageMaker's containers tell a script, as values: names of hosts, SM_* variables, configuration files.
 
 Names and shapes are those of sagemaker-training's `environment.py` (version 5.1.4) and of SageMaker's own
 /opt/ml/input/config.

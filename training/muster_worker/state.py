@@ -1,20 +1,11 @@
-"""What an agent knows of its node, as values: events go in, a report comes out. Pure."""
+"""What an agent knows of its node, as a value: events go in, the next state comes out. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Mapping, Optional, Tuple, Union
+from typing import Optional, Tuple, Union
 
-from muster_worker import wire
-from muster_worker.contract import (
-    MAX_REPORT_BYTES,
-    AgentPhase,
-    LauncherEnd,
-    MetricValue,
-    RankReport,
-    RankState,
-    Report,
-)
+from muster_worker.contract import AgentPhase
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class MetricRecord:
 
 @dataclass(frozen=True)
 class NodeState:
-    """All that is known of the node's incarnation, but for what is read at the moment of a report (`Observation`)."""
+    """All that is known of the node's incarnation, but for what is read when a report is made (`reports`)."""
 
     job_uid: str
     node: int
@@ -125,30 +116,6 @@ class ProblemFound:
 Event = Union[RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, PhaseReached, ProblemFound]
 
 
-@dataclass(frozen=True)
-class Observation:
-    """What is read of a rank when a report is made."""
-
-    last_lines: Tuple[str, ...] = ()
-    step: Optional[int] = None
-    stepped_at: Optional[float] = None
-    no_step_reason: Optional[str] = None
-    rss_bytes: Optional[int] = None
-
-
-NOTHING_SEEN = Observation()
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The node at one moment: all that a report is made of, but for its number and the time of sending."""
-
-    state: NodeState
-    observations: Mapping[int, Observation]
-    launcher_lines: Tuple[str, ...] = ()
-    dropped_lines: int = 0
-
-
 def begin(state: NodeState, incarnation: int, first_rank: int, procs: int) -> NodeState:
     """A new incarnation: its ranks are expected, nothing of the last one is left."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
@@ -176,7 +143,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
         return state if state.launcher is not None else replace(state, launcher=event)
     if isinstance(event, MetricRecord):
         others = tuple(metric for metric in state.metrics if metric.name != event.name)
-        return replace(state, metrics=tuple(sorted(others + (event,), key=lambda metric: metric.name)))
+        return replace(state, metrics=tuple(sorted((*others, event), key=lambda metric: metric.name)))
     return replace(
         state,
         ranks=tuple(
@@ -225,79 +192,3 @@ def shell_code(code: Optional[int], signal: Optional[int]) -> int:
     if signal is not None:
         return 128 + signal
     return 1 if code is None else code
-
-
-def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
-    """The report of a snapshot, sent at `now`."""
-    state = snapshot.state
-    return Report(
-        job_uid=state.job_uid,
-        node=state.node,
-        generation=state.generation,
-        incarnation=state.incarnation,
-        sequence=sequence,
-        phase=state.phase,
-        address=state.address,
-        port=state.port,
-        interface=state.interface,
-        ranks=tuple(
-            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now) for record in state.ranks
-        ),
-        metrics=tuple(
-            MetricValue(metric.name, metric.value, metric.rank, max(0.0, now - metric.at)) for metric in state.metrics
-        ),
-        launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
-        problem=state.problem,
-        dropped_lines=snapshot.dropped_lines,
-    )
-
-
-def encode_report(report: Report) -> bytes:
-    """The report as the collector takes it: when it is too large, ranks' oldest lines go first."""
-    body = wire.encode(report)
-    keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
-    while len(body) > MAX_REPORT_BYTES and keep > 0:
-        keep -= 1
-        shorter = tuple(
-            replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(keep, len(rank.last_lines)) :])
-            for rank in report.ranks
-        )
-        body = wire.encode(replace(report, ranks=shorter))
-    return body
-
-
-def _rank_report(record: RankRecord, seen: Observation, now: float) -> RankReport:
-    return RankReport(
-        rank=record.rank,
-        local_rank=record.local_rank,
-        state=_rank_state(record),
-        pid=record.pid,
-        exit_code=record.exit_code,
-        signal=record.signal,
-        started_age=_age(record.started_at, now),
-        ended_age=_age(record.ended_at, now),
-        stopped=record.stopped,
-        reason=record.reason,
-        last_lines=seen.last_lines,
-        step=seen.step,
-        step_age=_age(seen.stepped_at, now),
-        no_step_reason=seen.no_step_reason,
-        activity=record.activity,
-        rss_bytes=seen.rss_bytes,
-    )
-
-
-def _rank_state(record: RankRecord) -> str:
-    if record.ended_at is not None:
-        return RankState.EXITED
-    return RankState.STARTING if record.started_at is None else RankState.RUNNING
-
-
-def _launcher_end(record: Optional[LauncherRecord], lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
-    if record is None:
-        return None
-    return LauncherEnd(record.name, max(0.0, now - record.at), record.exit_code, record.signal, record.reason, lines)
-
-
-def _age(at: Optional[float], now: float) -> Optional[float]:
-    return None if at is None else max(0.0, now - at)

@@ -9,11 +9,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from fake_collector import FakeCollector
-
+from agent_collector import FakeCollector
 from muster.backends.agent_archive import agent_archive
 from muster_worker import contract, wire
 from muster_worker.contract import AgentPhase, Channel, Command, CommandKind, Metric, Peer, Plan, Report, Scalar
@@ -39,7 +37,7 @@ class AgentWorld:
         self.collector.start()
         return self
 
-    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for agent in self.agents.values():
             if agent.poll() is None:
                 agent.kill()

@@ -1,6 +1,6 @@
 """A collector for tests of the agent: HTTPS with a certificate of its own, in a thread."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import ssl
 import tempfile
@@ -29,6 +29,7 @@ class FakeCollector:
         self.reports: dict[int, list[tuple[float, Report]]] = {}
         self.tokens: set[str] = set()
         self.refuse_with: int | None = None
+        self._refused = 0
         self._commands: dict[int, Command] = {}
         self._changed = threading.Condition()
         self.authority, key = _certificate()
@@ -67,6 +68,18 @@ class FakeCollector:
             self.reports.setdefault(report.node, []).append((time.monotonic(), report))
             self._changed.notify_all()
         return wire.encode(ReportAnswer(HEARTBEAT_SECONDS))
+
+    def refuse(self) -> None:
+        """A request was refused."""
+        with self._changed:
+            self._refused += 1
+            self._changed.notify_all()
+
+    def wait_refused(self, more: int) -> None:
+        """Wait for so many more refusals."""
+        with self._changed:
+            goal = self._refused + more
+            assert self._changed.wait_for(lambda: self._refused >= goal, 30), "nobody asked"
 
     def next_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
         """The node's command once it is above `after`."""
@@ -130,6 +143,7 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
             collector.tokens.add(self.headers["Authorization"])
             if collector.refuse_with is not None:
                 self._answer(collector.refuse_with, b"go away")
+                collector.refuse()
             return collector.refuse_with is not None
 
         def _answer(self, status: int, body: bytes) -> None:
@@ -147,7 +161,7 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
 def _certificate() -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster test")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     certificate = (
         x509.CertificateBuilder()
@@ -155,8 +169,8 @@ def _certificate() -> tuple[str, str]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

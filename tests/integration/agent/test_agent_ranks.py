@@ -1,0 +1,153 @@
+"""What an agent tells of its ranks, on real processes, started by itself."""
+
+import json
+import sys
+import time
+
+import pytest
+
+from agent_world import AgentWorld
+from muster_worker.contract import Channel, CommandKind, Launcher, Metric, RankReport, RankState
+
+PYTHON = sys.executable
+
+
+def run_one(world: AgentWorld, *command: str, launcher: str = Launcher.DIRECT) -> RankReport:
+    world.make_plan(*command, launcher=launcher)
+    world.launch()
+    return world.wait_ended().ranks[0]
+
+
+def test_a_good_end(world: AgentWorld) -> None:
+    rank = run_one(world, "true")
+    assert (rank.state, rank.exit_code, rank.signal, rank.stopped) == (RankState.EXITED, 0, None, False)
+    assert world.leave() == 0
+
+
+def test_exit_code_and_last_lines(world: AgentWorld) -> None:
+    rank = run_one(world, "sh", "-c", "echo out; echo one >&2; echo two >&2; exit 7")
+    assert (rank.exit_code, rank.last_lines) == (7, ("one", "two"))
+    assert world.leave() == 7
+    summary = json.loads(world.termination(0).read_text())
+    assert summary["firstFailure"]["exitCode"] == 7
+    assert (world.root(0) / "output" / "failure").read_text() == "one\ntwo"
+
+
+@pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("SEGV", 11), ("ABRT", 6)])
+def test_signal(world: AgentWorld, name: str, number: int) -> None:
+    rank = run_one(world, "sh", "-c", f"kill -{name} $$")
+    assert (rank.exit_code, rank.signal) == (None, number)
+    assert world.leave() == 128 + number
+
+
+def test_a_traceback_tells_what_the_rank_was_in(world: AgentWorld) -> None:
+    script = world.script("def step():\n    raise ValueError('boom')\nstep()\n")
+    rank = run_one(world, PYTHON, script)
+    assert rank.last_lines[-1] == "ValueError: boom"
+    assert rank.activity == "train.py:2 in step"
+
+
+def test_script_that_is_not_there(world: AgentWorld) -> None:
+    rank = run_one(world, PYTHON, "missing.py")
+    assert rank.exit_code == 2
+    assert "No such file" in rank.last_lines[-1]
+
+
+@pytest.mark.parametrize("launcher", [Launcher.DIRECT, Launcher.PER_NODE])
+def test_command_not_found(world: AgentWorld, launcher: str) -> None:
+    rank = run_one(world, "no-such-command", launcher=launcher)
+    assert (rank.exit_code, rank.reason) == (127, "CommandNotFound")
+    assert "no-such-command" in rank.last_lines[0]
+    assert world.leave() == 127
+
+
+def test_wrapper_killed_with_its_rank_known(world: AgentWorld) -> None:
+    rank = run_one(world, "sh", "-c", "kill -9 $PPID; sleep 60")
+    assert (rank.exit_code, rank.signal, rank.reason) == (None, 9, None)
+
+
+def test_a_mebibyte_without_a_newline(world: AgentWorld) -> None:
+    script = world.script("import sys\nsys.stderr.write('x' * (1 << 20))\nsys.stderr.flush()\nsys.exit(3)\n")
+    rank = run_one(world, PYTHON, script)
+    assert rank.exit_code == 3
+    assert len(rank.last_lines) == 1
+    assert world.leave() == 3
+    assert world.log().count("x") >= 1 << 20
+
+
+def test_bad_utf8_is_replaced(world: AgentWorld) -> None:
+    script = world.script("import os\nos.write(2, b'caf\\xe9 \\xff\\n')\nraise SystemExit(1)\n")
+    rank = run_one(world, PYTHON, script)
+    assert rank.last_lines == ("caf\ufffd \ufffd",)
+    assert world.leave() == 1
+    assert "[rank 0] caf\ufffd \ufffd\n" in world.log()
+
+
+def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
+    world.launch()
+    report = world.wait(0, lambda report: any(rank.state == RankState.EXITED for rank in report.ranks))
+    culprit = report.ranks[1]
+    assert culprit.exit_code == 5
+    assert culprit.ended_age is not None
+    assert culprit.ended_age < 0.2  # 0.01 on an idle machine; heartbeats come every 0.5 s
+    assert report.ranks[0].state in (RankState.STARTING, RankState.RUNNING)
+    world.send(CommandKind.KILL)
+    other = world.wait_ended().ranks[0]
+    assert (other.signal, other.stopped) == (9, True)
+
+
+def test_metrics_come_from_the_output(world: AgentWorld) -> None:
+    world.make_plan(
+        "sh", "-c", "echo loss=0.5; echo loss=0.25 acc=9e-1; echo loss=nan", metrics=(
+            Metric("loss", r"loss=([0-9.]+|nan)"),
+            Metric("acc", r"acc=(\S+)"),
+        )
+    )  # fmt: skip
+    world.launch()
+    report = world.wait_ended()
+    assert {metric.name: metric.value for metric in report.metrics} == {"loss": 0.25, "acc": 0.9}
+
+
+def test_sagemaker_layout(world: AgentWorld) -> None:
+    script = world.script("import os, json\nprint('ENV', json.dumps(dict(os.environ)), flush=True)\n")
+    world.make_plan(
+        PYTHON,
+        script,
+        hyperparameters={"lr": 3e-5, "n": 2, "nesterov": True, "name": "010"},
+        channels=(Channel("train", "image/png"), Channel("validation")),
+    )
+    world.launch(environment={"NCCL_SOCKET_IFNAME": "mine", "MUSTER_TOKEN": "secret", "RANK": "77"})
+    assert world.wait_ended().ranks[0].exit_code == 0
+    assert world.leave() == 0
+    environment = json.loads(world.log().split("ENV ")[1].split("\n")[0])
+    root = world.root(0)
+    assert environment["NCCL_SOCKET_IFNAME"] == "mine"
+    assert environment["GLOO_SOCKET_IFNAME"] == "lo"
+    assert environment["RANK"] == "0"
+    assert "MUSTER_TOKEN" not in environment
+    assert environment["SM_HOSTS"] == '["algo-1"]'
+    assert environment["SM_CURRENT_HOST"] == "algo-1"
+    assert environment["SM_CHANNEL_TRAIN"] == str(root / "input/data/train")
+    assert environment["SM_HPS"] == '{"lr":3e-05,"n":2,"name":"010","nesterov":true}'
+    assert json.loads(environment["SM_USER_ARGS"]) == [
+        *("--lr", "3e-05", "-n", "2", "--name", "010", "--nesterov", "True")
+    ]
+    config = root / "input" / "config"
+    assert json.loads((config / "hyperparameters.json").read_text())["name"] == '"010"'
+    assert json.loads((config / "inputdataconfig.json").read_text())["train"]["ContentType"] == "image/png"
+    assert json.loads((config / "resourceconfig.json").read_text())["current_host"] == "algo-1"
+    assert (root / "model").is_dir()
+
+
+def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
+    flood = "import os\nline = b'y' * 4095 + b'\\n'\nwhile True:\n    os.write(1, line * 64)\n"
+    world.make_plan(PYTHON, world.script(flood))
+    world.launch()
+    world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
+    began = time.monotonic()
+    heard = len(world.collector.reports[0])
+    world.wait(0, lambda _: len(world.collector.reports[0]) >= heard + 4)
+    assert time.monotonic() - began < 6.0  # four heartbeats of 0.5 s, on a machine that others use too
+    world.send(CommandKind.KILL)
+    assert world.wait_ended().ranks[0].signal == 9

@@ -1,0 +1,149 @@
+"""However an agent is told to end its ranks, none of their processes is left."""
+
+import os
+import signal
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agent_world import AgentWorld, terminate, wait_gone
+from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
+
+PYTHON = sys.executable
+STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(300)\n"
+POLITE = """
+import signal, sys, time
+signal.signal(15, lambda *_: sys.exit(12))
+print('on', flush=True)
+time.sleep(300)
+"""
+ESCAPING = """
+import os, subprocess, sys, time
+subprocess.Popen(["sleep", "301"], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(302)
+    os._exit(0)
+print("on", flush=True)
+time.sleep(303)
+"""
+
+
+@pytest.fixture
+def marker() -> str:
+    return f"MUSTER_TEST={uuid.uuid4()}"
+
+
+def start(world: AgentWorld, marker: str, script: str, procs: int = 1, launcher: str = Launcher.DIRECT) -> None:
+    world.make_plan(PYTHON, world.script(script), procs=procs, launcher=launcher)
+    name, value = marker.split("=")
+    world.launch(environment={f"X{name}": value})
+    world.wait(0, lambda _: world.log().count("] on") == procs)
+
+
+def running(report: Report) -> bool:
+    return all(rank.state == RankState.RUNNING for rank in report.ranks)
+
+
+def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
+    start(world, marker, POLITE, procs=2)
+    world.send(CommandKind.STOP, grace=20.0)
+    report = world.wait_ended()
+    assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
+    assert report.ranks[0].activity == "train.py:5 in <module>"
+    assert wait_gone(marker.split("=")[1], 1.0) != []  # the agent itself, until it is told to leave
+    assert world.leave() == 12
+    assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_who_ignores_sigterm_is_killed_after_the_grace(world: AgentWorld, marker: str) -> None:
+    start(world, marker, STUBBORN)
+    world.send(CommandKind.STOP, grace=0.5)
+    rank = world.wait_ended().ranks[0]
+    assert (rank.signal, rank.stopped) == (9, True)
+
+
+@pytest.mark.parametrize("kind", [CommandKind.STOP, CommandKind.KILL, CommandKind.EXIT])
+def test_who_ran_away_is_found(world: AgentWorld, marker: str, kind: str) -> None:
+    start(world, marker, ESCAPING)
+    world.send(kind, grace=0.5)
+    world.wait_ended()
+    assert world.leave() != 0
+    assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
+    start(world, marker, ESCAPING)
+    terminate(world.agents[0])
+    assert world.agents[0].wait(timeout=20) == 143
+    assert world.wait_ended().ranks[0].stopped
+    assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_sigterm_before_the_start(world: AgentWorld) -> None:
+    world.make_plan("true")
+    world.start_agent()
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    terminate(world.agents[0])
+    assert world.agents[0].wait(timeout=10) == 143
+
+
+def test_the_parent_is_gone(world: AgentWorld, marker: str) -> None:
+    reader, writer = os.pipe()
+    world.make_plan(PYTHON, world.script("print('on', flush=True)\nimport time\ntime.sleep(300)\n"))
+    name, value = marker.split("=")
+    agent = world.start_agent(environment={f"X{name}": value}, lifeline=reader)
+    os.close(reader)
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START)
+    world.wait(0, lambda _: "] on" in world.log())
+    os.close(writer)
+    assert agent.wait(timeout=20) == 143
+    assert wait_gone(value) == []
+
+
+def test_the_agent_is_killed(world: AgentWorld, marker: str) -> None:
+    start(world, marker, ESCAPING)
+    inner = world.collector.reports[0]
+    assert inner
+    world.agents[0].kill()
+    assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) -> None:
+    start(world, marker, ESCAPING)
+    guardian = world.agents[0].pid
+    children = Path(f"/proc/{guardian}/task/{guardian}/children").read_text()
+    (agent,) = map(int, children.split())
+    os.kill(agent, signal.SIGKILL)
+    assert world.agents[0].wait(timeout=10) == -signal.SIGKILL
+    assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -> None:
+    world.make_plan("sh", "-c", "sleep 300 & exit 0")
+    name, value = marker.split("=")
+    world.launch(environment={f"X{name}": value})
+    assert world.wait_ended(patience=15).ranks[0].exit_code == 0
+    assert world.leave() == 0
+    assert wait_gone(value) == []
+
+
+def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
+    start(world, marker, STUBBORN)
+    world.send(CommandKind.KILL, incarnation=0)
+    world.collector.reports.clear()
+    assert world.wait(0, running).phase == AgentPhase.RUNNING
+    assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
+
+
+def test_a_collector_that_is_away_loses_nothing(world: AgentWorld, marker: str) -> None:
+    start(world, marker, "print('on', flush=True)\nimport time\ntime.sleep(1)\nraise SystemExit(4)\n")
+    world.collector.refuse_with = 503
+    world.collector.wait_refused(3)
+    world.collector.refuse_with = None
+    rank = world.wait_ended().ranks[0]
+    assert (rank.exit_code, rank.stopped) == (4, False)

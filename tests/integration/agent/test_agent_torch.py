@@ -1,0 +1,116 @@
+"""The agent around torchrun and torch's own rendezvous, on two nodes of this machine."""
+
+import sys
+import threading
+import uuid
+import venv
+from pathlib import Path
+
+import pytest
+
+from agent_world import AgentWorld, wait_gone
+from muster_worker.contract import CommandKind, Launcher, RankState
+
+pytest.importorskip("torch")
+
+PYTHON = sys.executable
+SUM = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(value)
+print("sum", int(value), "of", dist.get_world_size(), flush=True)
+dist.destroy_process_group()
+"""
+DEAD_IN_ALL_REDUCE = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.ones(1)
+dist.all_reduce(value)
+if dist.get_rank() == 1:
+    os._exit(3)
+print("on", flush=True)
+dist.all_reduce(value)
+"""
+
+
+def check_sum(world: AgentWorld) -> None:
+    for node in range(2):
+        report = world.wait_ended(node)
+        assert [rank.exit_code for rank in report.ranks] == [0, 0], world.log(node)
+    assert world.leave(0) == 0
+    assert world.leave(1) == 0
+    assert world.log(0).count("sum 10 of 4") == 2
+    assert world.log(1).count("sum 10 of 4") == 2
+
+
+@pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, Launcher.DIRECT])
+def test_two_nodes_meet_on_the_port_that_was_held(world: AgentWorld, launcher: str) -> None:
+    world.make_plan(PYTHON, world.script(SUM), launcher=launcher, nodes=2, procs=2)
+    world.launch()
+    check_sum(world)
+
+
+def test_a_nodes_own_torchrun_shows_its_ranks(world: AgentWorld) -> None:
+    script = world.script(SUM)
+    world.make_plan("bash", "-c", f"torchrun {script}; true", launcher=Launcher.PER_NODE, nodes=2, procs=2)
+    world.launch()
+    check_sum(world)
+
+
+def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with AgentWorld(tmp_path / "other") as other:
+        for run in (world, other):
+            run.make_plan(PYTHON, run.script(SUM), nodes=2, procs=1)
+        threads = [threading.Thread(target=run.launch) for run in (world, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for run in (world, other):
+            for node in range(2):
+                assert [rank.exit_code for rank in run.wait_ended(node).ranks] == [0]
+                assert "sum 3 of 2" in run.log(node)
+
+
+def test_a_rank_gone_in_a_collective_and_the_gang_stopped(world: AgentWorld) -> None:
+    marker = str(uuid.uuid4())
+    world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=3)
+    world.launch(environment={"X": marker})
+    report = world.wait(0, lambda found: any(rank.state == RankState.EXITED for rank in found.ranks))
+    assert min(report.ranks, key=lambda rank: -(rank.ended_age or 0.0)).exit_code == 3
+    world.send(CommandKind.STOP, grace=5.0)
+    world.wait_ended()
+    assert world.leave() != 0
+    assert wait_gone(marker) == []
+
+
+def test_torchs_absence_is_the_launchers_end(world: AgentWorld) -> None:
+    folder = world.folder / "empty"
+    venv.create(folder, symlinks=True)
+    world.make_plan(str(folder / "bin" / "python"), "train.py", launcher=Launcher.TORCHRUN)
+    world.launch()
+    report = world.wait_ended()
+    assert report.launcher is not None
+    assert report.launcher.exit_code == 1
+    assert "No module named 'torch'" in report.launcher.last_lines[-1]
+    assert report.ranks[0].state == RankState.STARTING
+    assert world.leave() == 1
+
+
+def test_command_that_does_not_exist_below_torchrun(world: AgentWorld) -> None:
+    world.make_plan("no-such-command", launcher=Launcher.TORCHRUN)
+    world.launch()
+    rank = world.wait_ended().ranks[0]
+    assert (rank.exit_code, rank.reason) == (127, "CommandNotFound")
+
+
+def test_python_that_does_not_exist_for_torchrun(world: AgentWorld) -> None:
+    world.make_plan("/nowhere/python3", "train.py", launcher=Launcher.TORCHRUN)
+    world.launch()
+    end = world.wait_ended().launcher
+    assert end is not None
+    assert (end.exit_code, end.reason) == (127, "CommandNotFound")
+    assert "/nowhere/python3" in end.last_lines[0]
+    assert world.leave() == 127

@@ -1,0 +1,110 @@
+"""The report of a node: its state and what is read of its ranks at the moment of the report. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Mapping, Optional, Tuple
+
+from muster_worker import wire
+from muster_worker.contract import MAX_REPORT_BYTES, LauncherEnd, MetricValue, RankReport, RankState, Report
+from muster_worker.state import LauncherRecord, NodeState, RankRecord
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is read of a rank when a report is made."""
+
+    last_lines: Tuple[str, ...] = ()
+    step: Optional[int] = None
+    stepped_at: Optional[float] = None
+    no_step_reason: Optional[str] = None
+    rss_bytes: Optional[int] = None
+
+
+NOTHING_SEEN = Observation()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The node at one moment: all that a report is made of, but for its number and the time of sending."""
+
+    state: NodeState
+    observations: Mapping[int, Observation]
+    launcher_lines: Tuple[str, ...] = ()
+    dropped_lines: int = 0
+
+
+def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
+    """The report of a snapshot, sent at `now`."""
+    state = snapshot.state
+    return Report(
+        job_uid=state.job_uid,
+        node=state.node,
+        generation=state.generation,
+        incarnation=state.incarnation,
+        sequence=sequence,
+        phase=state.phase,
+        address=state.address,
+        port=state.port,
+        interface=state.interface,
+        ranks=tuple(
+            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now) for record in state.ranks
+        ),
+        metrics=tuple(
+            MetricValue(metric.name, metric.value, metric.rank, max(0.0, now - metric.at)) for metric in state.metrics
+        ),
+        launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
+        problem=state.problem,
+        dropped_lines=snapshot.dropped_lines,
+    )
+
+
+def encode_report(report: Report) -> bytes:
+    """The report as the collector takes it: when it is too large, ranks' oldest lines go first."""
+    body = wire.encode(report)
+    keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
+    while len(body) > MAX_REPORT_BYTES and keep > 0:
+        keep -= 1
+        shorter = tuple(
+            replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(keep, len(rank.last_lines)) :])
+            for rank in report.ranks
+        )
+        body = wire.encode(replace(report, ranks=shorter))
+    return body
+
+
+def _rank_report(record: RankRecord, seen: Observation, now: float) -> RankReport:
+    return RankReport(
+        rank=record.rank,
+        local_rank=record.local_rank,
+        state=_rank_state(record),
+        pid=record.pid,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        started_age=_age(record.started_at, now),
+        ended_age=_age(record.ended_at, now),
+        stopped=record.stopped,
+        reason=record.reason,
+        last_lines=seen.last_lines,
+        step=seen.step,
+        step_age=_age(seen.stepped_at, now),
+        no_step_reason=seen.no_step_reason,
+        activity=record.activity,
+        rss_bytes=seen.rss_bytes,
+    )
+
+
+def _rank_state(record: RankRecord) -> str:
+    if record.ended_at is not None:
+        return RankState.EXITED
+    return RankState.STARTING if record.started_at is None else RankState.RUNNING
+
+
+def _launcher_end(record: Optional[LauncherRecord], lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
+    if record is None:
+        return None
+    return LauncherEnd(record.name, max(0.0, now - record.at), record.exit_code, record.signal, record.reason, lines)
+
+
+def _age(at: Optional[float], now: float) -> Optional[float]:
+    return None if at is None else max(0.0, now - at)
