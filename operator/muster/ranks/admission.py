@@ -1,0 +1,78 @@
+"""Who may ask, and how often: from a request's headers to a pod's place in its job."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from muster.ranks.directory import Directory, Member
+from muster.ranks.limits import Limiter, Rate
+from muster.ranks.refusal import Reason, Refused
+from muster.ranks.tokens import Verifier
+
+POD_RATE = Rate(per_second=20.0, burst=100.0)
+"""Requests of one pod. An agent has one report in flight and collects events meanwhile: it stays far below."""
+
+MAX_PODS = 50_000
+
+STRANGER_RATE = Rate(per_second=10.0, burst=50.0)
+"""Requests without a good token, from one address: each may cost a signature's verification."""
+
+MAX_ADDRESSES = 10_000
+
+UNKNOWN_POD_SECONDS = 1.0
+"""A pod may report before the operator has heard that it exists."""
+
+_SCHEME = "Bearer "
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A pod that may ask."""
+
+    pod_uid: str
+    member: Member
+
+
+class Admission:
+    """Checks tokens and rates; `trust` hears which connection turned out to be which pod's."""
+
+    def __init__(self, verifier: Verifier, directory: Directory, trust: Callable[[web.BaseRequest, str], None]) -> None:
+        self._verifier = verifier
+        self._directory = directory
+        self._trust = trust
+        self._pods = Limiter(POD_RATE, MAX_PODS)
+        self._strangers = Limiter(STRANGER_RATE, MAX_ADDRESSES)
+
+    def admit(self, request: web.BaseRequest, now: float) -> Admitted:
+        """Who sends `request` at `now` (Unix seconds). Raises `Refused`. Reads nothing but the headers."""
+        pod_uid = self._identify(request, now)
+        self._trust(request, pod_uid)
+        wait = self._pods.take(pod_uid, now)
+        if wait > 0.0:
+            raise Refused(Reason.TOO_FAST, wait)
+        member = self._directory.find(pod_uid)
+        if member is None:
+            raise Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
+        return Admitted(pod_uid, member)
+
+    def _identify(self, request: web.BaseRequest, now: float) -> str:
+        header = request.headers.get("Authorization", "")
+        token = header.removeprefix(_SCHEME) if header.startswith(_SCHEME) else ""
+        # a pod that was here before doesn't pay for what others at its address do
+        claim = self._verifier.recall(token, now)
+        if claim is not None:
+            return claim.pod_uid
+        address = request.remote or ""
+        if self._strangers.is_empty(address, now):
+            raise Refused(Reason.TOO_FAST, 1.0)
+        try:
+            return self._verify(token, now)
+        except Refused:
+            self._strangers.take(address, now)
+            raise
+
+    def _verify(self, token: str, now: float) -> str:
+        if not token:
+            raise Refused(Reason.NO_TOKEN)
+        return self._verifier.verify(token, now).pod_uid

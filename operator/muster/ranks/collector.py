@@ -1,0 +1,161 @@
+"""The HTTPS server that agents report to."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+
+from aiohttp import web
+
+from muster.ranks.admission import Admission
+from muster.ranks.certificate import ServingCertificate, server_context
+from muster.ranks.connections import Connections, Guest, Limits
+from muster.ranks.directory import Directory
+from muster.ranks.refusal import Reason, Refused
+from muster.ranks.routes import Routes, refusal
+from muster.ranks.store import RankStore
+from muster.ranks.tokens import Verifier
+
+IDLE_SECONDS = 75.0
+"""How long a pod's connection stays open between requests: longer than two heartbeats."""
+
+LINGER_SECONDS = 2.0
+"""How long the rest of a refused body is read and thrown away, so that the sender gets to see the answer."""
+
+SHUTDOWN_SECONDS = 1.0
+
+BACKLOG = 1024
+
+_NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
+"""A line for each request would cost as much as the request."""
+
+
+class Collector:
+    """Takes agents' reports into the store and gives them their commands.
+
+    `clock` gives Unix seconds. `refused` counts, by reason, the requests and connections that changed nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: RankStore,
+        verifier: Verifier,
+        directory: Directory,
+        certificate: ServingCertificate,
+        clock: Callable[[], float],
+        limits: Limits | None = None,
+    ) -> None:
+        self.refused: Counter[Reason] = Counter()
+        self._context = server_context(certificate)
+        self._limits = _within_descriptors(limits or Limits())
+        self._routes = Routes(store, Admission(verifier, directory, _trust), clock, self.refused)
+        self._server: _Server | None = None
+        self._connections: Connections | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int = 0) -> str:
+        """Listen on `host`, on any free port when `port` is 0. Returns the URL. Raises `OSError`."""
+        listening = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+        )
+        listening.setblocking(False)
+        self._server = _Server(self._routes, self.refused)
+        self._connections = Connections(listening, self._context, self._server.connection, self._limits, self.refused)
+        self._accepting = asyncio.create_task(self._connections.run(), name="collector")
+        name = f"[{host}]" if ":" in host else host
+        return f"https://{name}:{listening.getsockname()[1]}"
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections there are, in whatever state."""
+        return 0 if self._connections is None else len(self._connections)
+
+    async def close(self) -> None:
+        """Answer the long polls, let requests under way finish, drop all connections."""
+        if self._server is None or self._connections is None or self._accepting is None:
+            return
+        self._accepting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._accepting
+        self._connections.listening.close()
+        self._routes.close()
+        self._server.pre_shutdown()
+        await self._server.shutdown(SHUTDOWN_SECONDS)
+        self._connections.close()
+        # the transports close their sockets in the loop's next turn
+        await asyncio.sleep(0)
+
+
+class _Server(web.Server):
+    """aiohttp's server, with connections that know their place."""
+
+    def __init__(self, routes: Routes, refused: Counter[Reason]) -> None:
+        super().__init__(
+            routes.handle,
+            handler_cancellation=True,  # a poll ends with its connection
+        )
+        self.refused = refused
+
+    def connection(self, guest: Guest) -> "_Connection":
+        return _Connection(self, guest)
+
+
+class _Connection(web.RequestHandler):
+    """One connection's HTTP, as strict as aiohttp can be."""
+
+    __slots__ = ("_refused", "guest")
+
+    def __init__(self, server: _Server, guest: Guest) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            access_log=_NO_LOG,
+            auto_decompress=False,
+            max_line_size=2048,
+            max_field_size=16 * 1024,  # a token
+            max_headers=32,
+        )
+        self.guest = guest
+        self._refused = server.refused
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.guest.gone()
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = HTTPStatus.INTERNAL_SERVER_ERROR,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no HTTP is counted and not logged: it may hold anything. Our own mistakes are logged."""
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return super().handle_error(request, status, exc, message)
+        self._refused[Reason.BAD_HTTP] += 1
+        return refusal(Refused(Reason.BAD_HTTP))
+
+
+def _trust(request: web.BaseRequest, pod_uid: str) -> None:
+    connection = request.protocol
+    if isinstance(connection, _Connection):
+        connection.guest.trust(pod_uid)
+
+
+def _within_descriptors(limits: Limits) -> Limits:
+    # half of them stays for the rest of the process
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = max(16, soft // 2)
+    return replace(
+        limits, connections=min(limits.connections, most), strangers=min(limits.strangers, max(8, most // 2))
+    )

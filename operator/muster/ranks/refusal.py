@@ -1,0 +1,72 @@
+"""Why the collector refuses a request, and what it answers. The answers say nothing of what was sent."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+
+
+class Reason(StrEnum):
+    """The keys of `Collector.refused`."""
+
+    NO_TOKEN = "NoToken"  # noqa: S105 - a word for people
+    BAD_TOKEN = "BadToken"  # noqa: S105 - a word for people
+    EXPIRED = "Expired"
+    WRONG_AUDIENCE = "WrongAudience"
+    UNKNOWN_POD = "UnknownPod"
+    OTHER_POD = "OtherPod"
+    OTHER_JOB = "OtherJob"
+    NOT_FOUND = "NotFound"
+    TOO_LARGE = "TooLarge"
+    TOO_SLOW = "TooSlow"
+    COMPRESSED = "Compressed"
+    MALFORMED = "Malformed"
+    IMPLAUSIBLE = "Implausible"
+    TOO_FAST = "TooFast"
+    TOO_MANY_POLLS = "TooManyPolls"
+    BAD_HTTP = "BadHttp"
+    BAD_HANDSHAKE = "BadHandshake"
+    SILENT = "Silent"
+    TOO_MANY_CONNECTIONS = "TooManyConnections"
+
+
+class Refused(Exception):
+    """A request that changes nothing.
+
+    `retry_after` is in seconds; None when asking again as it is can't help. `detail` is for the sender, in muster's own
+    words: nothing of the request may be in it.
+    """
+
+    def __init__(self, reason: Reason, retry_after: float | None = None, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a refusal looks like from outside."""
+
+    status: HTTPStatus
+    sentence: str
+
+
+ANSWERS = {
+    Reason.NO_TOKEN: Answer(HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."),
+    Reason.BAD_TOKEN: Answer(HTTPStatus.UNAUTHORIZED, "The token is not one of this cluster's pods."),
+    Reason.EXPIRED: Answer(HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."),
+    Reason.WRONG_AUDIENCE: Answer(HTTPStatus.UNAUTHORIZED, "The token is for another service."),
+    Reason.UNKNOWN_POD: Answer(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
+    Reason.OTHER_POD: Answer(HTTPStatus.FORBIDDEN, "The report is of another pod than the token."),
+    Reason.OTHER_JOB: Answer(HTTPStatus.FORBIDDEN, "The report is of another job than the token's pod."),
+    Reason.NOT_FOUND: Answer(HTTPStatus.NOT_FOUND, "There are POST /v1/report and GET /v1/command."),
+    Reason.TOO_LARGE: Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
+    Reason.TOO_SLOW: Answer(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
+    Reason.COMPRESSED: Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
+    Reason.MALFORMED: Answer(HTTPStatus.BAD_REQUEST, "The request is not of the contract's form."),
+    Reason.IMPLAUSIBLE: Answer(HTTPStatus.BAD_REQUEST, "The report can't be of this job's node."),
+    Reason.TOO_FAST: Answer(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
+    Reason.TOO_MANY_POLLS: Answer(HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands took this one's place."),
+    Reason.BAD_HTTP: Answer(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
+}
+"""Reasons without an answer close the connection: there is nobody to answer, or no way to."""

@@ -1,0 +1,155 @@
+"""What the collector answers to whom: POST /v1/report and GET /v1/command, nothing else."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from http import HTTPStatus
+
+from aiohttp import web
+
+from muster.ranks.admission import UNKNOWN_POD_SECONDS, Admission, Admitted
+from muster.ranks.body import read_body
+from muster.ranks.check import Implausible
+from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.polls import Polls
+from muster.ranks.refusal import ANSWERS, Reason, Refused
+from muster.ranks.store import Order, RankStore, UnknownJob
+from muster_worker import wire
+from muster_worker.contract import MAX_REPORT_BYTES, Command, CommandKind, Report, ReportAnswer
+
+BODY_SECONDS = 10.0
+"""How long a body may take: a report has a few KiB, 1 MiB at most."""
+
+MAX_WAIT_SECONDS = 30
+"""The longest poll: below the idle limits of common proxies."""
+
+_HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
+_UNREAD = frozenset({Reason.TOO_LARGE, Reason.TOO_SLOW, Reason.COMPRESSED, Reason.BAD_HTTP})
+_ORDER = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d)", re.ASCII)
+_WAIT = re.compile(r"\d{1,4}", re.ASCII)
+
+
+class Routes:
+    """Handles requests. `refused` counts, by reason, those that changed nothing; `clock` gives Unix seconds."""
+
+    def __init__(
+        self, store: RankStore, admission: Admission, clock: Callable[[], float], refused: Counter[Reason]
+    ) -> None:
+        self._store = store
+        self._admission = admission
+        self._clock = clock
+        self._refused = refused
+        self._polls = Polls(store)
+        self._encoded: tuple[Command, bytes] | None = None
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; the only entry."""
+        try:
+            return await self._answer(request)
+        except Refused as refused:
+            return self._refuse(refused)
+        except UnknownJob:
+            return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS))
+
+    def close(self) -> None:
+        """Answer all long polls now."""
+        self._polls.close()
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        # whoever has no good token learns nothing, not even what is there
+        admitted = self._admission.admit(request, self._clock())
+        match request.method, request.path:
+            case "POST", "/v1/report":
+                return await self._report(request, admitted)
+            case "GET", "/v1/command":
+                return await self._command(request, admitted)
+        raise Refused(Reason.NOT_FOUND)
+
+    async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+        body = await read_body(request, MAX_REPORT_BYTES, BODY_SECONDS)
+        # ages count to the arrival of the last byte
+        at = self._clock()
+        try:
+            report = wire.decode(Report, body)
+        except wire.Malformed:
+            raise Refused(Reason.MALFORMED) from None
+        member = admitted.member
+        if report.job_uid != member.job_uid:
+            raise Refused(Reason.OTHER_JOB)
+        if (report.node, report.generation) != (member.node, member.generation):
+            raise Refused(Reason.OTHER_POD)
+        try:
+            self._store.record(member, report, at)
+        except Implausible as error:
+            raise Refused(Reason.IMPLAUSIBLE, detail=str(error)) from None
+        return _json(_encode_answer(heartbeat_seconds(self._store.agents())))
+
+    async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+        after, wait = _read_query(request)
+        member = admitted.member
+        command = await self._polls.wait(admitted.pod_uid, member.job_uid, member.node, after, wait)
+        if command is None:
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
+        return _json(self._encode(command))
+
+    def _encode(self, command: Command) -> bytes:
+        # a large gang gets the same Start, with all its peers, thousands of times
+        if self._encoded is None or self._encoded[0] is not command:
+            self._encoded = (command, wire.encode(command))
+        return self._encoded[1]
+
+    def _refuse(self, refused: Refused) -> web.Response:
+        self._refused[refused.reason] += 1
+        return refusal(refused)
+
+
+def refusal(refused: Refused) -> web.Response:
+    """The answer to a refused request: a status and one sentence as JSON."""
+    answer = ANSWERS[refused.reason]
+    headers = dict(_HEADERS)
+    if refused.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    sentence = answer.sentence if refused.detail is None else f"{answer.sentence} {refused.detail}"
+    response = web.Response(
+        body=json.dumps({"error": sentence}).encode(),
+        status=answer.status,
+        headers=headers,
+        content_type="application/json",
+    )
+    # who has no good token gets no second request on the same connection
+    if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _UNREAD:
+        response.force_close()
+    return response
+
+
+def _read_query(request: web.BaseRequest) -> tuple[Order | None, int]:
+    query = request.query
+    if not set(query) <= {"after", "wait"} or len(query) != len(set(query)):
+        raise Refused(Reason.MALFORMED)
+    wait = query.get("wait", "0")
+    if not _WAIT.fullmatch(wait):
+        raise Refused(Reason.MALFORMED)
+    return _read_order(query.get("after")), min(int(wait), MAX_WAIT_SECONDS)
+
+
+def _read_order(text: str | None) -> Order | None:
+    if text is None:
+        return None
+    match = _ORDER.fullmatch(text)
+    if match is None or int(match[3]) >= len(CommandKind.ALL):
+        raise Refused(Reason.MALFORMED)
+    return (int(match[1]), int(match[2]), int(match[3]))
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, headers=_HEADERS, content_type="application/json")
+
+
+@lru_cache(maxsize=16)
+def _encode_answer(heartbeat: float) -> bytes:
+    return wire.encode(ReportAnswer(heartbeat))

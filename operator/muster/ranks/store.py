@@ -1,0 +1,127 @@
+"""What agents reported and what they were told, for every job of this process. In memory: agents tell it all again.
+
+Belongs to one event loop and is used from it alone. Its size is bounded by the jobs' shapes and by `check`.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from muster.plan.facts import AgentFacts
+from muster.ranks.check import Shape, check
+from muster.ranks.directory import Member
+from muster.ranks.merge import merge
+from muster_worker.contract import Command, Report
+
+Order = tuple[int, int, int]
+"""A command's (term, incarnation, index of its kind)."""
+
+
+class UnknownJob(LookupError):
+    """The job was not registered, or was forgotten."""
+
+
+@dataclass
+class _Node:
+    agent: AgentFacts | None = None
+    command: Command | None = None
+    waiting: set[asyncio.Future[None]] = field(default_factory=set)
+
+
+@dataclass
+class _Entry:
+    shape: Shape
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    nodes: dict[int, _Node] = field(default_factory=dict)
+
+    def node(self, number: int) -> _Node:
+        if not 0 <= number < self.shape.nodes:
+            raise ValueError(f"node {number}: the job has nodes 0 to {self.shape.nodes - 1}")
+        return self.nodes.setdefault(number, _Node())
+
+
+class RankStore:
+    """Jobs, the newest facts of their agents, and the newest command of each."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, _Entry] = {}
+
+    def register(self, shape: Shape) -> None:
+        """Expect reports of this job. Again with the same shape, nothing changes; with another, all is forgotten."""
+        known = self._jobs.get(shape.job_uid)
+        if known is not None and known.shape == shape:
+            return
+        self.forget(shape.job_uid)
+        self._jobs[shape.job_uid] = _Entry(shape)
+
+    def forget(self, job_uid: str) -> None:
+        """Drop all that is known of the job, and let go of who waits for its commands."""
+        entry = self._jobs.pop(job_uid, None)
+        for node in entry.nodes.values() if entry is not None else ():
+            _wake(node)
+
+    def agents(self) -> int:
+        """How many agents the registered jobs have: what the pace is made from."""
+        return sum(entry.shape.nodes for entry in self._jobs.values())
+
+    def record(self, member: Member, report: Report, at: float) -> None:
+        """Take in what the agent of `member` reported at `at` (Unix seconds).
+
+        Raises `UnknownJob`; `Implausible` when the report can't be of this job. The report must be of the member.
+        """
+        entry = self._entry(member.job_uid)
+        if (report.job_uid, report.node, report.generation) != (member.job_uid, member.node, member.generation):
+            raise ValueError("the report is not of the pod that sent it")
+        check(report, entry.shape, at)
+        node = entry.node(member.node)
+        merged = merge(node.agent, report, at)
+        if merged != node.agent:
+            node.agent = merged
+            entry.changed.set()
+
+    def agent(self, job_uid: str, node: int) -> AgentFacts | None:
+        """What is known of a node's agent; None until it reported."""
+        entry = self._jobs.get(job_uid)
+        known = entry.nodes.get(node) if entry is not None else None
+        return known.agent if known is not None else None
+
+    def send(self, job_uid: str, node: int, command: Command) -> None:
+        """Make `command` the node's current one, unless that is a higher one already. Raises `UnknownJob`."""
+        if command.job_uid != job_uid:
+            raise ValueError("the command is of another job")
+        known = self._entry(job_uid).node(node)
+        if known.command is None or command.order > known.command.order:
+            known.command = command
+            _wake(known)
+
+    def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
+        """The node's current command when it is above `after`. Raises `UnknownJob`."""
+        command = self._entry(job_uid).node(node).command
+        return command if command is not None and (after is None or command.order > after) else None
+
+    async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
+        """Wait for a command above `after`. Raises `UnknownJob`, also when the job is forgotten meanwhile."""
+        while (command := self.command(job_uid, node, after)) is None:
+            waiting = self._entry(job_uid).node(node).waiting
+            future = asyncio.get_running_loop().create_future()
+            waiting.add(future)
+            try:
+                await future
+            finally:
+                waiting.discard(future)
+        return command
+
+    def changed(self, job_uid: str) -> asyncio.Event:
+        """Set by every report that told something new; its one reader clears it. Raises `UnknownJob`."""
+        return self._entry(job_uid).changed
+
+    def _entry(self, job_uid: str) -> _Entry:
+        entry = self._jobs.get(job_uid)
+        if entry is None:
+            raise UnknownJob("the job is not registered")
+        return entry
+
+
+def _wake(node: _Node) -> None:
+    for future in node.waiting:
+        if not future.done():
+            future.set_result(None)
