@@ -96,7 +96,8 @@ class CollectorClient:
 
 def backoff(failures: int, wait: float, chance: float) -> float:
     """Seconds to wait after so many failures in a row; `chance` in [0, 1) spreads the agents of a large job."""
-    return max(min(5.0, 0.1 * 2.0 ** min(failures, 10)), min(wait, 60.0)) * (0.5 + chance)
+    own = min(5.0, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + chance)
+    return max(own, min(wait, 60.0) * (1.0 + chance / 4.0))
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:

@@ -1,0 +1,106 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_worker import contract
+from muster_worker.arguments import to_arguments, to_text
+from muster_worker.contract import Scalar
+from muster_worker.environment import direct_environment, node_environment, per_node_environment
+from node_builders import a_place, a_plan
+
+NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "arguments"),
+    [
+        ({}, ()),
+        ({"lr": 3e-5}, ("--lr", "3e-05")),
+        ({"epochs": 10, "b": 2}, ("-b", "2", "--epochs", "10")),
+        ({"nesterov": True, "amp": False}, ("--amp", "False", "--nesterov", "True")),
+        ({"name": "010", "empty": ""}, ("--empty", "", "--name", "010")),
+    ],
+)
+def test_arguments_are_those_of_sagemaker(hyperparameters: dict[str, Scalar], arguments: tuple[str, ...]) -> None:
+    assert to_arguments(hyperparameters) == arguments
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("a b", "a b"), (True, "true"), (3e-5, "3e-05"), ({"b": 1, "a": []}, '{"a":[],"b":1}')]
+)
+def test_values_of_variables_are_those_of_sagemaker(value: object, text: str) -> None:
+    assert to_text(value) == text
+
+
+@given(st.dictionaries(NAMES, st.text(max_size=20)))
+def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_"))
+        and name not in ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "PYTHON_EXEC")
+    }
+    environment = node_environment(base, a_place())
+    assert {name: environment[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS", "SM_HPS", "SM_MODEL_DIR", "PYTHONUNBUFFERED"],
+)
+def test_the_users_value_wins(name: str) -> None:
+    assert node_environment({name: "mine"}, a_place())[name] == "mine"
+
+
+def test_network_and_threads() -> None:
+    environment = node_environment({}, a_place())
+    assert environment["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert environment["GLOO_SOCKET_IFNAME"] == environment["TP_SOCKET_IFNAME"] == "eth0"
+    assert environment["OMPI_MCA_btl_tcp_if_include"] == "eth0"
+    assert environment["OMP_NUM_THREADS"] == "4"
+    excluding = node_environment({"OMPI_MCA_btl_tcp_if_exclude": "lo"}, a_place())
+    assert "OMPI_MCA_btl_tcp_if_include" not in excluding
+
+
+@pytest.mark.parametrize("name", ["RANK", "MASTER_ADDR", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"])
+def test_another_runs_rendezvous_is_gone(name: str) -> None:
+    assert name not in node_environment({name: "stale"}, a_place())
+
+
+def test_the_checkpoint_folder_may_be_given() -> None:
+    assert node_environment({}, a_place())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
+    assert node_environment({"MUSTER_CHECKPOINT_DIR": "/c"}, a_place())["MUSTER_CHECKPOINT_DIR"] == "/c"
+
+
+def test_sagemaker_variables() -> None:
+    environment = node_environment({}, a_place(a_plan(hyperparameters={"lr": 3e-5, "name": "x"})))
+    assert json.loads(environment["SM_HOSTS"]) == ["algo-1", "algo-2"]
+    assert environment["SM_CURRENT_HOST"] == "algo-2"
+    assert environment["SM_CHANNEL_MY-DATA"] == "/opt/ml/input/data/my-data"
+    assert environment["SM_CHANNELS"] == '["my-data","train"]'
+    assert (environment["SM_HP_LR"], environment["SM_HP_NAME"]) == ("3e-05", "x")
+    assert json.loads(environment["SM_RESOURCE_CONFIG"])["current_host"] == "algo-2"
+    assert environment["SM_MODULE_DIR"] == "/code"
+
+
+def test_a_direct_rank_has_what_torchrun_would_set() -> None:
+    environment = direct_environment({}, a_place(), 1)
+    assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("3", "1", "4")
+    assert (environment["MASTER_ADDR"], environment["MASTER_PORT"]) == ("10.0.0.1", "29500")
+    assert (environment["NODE_RANK"], environment["LOCAL_WORLD_SIZE"]) == ("1", "2")
+
+
+def test_a_nodes_command_has_no_rank_of_its_own() -> None:
+    place = a_place(a_plan(launcher=contract.Launcher.PER_NODE, procs=1))
+    environment = per_node_environment({}, place, "/shim")
+    assert "RANK" not in environment
+    assert environment["MUSTER_RANK"] == "1"
+    assert (environment["PET_NNODES"], environment["PET_NPROC_PER_NODE"], environment["PET_NODE_RANK"]) == (
+        "2",
+        "1",
+        "1",
+    )
+    assert environment["PYTHON_EXEC"] == "/shim"
+    assert "MUSTER_RANK" not in per_node_environment({}, a_place(), "/shim")

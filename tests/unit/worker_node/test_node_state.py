@@ -1,0 +1,146 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_worker import wire
+from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, MAX_REPORT_BYTES, AgentPhase, RankState, Report
+from muster_worker.reports import Observation, Snapshot, encode_report, make_report
+from muster_worker.state import (
+    Event,
+    LauncherRecord,
+    MetricRecord,
+    NodeState,
+    PhaseReached,
+    ProblemFound,
+    RankEnded,
+    RankStarted,
+    StopBegan,
+    Witnessed,
+    apply,
+    begin,
+    exit_code,
+)
+from muster_worker.termination import MAX_BYTES, summary
+
+
+def a_state(*events: Event, procs: int = 2) -> NodeState:
+    state = begin(NodeState("uid", 1, 1), 1, 1 * procs, procs)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def report_of(state: NodeState, now: float = 100.0) -> Report:
+    return make_report(Snapshot(state, {}), 1, now)
+
+
+def test_every_rank_is_expected_from_the_start() -> None:
+    report = report_of(a_state())
+    assert [(rank.rank, rank.local_rank, rank.state) for rank in report.ranks] == [
+        (2, 0, RankState.STARTING),
+        (3, 1, RankState.STARTING),
+    ]
+    assert report.phase == AgentPhase.RUNNING
+
+
+def test_a_life() -> None:
+    report = report_of(a_state(RankStarted(2, 77, 90.0), Witnessed(2, "backward"), RankEnded(2, 95.0, 7)))
+    rank = report.ranks[0]
+    assert (rank.state, rank.pid, rank.exit_code, rank.activity) == (RankState.EXITED, 77, 7, "backward")
+    assert (rank.started_age, rank.ended_age) == (10.0, 5.0)
+
+
+@pytest.mark.parametrize(("at", "stopped"), [(49.9, False), (50.0, True), (60.0, True)])
+def test_stopped_is_a_matter_of_time_not_of_news(at: float, *, stopped: bool) -> None:
+    assert report_of(a_state(StopBegan(50.0), RankEnded(2, at, 1))).ranks[0].stopped == stopped
+
+
+def test_a_process_inside_takes_over() -> None:
+    rank = report_of(a_state(RankStarted(2, 10, 90.0), RankStarted(2, 11, 95.0))).ranks[0]
+    assert (rank.pid, rank.started_age) == (11, 10.0)
+
+
+def test_first_word_stays() -> None:
+    state = a_state(
+        RankEnded(2, 1.0, 7),
+        RankEnded(2, 2.0, 0),
+        RankStarted(2, 5, 3.0),
+        ProblemFound("first"),
+        ProblemFound("second"),
+        LauncherRecord("torchrun", 1.0, 1),
+        LauncherRecord("torchrun", 2.0, 0),
+    )
+    report = report_of(state)
+    assert (report.ranks[0].exit_code, report.problem) == (7, "first")
+    assert report.launcher is not None
+    assert report.launcher.exit_code == 1
+
+
+def test_ranks_of_others_change_nothing() -> None:
+    assert a_state(RankEnded(0, 1.0, 7), RankStarted(99, 1, 1.0)) == a_state()
+
+
+def test_a_metrics_last_value_counts() -> None:
+    state = a_state(MetricRecord("b", 1.0, 2, 90.0), MetricRecord("a", 2.0, 3, 91.0), MetricRecord("b", 3.0, 3, 99.0))
+    assert [(metric.name, metric.value, metric.age) for metric in report_of(state).metrics] == [
+        ("a", 2.0, 9.0),
+        ("b", 3.0, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 0),
+        ((RankEnded(2, 2.0, 7), RankEnded(3, 1.0, None, 9)), 137),
+        ((RankEnded(2, 2.0, 7), StopBegan(2.5), RankEnded(3, 3.0, None, 15)), 7),
+        ((StopBegan(0.5), RankEnded(2, 1.0, None, 15), RankEnded(3, 1.0, None, 15)), 143),
+        ((RankEnded(2, 1.0, reason="WrapperLost"),), 1),
+        ((LauncherRecord("torchrun", 1.0, 3),), 3),
+        ((RankEnded(2, 1.0, 0),), 1),  # one never started
+    ],
+)
+def test_exit_code(events: tuple[Event, ...], code: int) -> None:
+    assert exit_code(a_state(*events)) == code
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(RankStarted, st.integers(2, 3), st.integers(1, 99), st.floats(0, 100)),
+        st.builds(RankEnded, st.integers(2, 3), st.floats(0, 100), st.integers(0, 255)),
+        st.builds(StopBegan, st.floats(0, 100)),
+        st.builds(PhaseReached, st.sampled_from(AgentPhase.ALL)),
+        st.builds(MetricRecord, st.sampled_from("ab"), st.floats(0, 1), st.integers(2, 3), st.floats(0, 100)),
+    ),
+    max_size=20,
+)
+
+
+@given(EVENTS)
+def test_whatever_happens_a_report_can_be_read_and_no_dead_rank_runs(events: list[Event]) -> None:
+    report = report_of(a_state(*events))
+    assert wire.decode(Report, encode_report(report)) == report
+    dead = {event.rank for event in events if isinstance(event, RankEnded)}
+    assert {rank.rank for rank in report.ranks if rank.state == RankState.EXITED} == dead
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
+def test_a_report_fits_whatever_ranks_write(letter: str) -> None:
+    lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
+    state = a_state(procs=128)
+    snapshot = Snapshot(state, {rank: Observation(lines) for rank in range(256)})
+    body = encode_report(make_report(snapshot, 1, 100.0))
+    assert len(body) <= MAX_REPORT_BYTES
+    assert wire.decode(Report, body).ranks[0].last_lines != ()
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
+def test_the_summary_fits_and_is_json(letter: str) -> None:
+    lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
+    state = a_state(RankEnded(3, 1.0, 7), ProblemFound(letter * 5000))
+    report = make_report(Snapshot(state, {3: Observation(lines)}, lines), 1, 100.0)
+    text = summary(report, 7)
+    assert len(text) <= MAX_BYTES
+    assert json.loads(text)["firstFailure"]["rank"] == 3
