@@ -1,5 +1,7 @@
 """The CustomResourceDefinition, generated from the types."""
 
+from copy import deepcopy
+
 import yaml
 
 from muster.api.document import JSON
@@ -58,11 +60,11 @@ def crd_yaml() -> str:
 
 
 def _root() -> Schema:
-    spec: JSON = {**spec_schema(), "description": "What the job is and how it runs."}
-    status: JSON = {**status_schema(), "description": "What is known of the job. Written by muster."}
+    spec: JSON = {**deepcopy(spec_schema()), "description": "What the job is and how it runs."}
+    status: JSON = {**deepcopy(status_schema()), "description": "What is known of the job. Written by muster."}
     return {
         "type": "object",
-        "description": "A distributed training job: one command on nodes x procsPerNode ranks, and the truth about each.",
+        "description": "A distributed training job: one command, nodes x procsPerNode ranks, the truth about each.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": f"{API_VERSION}."},

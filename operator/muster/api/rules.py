@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from muster.api import interfaces, regexes, reserved
 from muster.api.document import Path, quoted
-from muster.api.spec import MAX_WORLD, Spec
+from muster.api.spec import MAX_WORLD, Spec, Volume
 
 ML = "/opt/ml"
 _TAKEN = (f"{ML}/input", f"{ML}/model", f"{ML}/output", "/dev", "/proc", "/sys")
@@ -122,24 +122,23 @@ def _metric_regexes(spec: Spec) -> Iterator[Breach]:
             yield Breach(("metrics", index, "regex"), f"{quoted(metric.regex)}, and {objection}")
 
 
-def _volumes(spec: Spec) -> Iterator[Breach]:
+def _written_volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
     for index, channel in enumerate(spec.inputs):
-        if channel.volume.host_path is None:
-            yield Breach(("inputs", index, "volume"), "none")
-    if spec.checkpoint is not None and spec.checkpoint.volume is not None and spec.checkpoint.volume.host_path is None:
-        yield Breach(("checkpoint", "volume"), "none")
+        yield ("inputs", index, "volume"), channel.volume
+    if spec.checkpoint is not None and spec.checkpoint.volume is not None:
+        yield ("checkpoint", "volume"), spec.checkpoint.volume
+
+
+def _volumes(spec: Spec) -> Iterator[Breach]:
+    for path, volume in _written_volumes(spec):
+        if volume.host_path is None:
+            yield Breach(path, "none")
 
 
 def _host_paths(spec: Spec) -> Iterator[Breach]:
-    paths: list[tuple[Path, str]] = []
-    for index, channel in enumerate(spec.inputs):
-        if channel.volume.host_path is not None:
-            paths.append((("inputs", index, "volume", "hostPath", "path"), channel.volume.host_path.path))
-    if spec.checkpoint is not None and spec.checkpoint.volume is not None and spec.checkpoint.volume.host_path:
-        paths.append((("checkpoint", "volume", "hostPath", "path"), spec.checkpoint.volume.host_path.path))
-    for path, text in paths:
-        if not _is_plain_absolute(text):
-            yield Breach(path, quoted(text))
+    for path, volume in _written_volumes(spec):
+        if volume.host_path is not None and not _is_plain_absolute(volume.host_path.path):
+            yield Breach((*path, "hostPath", "path"), quoted(volume.host_path.path))
 
 
 def _checkpoint_path(spec: Spec) -> Iterator[Breach]:
@@ -172,9 +171,8 @@ def _world(spec: Spec) -> Iterator[Breach]:
 
 _ABSOLUTE_CEL = r"self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')"
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in reserved.TORCHRUN_OPTIONS)
-_TAKEN_PATTERN = (
-    "|".join(["/*", "/+opt/*", "/+opt/+ml/*"]) + "|/+opt/+ml/+(input|model|output)(/.*)?|/+(dev|proc|sys)(/.*)?"
-)
+_TAKEN_PATTERN = "/*|/+opt/*|/+opt/+ml/*|/+opt/+ml/+(input|model|output)(/.*)?|/+(dev|proc|sys)(/.*)?"
+_NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 
 RULES = (
     Rule(
@@ -187,7 +185,7 @@ RULES = (
     Rule(
         places=("spec.launcher.torchrun.args[]",),
         why="A second rendezvous or world would contradict the one that the status speaks of.",
-        sentence="muster sets this option of torchrun itself (spec.nodes, spec.procsPerNode and spec.command decide); remove it",
+        sentence="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
         breaches=_torchrun_options,
         cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
     ),
@@ -208,7 +206,7 @@ RULES = (
     Rule(
         places=("spec",),
         why="Each rank would become a launcher of as many ranks again.",
-        sentence="this command starts ranks itself: name the script instead (python, train.py), or use launcher: {perNode: {}}",
+        sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         breaches=_launcher_in_launcher,
         cel="has(self.launcher.perNode) || self.command.size() == 0"
         f" || !self.command[0].matches('(^|/)({'|'.join(reserved.LAUNCHERS)})$')",
@@ -285,11 +283,9 @@ RULES = (
     Rule(
         places=("spec.network.interface",),
         why="A form that isn't understood would quietly leave the choice to the library.",
-        sentence="allowed are Auto, names (eth0,eth1), exclusions (^docker0,lo) and an address range (10.0.0.0/16, fd00::/8)",
+        sentence="allowed are Auto, names (eth0,eth1), exclusions (^docker0,lo) and an address range (10.0.0.0/16)",
         breaches=_interface,
-        cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{interfaces.NAMES}')) || isCIDR(self)".replace(
-            "\\", "\\\\"
-        ),
+        cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{_NAMES_CEL}')) || isCIDR(self)",
     ),
     Rule(
         places=("spec",),

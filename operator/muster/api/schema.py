@@ -27,15 +27,15 @@ def spec_schema() -> Schema:
         for place in rule.places if rule.cel is not None else ():
             target = _at_place(schema, place)
             rules = target.setdefault("x-kubernetes-validations", [])
-            assert isinstance(rules, list)
-            rules.append({"rule": rule.cel, "message": rule.sentence})
+            if isinstance(rules, list):
+                rules.append({"rule": rule.cel, "message": rule.sentence})
     return schema
 
 
 @lru_cache
 def status_schema() -> Schema:
     """The schema of `status`."""
-    return _structural(Status)
+    return _without_defaults(_structural(Status))
 
 
 def lookup(path: Path) -> Schema | None:
@@ -54,6 +54,18 @@ def lookup(path: Path) -> Schema | None:
 def field_names(path: Path) -> list[str]:
     """The fields that an object at `path` may have."""
     return list(_mapping((lookup(path) or {}).get("properties")))
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    """muster writes the whole status; what it leaves out is not known, and no default may claim otherwise."""
+    result = {key: value for key, value in schema.items() if key != "default"}
+    for name in ("items", "additionalProperties"):
+        if name in schema:
+            result[name] = _without_defaults(_mapping(schema[name]))
+    if "properties" in schema:
+        fields = _mapping(schema["properties"])
+        result["properties"] = {key: _without_defaults(_mapping(field)) for key, field in fields.items()}
+    return result
 
 
 def _structural(model: type[BaseModel]) -> Schema:
@@ -113,8 +125,9 @@ def _union(
                 "description": "Text, a number or a truth value."}  # fmt: skip
     number = next(option for option in some if option.get("type") == "integer")
     word = next(option for option in some if "const" in option)
-    rule = f"type(self) == string ? self == '{word['const']}' : int(self) >= {number['minimum']} && int(self) <= {number['maximum']}"
-    message = f"allowed are {word['const']} and whole numbers from {number['minimum']} to {number['maximum']}"
+    least, most = number["minimum"], number["maximum"]
+    rule = f"type(self) == string ? self == '{word['const']}' : int(self) >= {least} && int(self) <= {most}"
+    message = f"allowed are {word['const']} and whole numbers from {least} to {most}"
     return {
         **own,
         "x-kubernetes-int-or-string": True,
@@ -131,9 +144,7 @@ def _list_type(name: str) -> Schema:
 def _at_place(schema: Schema, place: str) -> Schema:
     """The part of a schema that a rule's place names: `spec.env[].name`."""
     for part in place.replace("[]", ".[]").split(".")[1:]:
-        below = schema["items"] if part == "[]" else _mapping(schema["properties"])[part]
-        assert isinstance(below, dict)
-        schema = below
+        schema = _mapping(schema["items"] if part == "[]" else _mapping(schema["properties"])[part])
     return schema
 
 

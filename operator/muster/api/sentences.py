@@ -126,7 +126,7 @@ def _too_long(_: Path, value: JSON, context: _Context) -> str:
     return f"found {count} entries; at most {context.get('max_length')} are allowed"
 
 
-def _pattern(path: Path, value: JSON, context: _Context) -> str:
+def _pattern(_: Path, value: JSON, context: _Context) -> str:
     return f"found {found(value)}; it must match {context.get('pattern')}"
 
 

@@ -17,8 +17,11 @@ from muster.api.spec import Job, Metadata, Spec
 MAX_SPEC_BYTES = 256 * 1024
 """Of the spec as JSON: it travels whole in the plan to every node, and shares etcd's 1.5 MiB with the status."""
 
+MAX_DEPTH = 64
+"""Of lists and maps within one another. Deeper ones would exhaust the stacks of those who walk over them."""
+
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
-_PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"direct": {}}, "command": ["placeholder"]}
+_PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
 """Stand in for a required field that is wrong, so that the rules about the others can still be asked."""
 
 _ENTRIES = ("env", "metrics", "inputs", "hyperparameters")
@@ -37,6 +40,8 @@ def validate(document: Document) -> Job:
         raise _invalid(
             document, [((), f"found {found(value)}; a resource is expected: apiVersion, kind, metadata, spec")]
         )
+    if _is_deep(value):
+        raise _invalid(document, [((), f"nested more than {MAX_DEPTH} levels deep; no field of a job is")])
     foreign = _foreign(value)
     if foreign:
         raise _invalid(document, foreign)
@@ -46,10 +51,7 @@ def validate(document: Document) -> Job:
     findings += spec_findings
     if findings or spec is None:
         raise _invalid(document, findings)
-    metadata = value["metadata"]
-    assert isinstance(metadata, dict)
-    known = {key: metadata[key] for key in ("name", "namespace", "uid", "generation") if metadata.get(key) is not None}
-    return Job(metadata=Metadata.model_validate(known), spec=spec)
+    return Job(metadata=_metadata(value.get("metadata")), spec=spec)
 
 
 def job_of(name: str, spec: Mapping[str, JSON]) -> Job:
@@ -63,6 +65,14 @@ def is_job(document: Document) -> bool:
     """Whether the document says that it is one of muster's resources, valid or not."""
     value = document.value
     return isinstance(value, dict) and (value.get("kind") == names.KIND or _group(value) == names.GROUP)
+
+
+def _is_deep(value: JSON) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        maps = [item for around in level if isinstance(around, dict) for item in around.values()]
+        level = maps + [item for around in level if isinstance(around, list) for item in around]
+    return bool(level)
 
 
 def _group(value: Mapping[str, JSON]) -> str:
@@ -113,6 +123,11 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     return findings
 
 
+def _metadata(metadata: JSON) -> Metadata:
+    known = metadata if isinstance(metadata, dict) else {}
+    return Metadata.model_validate({key: item for key, item in known.items() if item is not None})
+
+
 def _matches(value: JSON, pattern: str, longest: int) -> bool:
     return isinstance(value, str) and len(value) <= longest and re.fullmatch(pattern, value) is not None
 
@@ -140,12 +155,10 @@ def _spec(value: JSON) -> tuple[Spec | None, list[Finding]]:
         return spec, _broken(spec)
     # the rules are asked of what is left without all that is wrong
     left, kept = _left(value, [path for path, _ in findings])
-    rest, more = _typed(left)
-    assert rest is not None, more
-    wrong = {path[1] for path, _ in findings}
-    return None, findings + [
-        (_original(path, kept), text) for path, text in _broken(rest) if path[1] not in wrong - kept.keys()
-    ]
+    rest, _ = _typed(left)
+    gone = {path[1] for path, _ in findings} - kept.keys()
+    broken = [] if rest is None else _broken(rest)
+    return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in gone]
 
 
 def _left(value: dict[str, JSON], wrong: Iterable[Path]) -> tuple[dict[str, JSON], dict[str, list[int]]]:

@@ -50,11 +50,6 @@ class Unreadable(ValueError):
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
     """PyYAML's parser without its ideas of what scalars mean: plain ones are only marked as such."""
 
-    # kubectl's parser doesn't know this one of YAML 1.2; the type stubs call it final, the scanner reads it off self
-    ESCAPE_REPLACEMENTS = {  # type: ignore[misc]
-        char: meaning for char, meaning in Scanner.ESCAPE_REPLACEMENTS.items() if char != "/"
-    }
-
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
         Scanner.__init__(self)
@@ -77,6 +72,10 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         return super().compose_scalar_node(anchor)
 
 
+# kubectl's parser doesn't know this one of YAML 1.2; the stubs call the table final, the scanner reads it off self
+_Loader.ESCAPE_REPLACEMENTS = {  # type: ignore[misc]
+    char: meaning for char, meaning in Scanner.ESCAPE_REPLACEMENTS.items() if char != "/"
+}
 _Loader.add_implicit_resolver(_PLAIN, re.compile(""), None)
 
 

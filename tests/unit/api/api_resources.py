@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.api.crd import crd
 from muster.api.document import JSON, Document
 from muster.api.load import load
 from muster.api.problems import InvalidResource
@@ -89,3 +90,27 @@ def problems(value: JSON) -> list[tuple[str, str]]:
 
 def as_text(value: Mapping[str, JSON]) -> str:
     return json.dumps(value)
+
+
+def part(value: JSON, *path: str | int) -> JSON:
+    """What lies at `path` of a JSON value."""
+    for key in path:
+        if isinstance(key, str):
+            assert isinstance(value, dict)
+            value = value[key]
+        else:
+            assert isinstance(value, list)
+            value = value[key]
+    return value
+
+
+def fields(value: JSON, *path: str | int) -> dict[str, JSON]:
+    """The map that lies at `path`."""
+    found = part(value, *path)
+    assert isinstance(found, dict)
+    return found
+
+
+def openapi_schema() -> dict[str, JSON]:
+    """The schema that the CRD gives the API server."""
+    return fields(crd(), "spec", "versions", 0, "schema", "openAPIV3Schema")

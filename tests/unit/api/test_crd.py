@@ -8,27 +8,20 @@ import yaml
 
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON
-from muster.api.rules import RULES
+from muster.api.rules import RULES, Rule
+from unit.api.api_resources import fields, openapi_schema, part
 
 CHECKED_IN = Path(__file__).parents[3] / "crds" / "muster.dev_distributedtrainingjobs.yaml"
 
 
-def version() -> dict[str, JSON]:
-    found = crd()["spec"]["versions"][0]  # type: ignore[index,call-overload]
-    assert isinstance(found, dict)
-    return found
-
-
 def schemas() -> list[tuple[str, dict[str, JSON]]]:
-    return list(walk("", version()["schema"]["openAPIV3Schema"]))  # type: ignore[index,call-overload]
+    return list(walk("", openapi_schema()))
 
 
 def walk(path: str, schema: JSON) -> Iterator[tuple[str, dict[str, JSON]]]:
     assert isinstance(schema, dict)
     yield path, schema
-    fields = schema.get("properties", {})
-    assert isinstance(fields, dict)
-    for name, field in fields.items():
+    for name, field in fields({"properties": {}, **schema}, "properties").items():
         yield from walk(f"{path}.{name}", field)
     for name in ("items", "additionalProperties"):
         if name in schema:
@@ -83,26 +76,21 @@ def test_every_list_says_how_it_is_merged() -> None:
     }
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence[:30])
-def test_a_rule_says_the_same_in_the_crd(rule: object) -> None:
-    (known,) = [each for each in RULES if each is rule]
-    said = [
-        check["message"]  # type: ignore[index,call-overload]
-        for _, schema in schemas()
-        for check in schema.get("x-kubernetes-validations", [])  # type: ignore[union-attr]
-    ]
-    assert said.count(known.sentence) == (0 if known.cel is None else len(known.places))
-    assert known.why.endswith(".")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.sentence)[:30])
+def test_a_rule_says_the_same_in_the_crd(rule: Rule) -> None:
+    checks = [checks for _, schema in schemas() for checks in [schema.get("x-kubernetes-validations", [])]]
+    said = [part(check, "message") for each in checks if isinstance(each, list) for check in each]
+    assert said.count(rule.sentence) == (0 if rule.cel is None else len(rule.places))
+    assert rule.why.endswith(".")
 
 
 def test_names_columns_and_subresources() -> None:
-    spec = crd()["spec"]
-    assert isinstance(spec, dict)
-    assert spec["names"]["shortNames"] == ["dtj"]  # type: ignore[index,call-overload]
-    assert spec["names"]["categories"] == ["all"]  # type: ignore[index,call-overload]
-    columns = version()["additionalPrinterColumns"]
-    assert [column["name"] for column in columns] == ["Phase", "Nodes", "Ranks", "Step", "Age"]  # type: ignore[index,call-overload,union-attr]
-    assert version()["subresources"] == {
+    assert part(crd(), "spec", "names", "shortNames") == ["dtj"]
+    assert part(crd(), "spec", "names", "categories") == ["all"]
+    columns = part(crd(), "spec", "versions", 0, "additionalPrinterColumns")
+    assert isinstance(columns, list)
+    assert [part(column, "name") for column in columns] == ["Phase", "Nodes", "Ranks", "Step", "Age"]
+    assert part(crd(), "spec", "versions", 0, "subresources") == {
         "status": {},
         "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
     }
@@ -110,7 +98,6 @@ def test_names_columns_and_subresources() -> None:
 
 def test_a_caller_cannot_change_the_next_callers_crd() -> None:
     before = crd_yaml()
-    spec = crd()["spec"]
-    assert isinstance(spec, dict)
-    spec.clear()
+    fields(crd(), "spec").clear()
+    fields(openapi_schema(), "properties", "spec", "properties").clear()
     assert crd_yaml() == before

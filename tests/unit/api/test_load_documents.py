@@ -4,6 +4,7 @@ import pytest
 
 from muster.api.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
 from muster.api.problems import InvalidResource
+from muster.api.spec import EnvVar
 from muster.api.validate import validate
 
 TWO = """\
@@ -36,8 +37,7 @@ def test_a_problem_names_the_line_in_the_whole_file() -> None:
     assert str(refused.value).splitlines() == [
         "two.yaml:13: spec.command: missing, and required: The training command. The image's entry point is not used.",
         "two.yaml:15: spec.nodes: found 0; allowed are 1 to 10000",
-        "two.yaml:18: spec.env[1].name: missing, and required:"
-        " The variable's name: letters, digits, _ . and -, not beginning with a digit.",
+        f"two.yaml:18: spec.env[1].name: missing, and required: {EnvVar.model_fields['name'].description}",
         "two.yaml:18: spec.env[1].nmae: unknown field; did you mean name?",
     ]
 

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.api.api_resources import full_resource, problems, resource, spec
 
 from muster.api.document import JSON, Document
 from muster.api.interfaces import objection
@@ -13,6 +12,7 @@ from muster.api.serialise import status_fields, to_yaml
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.validate import is_job, job_of, validate
+from unit.api.api_resources import full_resource, problems, resource, spec
 
 
 def test_the_smallest_job_has_its_defaults() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import typer
 from typer.testing import CliRunner
-from unit.api.api_resources import as_text, full_resource, resource, spec
 
 from muster.api.crd import crd_yaml
 from muster.cli.crd import crd
 from muster.cli.validate import validate
+from unit.api.api_resources import as_text, full_resource, resource, spec
 
 app = typer.Typer()
 app.command()(validate)
