@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind
+from muster_worker.contract import AgentPhase, Command, CommandKind, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
@@ -63,6 +63,7 @@ class Node:
         self._next_report_at = 0.0
         self._acknowledged: Tuple[int, str] = (-1, "")
         self._heard_at = time.monotonic()  # the collector's last answer
+        self._trouble = ""  # why the last report could not be delivered: said once
         self._leaving = False  # told to go, once nothing runs
         self._ended_at: Optional[float] = None  # the last process was gone
         self._terminated = False
@@ -166,10 +167,13 @@ class Node:
         for news in self._inbox.take():
             if isinstance(news, Acknowledged):
                 self._heard_at = time.monotonic()
+                self._trouble = ""
                 self._heartbeat = max(0.05, news.heartbeat_seconds)
                 self._acknowledged = (news.incarnation, news.phase)
             elif isinstance(news, Unreachable):
-                self._log.say(news.why)
+                if news.why != self._trouble:
+                    self._log.say(f"{news.why}; trying again")
+                self._trouble = news.why
             elif self._is_newer(news):
                 self._order = news.order
                 events += self._obey(news)
@@ -231,9 +235,9 @@ class Node:
     def _farewell(self) -> int:
         code = STOPPED_EXIT_CODE if self._terminated else exit_code(self._state)
         report = make_report(self._snapshot(), 0, time.monotonic())
-        first = termination.first_failure(report)
-        if first is not None:
-            opt_ml.write_failure(self._setting.place.root, "\n".join(first.last_lines))
+        why = _last_words(report)
+        if why is not None:
+            opt_ml.write_failure(self._setting.place.root, why)
         if self._setting.termination_log is not None:
             try:
                 with open(self._setting.termination_log, "wb") as file:
@@ -242,3 +246,15 @@ class Node:
                 self._log.say(f"no termination log: {error}")
         self._log.flush(LAST_WORD_SECONDS)
         return code
+
+
+def _last_words(report: Report) -> Optional[str]:
+    """What output/failure should say; None when nothing failed."""
+    if report.problem is not None:
+        return report.problem
+    first = termination.first_failure(report)
+    if first is not None:
+        return "\n".join(first.last_lines)
+    if report.launcher is not None and report.launcher.exit_code != 0:
+        return "\n".join(report.launcher.last_lines)
+    return None

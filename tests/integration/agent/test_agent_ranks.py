@@ -3,11 +3,12 @@
 import json
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from agent_world import AgentWorld
-from muster_worker.contract import Channel, CommandKind, Launcher, Metric, RankReport, RankState
+from muster_worker.contract import AgentPhase, Channel, CommandKind, Launcher, Metric, RankReport, RankState
 
 PYTHON = sys.executable
 
@@ -151,3 +152,34 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     assert time.monotonic() - began < 6.0  # four heartbeats of 0.5 s, on a machine that others use too
     world.send(CommandKind.KILL)
     assert world.wait_ended().ranks[0].signal == 9
+
+
+def test_names_resolve_and_the_machines_file_stays(world: AgentWorld, tmp_path: Path) -> None:
+    before = Path("/etc/hosts").read_bytes()
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n127.0.0.7 algo-1\n")
+    world.make_plan("sh", "-c", "exec cat /etc/hosts")
+    world.start_agent(hosts=hosts)
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START)
+    world.wait_ended()
+    assert Path("/etc/hosts").read_bytes() == before
+    assert world.leave() == 0
+    # where the machine forbids private mounts the agent says so instead
+    assert "127.0.0.7 algo-1" in world.log() or "resolve in Python ranks only" in world.log()
+
+
+def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", 'RANK=5 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- true')
+    world.launch()
+    assert "it is rank 5; the node has only rank 0" in (world.wait_ended().problem or "")
+
+
+def test_the_token_is_read_anew(world: AgentWorld) -> None:
+    world.make_plan("true")
+    world.start_agent()
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    (world.short / "0" / "token").write_text("rotated-0")
+    world.wait(0, lambda _: "Bearer rotated-0" in world.collector.tokens)
+    world.send(CommandKind.EXIT)
+    assert world.agents[0].wait(timeout=30) == 0

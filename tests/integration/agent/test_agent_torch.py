@@ -114,3 +114,14 @@ def test_python_that_does_not_exist_for_torchrun(world: AgentWorld) -> None:
     assert (end.exit_code, end.reason) == (127, "CommandNotFound")
     assert "/nowhere/python3" in end.last_lines[0]
     assert world.leave() == 127
+
+
+def test_a_process_inside_the_nodes_command_takes_over_as_the_rank(world: AgentWorld) -> None:
+    script = world.script("import os\nprint('I am', os.environ['RANK'], flush=True)\nraise SystemExit(9)\n")
+    world.make_plan("bash", "-c", f"echo before; torchrun {script}; echo after", launcher=Launcher.PER_NODE)
+    world.launch()
+    report = world.wait_ended()
+    assert (report.ranks[0].exit_code, report.launcher and report.launcher.exit_code) == (9, 0)
+    assert world.leave() == 9
+    assert "[rank 0] I am 0\n" in world.log()
+    assert "[command] after\n" in world.log()

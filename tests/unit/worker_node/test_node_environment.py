@@ -97,10 +97,7 @@ def test_a_nodes_command_has_no_rank_of_its_own() -> None:
     environment = per_node_environment({}, place, "/shim")
     assert "RANK" not in environment
     assert environment["MUSTER_RANK"] == "1"
-    assert (environment["PET_NNODES"], environment["PET_NPROC_PER_NODE"], environment["PET_NODE_RANK"]) == (
-        "2",
-        "1",
-        "1",
-    )
+    own = {name: value for name, value in environment.items() if name.startswith("PET_N")}
+    assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
     assert environment["PYTHON_EXEC"] == "/shim"
     assert "MUSTER_RANK" not in per_node_environment({}, a_place(), "/shim")

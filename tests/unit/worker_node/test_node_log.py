@@ -1,0 +1,28 @@
+import os
+
+from muster_worker.log import MAX_BUFFERED_BYTES, Log
+
+
+def test_a_reader_that_sleeps_costs_lines_and_never_time() -> None:
+    reader, writer = os.pipe()
+    log = Log(writer)
+    line = b"x" * 1023 + b"\n"
+    for _ in range(2 * MAX_BUFFERED_BYTES // (64 * len(line))):
+        log.write(line * 64)
+    assert log.dropped_lines > 0
+    assert log.dropped_lines % 64 == 0
+    os.close(reader)  # ends the thread's waiting
+    log.flush(10.0)
+    os.close(writer)
+
+
+def test_all_is_written_in_order() -> None:
+    reader, writer = os.pipe()
+    log = Log(writer)
+    log.write(b"[rank 0] one\n")
+    log.say("two")
+    log.flush(10.0)
+    assert os.read(reader, 100) == b"[rank 0] one\n[muster] two\n"
+    assert log.dropped_lines == 0
+    os.close(reader)
+    os.close(writer)
