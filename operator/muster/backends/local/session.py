@@ -99,7 +99,9 @@ async def open_session(
     store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), clock()))
     changed = store.changed(job.metadata.uid)
     certificate = issue([COLLECTOR_HOST], clock(), _RUN_SECONDS)
-    collector = Collector(store, tokens.verifier(), tokens, certificate, clock)
+    collector = Collector(
+        store=store, verifier=tokens.verifier(), directory=tokens, certificate=certificate, clock=clock
+    )
     url = await collector.start(COLLECTOR_HOST)
     try:
         _write_files(job, layout, machine, url, certificate.authority)
