@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from muster.cli.view import NodeRow, RankRow, View, clock, node_rows, progress_parts, rank_rows
+from muster.cli.view import NodeRow, RankRow, View, clock, metric_parts, node_rows, pace_parts, rank_rows
 from muster.plan.last_words import clean
 
 MAX_RANK_ROWS = 32
@@ -62,7 +62,7 @@ def _header(view: View) -> Text:
     parts = [clock(view.elapsed)]
     if status.ranks is not None:
         parts.append(f"{status.ranks.ready} ranks")
-    header.append("  " + "  ·  ".join([*parts, *progress_parts(status)]))
+    header.append("  " + "  ·  ".join([*parts, *pace_parts(status), *metric_parts(status)]))
     return header
 
 

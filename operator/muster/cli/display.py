@@ -11,16 +11,15 @@ from rich.text import Text
 
 from muster.cli.board import board
 from muster.cli.rank_lines import OutputLine, coloured, uncoloured
-from muster.cli.view import View, clock, progress_parts
+from muster.cli.view import View, clock, metric_parts
 
 _FRAME_SECONDS = 0.1
 """The board is drawn at most this often; eyes are not faster, and drawing costs milliseconds."""
 
-_PLAIN_SECONDS = 2.0
-"""Plain lines come at most this often, except for a new phase: a CI log is read afterwards."""
-
-_PLAIN_PROGRESS_SECONDS = 30.0
-"""How often plain lines tell of progress alone."""
+_FIRST_PAUSE_SECONDS = 2.0
+_LAST_PAUSE_SECONDS = 60.0
+_PAUSE_GROWTH = 1.5
+"""Plain lines come at most this often, except for a new phase: a CI log is read afterwards, and runs may be long."""
 
 
 class Display(Protocol):
@@ -81,22 +80,22 @@ class BoardDisplay:
 
 
 class LineDisplay:
-    """A line when the phase or the message changes, and now and then how far the job is."""
+    """A line when the phase changes, and now and then one when the message does."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._said: tuple[str, str] = ("", "")
+        self._said = ("", "")
         self._said_at = 0.0
+        self._pause = 0.0
 
     def show(self, view: View) -> None:
         now = time.monotonic()
-        phase, message = view.status.phase, view.status.message
-        if phase != self._said[0]:
-            pause = 0.0
-        else:
-            pause = _PLAIN_SECONDS if message != self._said[1] else _PLAIN_PROGRESS_SECONDS
-        if now - self._said_at >= pause:
-            self._said, self._said_at = (phase, message), now
+        new = (view.status.phase, view.status.message)
+        if new[0] != self._said[0]:
+            self._pause = 0.0
+        if new != self._said and now - self._said_at >= self._pause:
+            self._said, self._said_at = new, now
+            self._pause = min(_LAST_PAUSE_SECONDS, max(_FIRST_PAUSE_SECONDS, self._pause * _PAUSE_GROWTH))
             self._write(plain_line(view))
 
     def line(self, line: OutputLine) -> None:
@@ -114,7 +113,7 @@ class LineDisplay:
 
 
 def plain_line(view: View) -> str:
-    """The run in one line: `0:12 Running: 4 ranks run (step 120, 3.4 steps/s, loss 0.31)`."""
-    progress = ", ".join(progress_parts(view.status))
+    """The run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
+    metrics = ", ".join(metric_parts(view.status))
     message = f": {view.status.message}" if view.status.message else ""
-    return f"{clock(view.elapsed)} {view.status.phase}{message}{f' ({progress})' if progress else ''}"
+    return f"{clock(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"

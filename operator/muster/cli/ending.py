@@ -9,10 +9,8 @@ from pathlib import Path
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.local.layout import RunLayout
+from muster.cli.rank_lines import printable
 from muster.plan.facts import JobFacts, NodeFacts
-from muster.plan.last_words import clean
-
-_MAX_SENTENCE_CHARS = 512
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def ending(job: Job, status: Status, facts: JobFacts, layout: RunLayout, here: P
     if culprit is not None:
         if culprit.last_lines:
             lines.append(f"  last lines of {culprit.who} on {layout.node_name(culprit.node)}:")
-            lines += [f"  | {clean(line, _MAX_SENTENCE_CHARS)}" for line in culprit.last_lines]
+            lines += [f"  | {printable(line)}" for line in culprit.last_lines]
         lines.append(f"  its log   {_shown(layout.node(culprit.node).log, here)}")
     else:
         lines.append(f"  logs      {_shown(layout.folder / 'logs', here)}")

@@ -51,3 +51,8 @@ def uncoloured(line: OutputLine) -> str:
     """The line for a file."""
     source = f"rank {line.rank}" if line.rank is not None else f"{line.node} {line.source}"
     return f"[{source}] {line.text}"
+
+
+def printable(text: str) -> str:
+    """Text of a rank as it looked, without what would colour the screen or move the cursor."""
+    return "".join(char for char in Text.from_ansi(text).plain.expandtabs() if char.isprintable())

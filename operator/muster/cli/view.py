@@ -145,12 +145,18 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def progress_parts(status: Status) -> tuple[str, ...]:
-    """How far the job is, in short pieces: step, pace, metrics."""
+def pace_parts(status: Status) -> tuple[str, ...]:
+    """How far and how fast, in short pieces."""
     progress = status.progress
     if progress is None:
         return ()
     parts = [f"step {progress.step}"] if progress.step is not None else []
     if progress.steps_per_second is not None:
         parts.append(f"{number(progress.steps_per_second)} steps/s")
-    return (*parts, *(f"{name} {number(value)}" for name, value in sorted(progress.metrics.items())))
+    return tuple(parts)
+
+
+def metric_parts(status: Status) -> tuple[str, ...]:
+    """The metrics, in short pieces."""
+    metrics = status.progress.metrics if status.progress else {}
+    return tuple(f"{name} {number(value)}" for name, value in sorted(metrics.items()))

@@ -127,7 +127,7 @@ def test_a_node_is_as_far_as_its_slowest_rank() -> None:
 
 def test_a_plain_line_says_it_all() -> None:
     view = View(job(), status(("Running", "0-3", 4)), 3725)
-    assert plain_line(view) == "1:02:05 Running: What is going on. (step 120, 3.4 steps/s, loss 0.3123)"
+    assert plain_line(view) == "1:02:05 Running: What is going on. (loss 0.3123)"
 
 
 def test_clock() -> None:
