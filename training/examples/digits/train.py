@@ -1,0 +1,273 @@
+"""Train an image classifier on many GPUs with DistributedDataParallel; without GPUs it runs on the CPUs with gloo.
+
+Start it with muster (job.yaml), or by hand: torchrun --nproc-per-node 2 train.py --train DIR --validation DIR
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from PIL import Image
+from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
+
+
+def arguments() -> argparse.Namespace:
+    """Hyperparameters arrive as --name value; folders from SM_*, as on SageMaker, unless given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
+    parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
+    parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
+    parser.add_argument("--checkpoint-dir", type=Path, default=os.environ.get("MUSTER_CHECKPOINT_DIR"))
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--batch-size", type=int, default=8, help="images that each rank takes a step")
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--lr-decay", type=float, default=0.8, help="the learning rate's factor from epoch to epoch")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=0, help="processes of each rank that read images; 0: itself")
+    parser.add_argument("--gradient-compression", choices=["none", "fp16", "bf16", "powersgd"], default="none")
+    parser.add_argument("--log-every", type=int, default=10, help="steps from one line to the next")
+    parser.add_argument("--require-accuracy", type=float, default=0.0, help="fail when validation ends below")
+    found = parser.parse_args()
+    if found.train is None or found.validation is None:
+        parser.error("--train and --validation are needed where SM_CHANNEL_TRAIN and SM_CHANNEL_VALIDATION are unset")
+    return found
+
+
+class ImageFolder(Dataset[tuple[Tensor, int]]):
+    """The images FOLDER/<class>/*.png, in an order that is the same on every node."""
+
+    def __init__(self, folder: Path, classes: list[str] | None = None) -> None:
+        """Validation takes the classes of training, so that a class it lacks doesn't shift the labels."""
+        self.classes = classes or sorted(path.name for path in folder.iterdir() if path.is_dir())
+        self.images = [
+            (path, label) for label, name in enumerate(self.classes) for path in sorted((folder / name).glob("*.png"))
+        ]
+        if not self.images:
+            raise SystemExit(f"{folder}: no images <class>/*.png in there")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        path, label = self.images[index]
+        with Image.open(path) as image:
+            pixels = np.asarray(image.convert("L"), dtype=np.float32)
+        return torch.from_numpy(pixels / 255).unsqueeze(0), label
+
+
+def classifier(classes: int) -> nn.Module:
+    """A small convolutional network for images of 8 x 8 pixels."""
+    return nn.Sequential(
+        nn.Conv2d(1, 32, kernel_size=3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, kernel_size=3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * 4 * 4, 128),
+        nn.ReLU(),
+        nn.Linear(128, classes),
+    )
+
+
+def compress_gradients(parallel: DistributedDataParallel, method: str) -> None:
+    """Have DDP send smaller gradients: half as much with fp16 and bf16, far less with PowerSGD."""
+    if method == "fp16":
+        parallel.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif method == "bf16":
+        parallel.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    elif method == "powersgd":
+        # Low-rank gradients hurt while the loss still falls steeply, so PowerSGD waits for some steps. What it holds
+        # back is each rank's own and not in the snapshot: a resumed run starts with the wait again.
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=50)
+        parallel.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+
+
+@dataclass
+class Trainer:
+    """One rank's share of the training."""
+
+    args: argparse.Namespace
+    device: torch.device
+    model: nn.Module
+    parallel: DistributedDataParallel  # the same model, whose backward pass averages the gradients over all ranks
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    precision: torch.dtype
+    scaler: torch.amp.GradScaler
+    step: int = 0
+
+    def train_epoch(self, epoch: int, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Go once through this rank's share of the images, printing the loss of rank 0."""
+        self.model.train()
+        began, images = time.perf_counter(), 0
+        for inputs, labels in batches:
+            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+                outputs = self.parallel(inputs.to(self.device, non_blocking=True))
+                loss = nn.functional.cross_entropy(outputs, labels.to(self.device, non_blocking=True))
+            self.optimizer.zero_grad()
+            torch.autograd.backward(self.scaler.scale(loss))
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.step += 1
+            images += len(inputs) * dist.get_world_size()
+            if dist.get_rank() == 0 and self.step % self.args.log_every == 0:
+                speed = images / (time.perf_counter() - began)
+                print(
+                    f"epoch={epoch} step={self.step} loss={loss.item():.5f} images_per_second={speed:.0f}", flush=True
+                )
+        self.schedule.step()
+
+    @torch.no_grad()
+    def accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
+        """The share of all validation images that is classified correctly, the same on every rank."""
+        self.model.eval()
+        counts = torch.zeros(2, dtype=torch.int64, device=self.device)
+        for inputs, labels in batches:
+            # Not through DDP: ranks may have different numbers of batches, and its forward waits for the others.
+            outputs = self.model(inputs.to(self.device))
+            counts[0] += (outputs.argmax(dim=1) == labels.to(self.device)).sum()
+            counts[1] += len(labels)
+        dist.all_reduce(counts)
+        return counts[0].item() / counts[1].item()
+
+    def save_snapshot(self, path: Path, epochs_done: int) -> None:
+        """Write all that a resumed run needs. Random numbers need no saving: each epoch is seeded by its number."""
+        snapshot = {
+            "epochs_done": epochs_done,
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "scaler": self.scaler.state_dict(),
+        }
+        save(snapshot, path)
+
+    def load_snapshot(self, path: Path) -> int:
+        """Take up the snapshot if there is one; how many epochs it has behind it."""
+        epochs_done = 0
+        if path.exists():
+            snapshot = torch.load(path, map_location=self.device, weights_only=True)
+            epochs_done, self.step = snapshot["epochs_done"], snapshot["step"]
+            self.model.load_state_dict(snapshot["model"])
+            self.optimizer.load_state_dict(snapshot["optimizer"])
+            self.schedule.load_state_dict(snapshot["schedule"])
+            self.scaler.load_state_dict(snapshot["scaler"])
+        # Ranks that begin at different epochs would wait for each other for ever, so they compare first.
+        epochs = torch.tensor([epochs_done, -epochs_done], device=self.device)
+        dist.all_reduce(epochs, dist.ReduceOp.MAX)
+        latest, earliest = epochs[0].item(), -epochs[1].item()
+        if latest != earliest:
+            raise SystemExit(
+                f"{path}: some ranks see epoch {latest}, others {earliest}; all nodes must share the folder"
+            )
+        return epochs_done
+
+
+def save(content: object, path: Path) -> None:
+    """Write beside and rename: a rank that dies while it writes leaves the last good file in place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    torch.save(content, partial)
+    partial.replace(path)
+
+
+def choose_device() -> torch.device:
+    """The GPU of this local rank, or the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    return device
+
+
+def choose_precision(device: torch.device) -> torch.dtype:
+    """What to compute in: bf16 from the A100 on, fp16 on older GPUs, full precision on CPUs."""
+    if device.type != "cuda":
+        return torch.float32
+    ampere = (8, 0)
+    return torch.bfloat16 if torch.cuda.get_device_capability(device) >= ampere else torch.float16
+
+
+def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
+    """The model on this rank's device, and what trains it."""
+    device = choose_device()
+    precision = choose_precision(device)
+    torch.manual_seed(args.seed)
+    # device_ids stays unset: DDP takes the device from the model, GPU or CPU.
+    model = classifier(classes).to(device)
+    parallel = DistributedDataParallel(model)
+    compress_gradients(parallel, args.gradient_compression)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+    return Trainer(
+        args=args,
+        device=device,
+        model=model,
+        parallel=parallel,
+        optimizer=optimizer,
+        # Depends on the epoch alone, so that a run can be resumed with more epochs than it was begun with.
+        schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, args.lr_decay),
+        precision=precision,
+        # fp16's small gradients vanish unless the loss is scaled up; bf16 and fp32 have the range.
+        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
+    )
+
+
+def train(args: argparse.Namespace) -> float:
+    """Train for args.epochs, from the snapshot if there is one; the final accuracy."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    training = ImageFolder(args.train)
+    validation = ImageFolder(args.validation, training.classes)
+    sampler: DistributedSampler[tuple[Tensor, int]] = DistributedSampler(training, seed=args.seed)
+    pinned = torch.cuda.is_available()
+    training_batches = DataLoader(
+        training, args.batch_size, sampler=sampler, num_workers=args.workers, pin_memory=pinned
+    )
+    # DistributedSampler repeats images until every rank has equally many. That is right for training, but in
+    # validation each image counts once: every rank takes each world-th.
+    validation_batches = DataLoader(Subset(validation, range(rank, len(validation), world)), batch_size=256)
+
+    trainer = build_trainer(args, len(training.classes))
+    snapshot = args.checkpoint_dir / "snapshot.pt" if args.checkpoint_dir else None
+    first = trainer.load_snapshot(snapshot) if snapshot else 0
+    if first and rank == 0:
+        print(f"resumed from {snapshot} after epoch {first - 1}", flush=True)
+
+    for epoch in range(first, args.epochs):
+        sampler.set_epoch(epoch)  # or every epoch would have the order of the first
+        torch.manual_seed((args.seed * 10_000 + epoch) * world + rank)
+        trainer.train_epoch(epoch, training_batches)
+        accuracy = trainer.accuracy(validation_batches)
+        if rank == 0:
+            print(f"epoch={epoch} step={trainer.step} accuracy={accuracy:.4f}", flush=True)
+            if snapshot:
+                trainer.save_snapshot(snapshot, epoch + 1)
+
+    if rank == 0 and args.model_dir:
+        save({"classes": training.classes, "model": trainer.model.state_dict()}, args.model_dir / "model.pt")
+    return trainer.accuracy(validation_batches)
+
+
+def main() -> None:
+    """Join the other ranks, train, and judge the result."""
+    args = arguments()
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    rank = dist.get_rank()
+    accuracy = train(args)
+    dist.destroy_process_group()
+    # One rank says it for all: the others did as they were told.
+    if rank == 0 and accuracy < args.require_accuracy:
+        raise SystemExit(f"validation accuracy {accuracy:.4f} is below the required {args.require_accuracy}")
+
+
+if __name__ == "__main__":
+    main()
