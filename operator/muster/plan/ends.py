@@ -9,7 +9,7 @@ from muster.plan import last_words
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
 from muster.plan.world import procs_per_node
-from muster_worker.contract import AgentPhase, RankState
+from muster_worker.contract import AgentPhase, CommandKind, RankState
 
 LAUNCHER_LOSS_SECONDS = 1.0
 """Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""
@@ -61,8 +61,13 @@ def rank_ends(facts: JobFacts) -> tuple[End, ...]:
 def failed_ends(job: Job, facts: JobFacts) -> tuple[End, ...]:
     """The ends that can be a failure's cause, first one first: neither good, nor muster's doing, nor explained."""
     ends: list[End] = []
+    started = any(has_started(node) for node in facts.nodes)
     for node in facts.nodes:
-        ends.extend(_failed_ends_of(job, facts, node))
+        problem = _problem(facts, node)
+        ends.extend([problem] if problem is not None else _failed_processes(node))
+        lost = _lost_agent(job, facts, node, started=started)
+        if lost is not None and problem is None:
+            ends.append(lost)
     return tuple(sorted(ends, key=_order))
 
 
@@ -91,10 +96,8 @@ def blames_another(end: End) -> bool:
     return last_words.blames_a_peer(end.lines)
 
 
-def _failed_ends_of(job: Job, facts: JobFacts, node: NodeFacts) -> list[End]:
-    problem = _problem(facts, node)
-    if problem is not None:
-        return [problem]
+def _failed_processes(node: NodeFacts) -> list[End]:
+    """Ranks of the node that failed, or its launcher when that was the cause."""
     ranks = [_rank_end(node, rank) for rank in ranks_of(node) if has_exited(rank)]
     failed = [end for end in ranks if not end.is_good and not end.stopped]
     launcher = _launcher_end(node)
@@ -106,8 +109,7 @@ def _failed_ends_of(job: Job, facts: JobFacts, node: NodeFacts) -> list[End]:
         # A launcher fails because a rank did, or ends because its ranks were stopped.
         if not failed and not any(end.stopped for end in ranks):
             failed.append(launcher)
-    lost = _lost_agent(job, facts, node)
-    return [*failed, lost] if lost is not None else failed
+    return failed
 
 
 def _went_with(end: End, launcher: End) -> bool:
@@ -124,11 +126,14 @@ def _problem(facts: JobFacts, node: NodeFacts) -> End | None:
     return End(Subject.NODE, node.node, node.name, facts.created_at, reason="NodeProblem", lines=words)
 
 
-def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
+def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) -> End | None:
     outside = _stopped_from_outside(node)
     if outside is not None or has_ended(node):
         return outside
     process = node.process
+    # It was told to leave.
+    if node.command is not None and node.command.kind == CommandKind.EXIT:
+        return None
     if process.state is ProcessState.EXITED:
         good = [rank for rank in ranks_of(node) if has_exited(rank) and _rank_end(node, rank).is_good]
         # The work was done; what the agent had still to do was to say so.
@@ -137,7 +142,7 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
         return _agent_end(node, at, "AgentLost")
     # A process of a gang that has started does not go missing unless somebody removed it.
-    if process.state is ProcessState.MISSING and any(has_started(other) for other in facts.nodes):
+    if process.state is ProcessState.MISSING and started:
         return _agent_end(node, _last_word(facts, node), "NodeLost")
     return None
 

@@ -5,6 +5,7 @@ Those ends are consequences. The cause is the first end that is not one.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from muster.api.spec import Job
 from muster.plan import last_words
@@ -45,7 +46,11 @@ class Failure:
 
     def blames(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the culprits."""
-        return any(end.rank == rank and end.node == node for end in self.culprits)
+        return (rank, node) in self._places
+
+    @cached_property
+    def _places(self) -> frozenset[tuple[int | None, int]]:
+        return frozenset((end.rank, end.node) for end in self.culprits)
 
 
 def find_failure(job: Job, facts: JobFacts) -> Failure | None:
@@ -55,9 +60,9 @@ def find_failure(job: Job, facts: JobFacts) -> Failure | None:
         return None
     culprit, at = _culprit(facts, ends), ends[0].at
     if not blames_another(culprit):
-        return Failure(at, _alike(culprit, ends))
+        return Failure(at, _alike(facts, culprit, ends))
     # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
-    alike = _alike(culprit, ends)
+    alike = _alike(facts, culprit, ends)
     if culprit.subject is Subject.RANK and len({end.rank for end in alike}) == world_size(job) > 1:
         return Failure(at, alike)
     early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= culprit.at)
@@ -83,8 +88,17 @@ def _confesses(end: End) -> bool:
     return ended_badly and last_words.names_exception(end.lines) and not last_words.blames_a_peer(end.lines)
 
 
-def _alike(culprit: End, ends: tuple[End, ...]) -> tuple[End, ...]:
-    others = [end for end in ends if end != culprit and _kind(end) == _kind(culprit)]
+def _alike(facts: JobFacts, culprit: End, ends: tuple[End, ...]) -> tuple[End, ...]:
+    """The culprit, and all that ended the same way."""
+    words = last_words.likeness(culprit.lines)
+    # Exit code 1 without a word is how anything ends.
+    if not words and culprit.exit_code == 1:
+        return (culprit,)
+    kind = _kind(culprit)
+    others = [end for end in ends if end != culprit and _kind(end) == kind]
+    # The stop met some of them on their way out.
+    late = [end for end in rank_ends(facts) if end.stopped and end != culprit and _confesses(end)]
+    others += [end for end in late if last_words.likeness(end.lines) == words]
     return (culprit, *others)
 
 

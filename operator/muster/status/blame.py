@@ -73,11 +73,12 @@ def _ranks(job: Job, failure: Failure) -> str:
         return f"{told}: {line}" if line else told
     world = world_size(job)
     ranks = ranges((end.rank for end in failure.culprits if end.rank is not None), MAX_RANGE_CHARS)
-    who = f"All {world} ranks" if count == world else f"{count} ranks ({ranks})"
+    who, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
     if not line:
-        return f"{who} failed the same way: rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)} first"
-    code = f" with exit code {first.exit_code}" if first.exit_code not in (None, 1) else ""
-    return f"{who} failed the same way{code}: {line}"
+        how_all = _how(first).replace("was ", "were ", 1)
+        return f"{who} {how_all}{which}, rank {first.rank} on {first.node_name} first{_at_step(first)}"
+    code = f" with exit code {first.exit_code}" if first.exit_code not in {None, 1} else ""
+    return f"{who} failed the same way{code}{which}: {line}"
 
 
 def _launchers(job: Job, failure: Failure) -> str:

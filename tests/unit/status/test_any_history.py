@@ -145,8 +145,8 @@ def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tup
                     ended_age=now - at if over else None,
                     stopped=stopped and over,
                     last_lines=(line,) if line else (),
-                    step=int(10 * min(at, now)),
-                    step_age=now - min(at, now),
+                    step=int(8 * min(at, now)),
+                    step_age=now - int(8 * min(at, now)) / 8,
                 )
             )
         phase = AgentPhase.ENDED if now == times[-1] else AgentPhase.RUNNING

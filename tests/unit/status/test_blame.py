@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from muster.api.status import Status
-from muster.plan.facts import JobFacts
+from muster.plan.facts import JobFacts, LauncherFacts
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,
     agent,
@@ -30,6 +30,11 @@ from unit.plan.builders import (
     silence,
     stopped,
 )
+
+
+def not_found(seconds: float) -> LauncherFacts:
+    return LauncherFacts(LauncherEnd("command", 0.0, reason="CommandNotFound"), START + seconds)
+
 
 NOPE = "ModuleNotFoundError: No module named 'nope'"
 
@@ -211,9 +216,44 @@ CASES = (
             halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15)),
             halted(1, ended(2, 1.0, exit_code=1, lines=(f"[rank2]: {NOPE}",)), stopped(3, 1.1)),
         ),
-        f"2 ranks (0,2) failed the same way: {NOPE}; 2 others were stopped",
+        f"2 ranks failed the same way (0,2): {NOPE}; 2 others were stopped",
         "RankFailed",
         {"Failed": "0,2", "Stopped": "1,3"},
+    ),
+    Case(
+        "an import error that the stop met on its way out",
+        facts(
+            halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15, lines=(NOPE,), stopped=True)),
+            halted(1, ended(2, 1.1, exit_code=1, lines=(NOPE,), stopped=True), stopped(3, 1.1)),
+        ),
+        f"3 ranks failed the same way (0-2): {NOPE}; 1 other was stopped",
+        "RankFailed",
+        {"Failed": "0-2", "Stopped": "3"},
+    ),
+    Case(
+        "the kernel killed two ranks of a node",
+        facts(
+            halted(0, stopped(0, 2), stopped(1, 2)), halted(1, ended(2, 1.1, signal=9), ended(3, 1.0, signal=9, step=8))
+        ),
+        "2 ranks were killed by SIGKILL (2-3), rank 3 on digits-1 first at step 8; 2 others were stopped",
+        "RankKilled",
+        {"Failed": "2-3", "Stopped": "0-1"},
+    ),
+    Case(
+        "failures without a word are not the same failure",
+        facts(
+            halted(0, ended(0, 1.1, exit_code=1), stopped(1, 2)), halted(1, ended(2, 1.0, exit_code=1), stopped(3, 2))
+        ),
+        "Rank 2 on digits-1 failed with exit code 1; 2 others were stopped, 1 failing too",
+        "RankFailed",
+        {"Failed": "0,2", "Stopped": "1,3"},
+    ),
+    Case(
+        "a command of the node that does not exist",
+        facts(*(halted(n, launched=not_found(0.1)) for n in (0, 1))),
+        "command failed the same way on 2 nodes (digits-0, ...): python was not found",
+        "CommandNotFound",
+        {"Pending": "0-3"},
     ),
     Case(
         "an outside service refuses all of them",

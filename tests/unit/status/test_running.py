@@ -1,0 +1,221 @@
+"""What a job that runs, or is about to, says of itself."""
+
+import dataclasses
+
+import pytest
+
+from muster.api.status import Condition, Progress, RankDetail, Status
+from muster.plan.facts import JobFacts, RankFacts
+from muster.status.summarise import summarise
+from muster_worker.contract import AgentPhase, CommandKind
+from unit.plan.builders import (
+    START,
+    T0,
+    agent,
+    command,
+    ended,
+    facts,
+    job,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    starting,
+)
+
+
+def mute(number: int, reason: str) -> RankFacts:
+    known = rank(number)
+    return dataclasses.replace(known, report=dataclasses.replace(known.report, no_step_reason=reason))
+
+
+def at(seconds: float, step: int, number: int) -> RankFacts:
+    return rank(number, step=step, stepped_at=START + seconds)
+
+
+STARTED = node(0, agent(0, AgentPhase.READY), told=command(CommandKind.START))
+
+CASES = (
+    (facts(missing(0), missing(1)), "Pending", "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet"),
+    (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes are ready: digits-1 does not exist yet"),
+    (facts(ready(0), node(1)), "Starting", "1 of 2 nodes are ready: digits-1 has not reported"),
+    (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
+    (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
+    (
+        facts(running(0, rank(0), starting(1)), running(1, rank(2))),
+        "Running",
+        "2 of 4 ranks run; 2 starting (1,3)",
+    ),
+    (
+        facts(running(0, at(9, 120, 0), at(9, 120, 1)), running(1, at(9, 121, 2), at(9, 120, 3))),
+        "Running",
+        "4 of 4 ranks run; step 120",
+    ),
+    (
+        facts(running(0, at(9, 135, 0), at(9, 120, 1)), running(1, at(9, 130, 2), at(9, 133, 3))),
+        "Running",
+        "4 of 4 ranks run; step 120; rank 1 is 15 steps behind",
+    ),
+    (
+        facts(running(0, rank(0), ended(1, 3, exit_code=0)), running(1, rank(2), rank(3))),
+        "Running",
+        "3 of 4 ranks run; 1 done (1)",
+    ),
+    (
+        facts(running(0, mute(0, "NotPython"), rank(1)), running(1, mute(2, "NotPython"), rank(3))),
+        "Running",
+        "4 of 4 ranks run; no step count (NotPython)",
+    ),
+    (
+        facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6)),
+        "Running",
+        "2 of 4 ranks run; 2 unknown: digits-1 has not reported since 2025-11-21T04:04:59Z",
+    ),
+)
+
+
+@pytest.mark.parametrize(("known", "phase", "message"), CASES, ids=[message for *_, message in CASES])
+def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> None:
+    status = summarise(job(), Status(), known, START + 10)
+
+    assert (status.phase, status.message) == (phase, message)
+
+
+def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
+    known = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
+
+    status = summarise(job(), Status(), known, START + 10)
+
+    assert status.ranks is not None
+    assert status.nodes is not None
+    assert (status.ranks.running, status.ranks.ready) == (2, "2/4")
+    assert [(entry.state, entry.count, entry.ranks) for entry in status.ranks.by_state] == [
+        ("Running", 2, "0-1"),
+        ("Unknown", 2, "2-3"),
+    ]
+    assert (status.nodes.desired, status.nodes.ready) == (2, 1)
+
+
+def test_a_rank_without_a_step_count_says_why_once() -> None:
+    known = facts(
+        running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
+    )
+
+    status = summarise(job(), Status(), known, START + 1)
+
+    assert status.ranks is not None
+    assert status.ranks.details == (
+        RankDetail(
+            rank=0,
+            node=0,
+            node_name="digits-0",
+            state="Running",
+            reason="NotPython",
+            message="its optimizer's steps can't be counted",
+            pid=1000,
+        ),
+        RankDetail(
+            rank=3,
+            node=1,
+            node_name="digits-1",
+            state="Running",
+            reason="PythonIsolated",
+            message="its optimizer's steps can't be counted",
+            pid=1003,
+        ),
+    )
+
+
+def before(step: int, seconds: float, pace: float | None) -> Status:
+    stamp = f"2025-11-21T04:05:{5 + seconds:06.3f}Z"
+    return Status(progress=Progress(step=step, steps_per_second=pace, at=stamp))
+
+
+@pytest.mark.parametrize(
+    ("previous", "step", "stepped", "heard", "pace"),
+    [
+        (Status(), 100, 20.0, 20.0, None),
+        (before(100, 10, None), 134, 20.0, 20.0, 3.4),
+        (before(100, 10, 3.4), 100, 10.0, 10.0, 3.4),
+        # The newest ten seconds weigh 1 - 1/e.
+        (before(100, 10, 1.0), 150, 20.0, 20.0, 3.53),
+        # No step for 20 s: it can't be faster than one in that time.
+        (before(100, 10, 3.4), 100, 10.0, 30.0, 0.05),
+        # A late report of an earlier step.
+        (before(100, 10, 3.4), 90, 9.0, 9.0, 3.4),
+    ],
+)
+def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
+    known = facts(running(0, at(stepped, step, 0), heard=heard))
+
+    status = summarise(job(1, 1), previous, known, START + heard)
+
+    assert status.progress is not None
+    assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
+
+
+@pytest.mark.parametrize(("behind", "slowest"), [(0, None), (10, None), (30, 1)])
+def test_counts_of_two_nodes_differ_by_the_age_of_their_reports(behind: int, slowest: int | None) -> None:
+    known = facts(running(0, at(20, 100 + behind, 0), heard=20), running(1, at(15, 100, 1), heard=15))
+
+    status = summarise(job(2, 1), before(95, 10, 4.0), known, START + 20)
+
+    assert status.progress is not None
+    assert status.progress.slowest_rank == slowest
+
+
+def test_metrics_are_the_latest_of_all_nodes() -> None:
+    first = agent(0, AgentPhase.RUNNING, (rank(0),), metrics=[("loss", 0.5, 0, 9.0), ("accuracy", 0.9, 0, 5.0)])
+    second = agent(1, AgentPhase.RUNNING, (rank(1),), metrics=[("loss", 0.4, 1, 9.5), ("accuracy", 0.8, 1, 5.0)])
+    known = facts(node(0, first), node(1, second))
+
+    status = summarise(job(2, 1), Status(), known, START + 10)
+
+    assert status.progress is not None
+    assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
+
+
+def conditions(status: Status) -> dict[str, Condition]:
+    return {entry.type: entry for entry in status.conditions}
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    waiting = summarise(job(), Status(), facts(missing(0), missing(1)), T0)
+    begun = summarise(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
+    later = summarise(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
+
+    assert [entry.type for entry in later.conditions] == ["Accepted", "Running", "Complete", "Failed"]
+    assert conditions(later)["Accepted"].last_transition_time == "2025-11-21T04:05:00Z"
+    assert conditions(later)["Running"].last_transition_time == "2025-11-21T04:05:05Z"
+    assert conditions(later)["Running"].message == "4 of 4 ranks run"
+    assert conditions(later)["Failed"].last_transition_time == "2025-11-21T04:05:00Z"
+    assert {entry.observed_generation for entry in later.conditions} == {3}
+    assert later.observed_generation == 3
+    assert later.start_time == "2025-11-21T04:05:05Z"
+    assert later.completion_time is None
+
+
+def test_a_job_that_is_over_stays_as_it_was() -> None:
+    done = facts(node(0, agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=0, step=50),))))
+    over = summarise(job(1, 1), Status(), done, START + 10)
+
+    assert (over.phase, over.message) == ("Succeeded", "The rank succeeded at step 50")
+    assert conditions(over)["Complete"].status == "True"
+    assert conditions(over)["Complete"].reason == "AllRanksSucceeded"
+    assert over.completion_time == "2025-11-21T04:05:15Z"
+    assert summarise(job(1, 1), over, facts(missing(0)), START + 999) == over
+
+
+def test_deadlines_say_which_field_set_them() -> None:
+    late = summarise(job(startup=10), Status(), facts(ready(0), node(1)), T0 + 11)
+    long = summarise(
+        job(deadline=60),
+        Status(),
+        facts(*(running(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
+        T0 + 61,
+    )
+
+    assert late.message == "Not all nodes were ready within startupTimeoutSeconds (10 s): digits-1 has not reported"
+    assert long.message == "Stopped because activeDeadlineSeconds (60 s) were over; 4 ranks were still running"
+    assert (late.phase, long.phase) == ("Stopping", "Stopping")
