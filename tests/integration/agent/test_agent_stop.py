@@ -147,3 +147,22 @@ def test_a_collector_that_is_away_loses_nothing(world: AgentWorld, marker: str) 
     world.collector.refuse_with = None
     rank = world.wait_ended().ranks[0]
     assert (rank.exit_code, rank.stopped) == (4, False)
+
+
+def test_the_next_incarnation_starts_in_the_same_agent(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", "exit 3")
+    world.launch()
+    assert world.wait_ended().ranks[0].exit_code == 3
+    world.send(CommandKind.START, incarnation=2)
+    report = world.wait(0, lambda found: found.incarnation == 2 and found.phase == AgentPhase.ENDED)
+    assert (report.ranks[0].exit_code, report.sequence > 2) == (3, True)
+    assert world.leave() == 3
+
+
+def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
+    start(world, marker, STUBBORN)
+    terminate(world.agents[0])
+    world.wait(0, lambda report: report.phase == AgentPhase.STOPPING)
+    terminate(world.agents[0])
+    assert world.agents[0].wait(timeout=10) == 143
+    assert wait_gone(marker.split("=")[1]) == []
