@@ -54,7 +54,13 @@ class Collector:
         self.refused: Counter[Reason] = Counter()
         self._context = server_context(certificate)
         self._limits = _within_descriptors(limits or Limits())
-        self._routes = Routes(store, Admission(verifier, directory, _trust), clock, self.refused)
+        self._routes = Routes(
+            store=store,
+            admission=Admission(verifier, directory, _trust),
+            clock=clock,
+            refused=self.refused,
+            body_seconds=self._limits.body_seconds,
+        )
         self._server: _Server | None = None
         self._connections: Connections | None = None
         self._accepting: asyncio.Task[None] | None = None

@@ -25,6 +25,7 @@ class Limits:
     per_pod: int = 8
     greeting_seconds: float = 10.0  # from the accepting to the first good token
     handshake_seconds: float = 5.0
+    body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
 
 
 @dataclass(eq=False)

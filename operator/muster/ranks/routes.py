@@ -20,9 +20,6 @@ from muster.ranks.store import Order, RankStore, UnknownJob
 from muster_worker import wire
 from muster_worker.contract import MAX_REPORT_BYTES, Command, CommandKind, Report, ReportAnswer
 
-BODY_SECONDS = 10.0
-"""How long a body may take: a report has a few KiB, 1 MiB at most."""
-
 MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""
 
@@ -33,14 +30,24 @@ _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 
 
 class Routes:
-    """Handles requests. `refused` counts, by reason, those that changed nothing; `clock` gives Unix seconds."""
+    """Handles requests. `refused` counts, by reason, those that changed nothing; `clock` gives Unix seconds.
+
+    A body may take `body_seconds`.
+    """
 
     def __init__(
-        self, store: RankStore, admission: Admission, clock: Callable[[], float], refused: Counter[Reason]
+        self,
+        *,
+        store: RankStore,
+        admission: Admission,
+        clock: Callable[[], float],
+        refused: Counter[Reason],
+        body_seconds: float,
     ) -> None:
         self._store = store
         self._admission = admission
         self._clock = clock
+        self._body_seconds = body_seconds
         self._refused = refused
         self._polls = Polls(store)
         self._encoded: tuple[Command, bytes] | None = None
@@ -69,7 +76,7 @@ class Routes:
         raise Refused(Reason.NOT_FOUND)
 
     async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
-        body = await read_body(request, MAX_REPORT_BYTES, BODY_SECONDS)
+        body = await read_body(request, MAX_REPORT_BYTES, self._body_seconds)
         # ages count to the arrival of the last byte
         at = self._clock()
         try:
