@@ -53,6 +53,8 @@ _ReadableDumper.add_representer(str, _ReadableDumper.text)
 
 
 def _style(text: str) -> str | None:
+    if not text.replace("\n", "").isprintable():
+        return '"'  # its escapes keep what YAML would fold away or take for the end of a line
     if "\n" in text:
         return "|"
     try:

@@ -58,7 +58,7 @@ def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[st
         {"command": ["bash", "-c", "torchrun train.py"]},
         {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
         {"launcher": {"torchrun": {"args": ["--tee", "3", "--role=worker", "--local-addr", "10.0.0.1"]}}},
-        {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)*c{2,3}"}]},
+        {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)c{2,3}"}]},
         {"metrics": [{"name": "loss", "regex": r"[]+(]*([^]]+)\(.*"}]},
         {"inputs": [{"name": "a.b-c", "volume": {"hostPath": {"path": "/"}}}]},
         {"checkpoint": {}},
