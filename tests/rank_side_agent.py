@@ -102,7 +102,7 @@ class Agent:
     def rank(self, *command: str, python: str = sys.executable, **more: str) -> Heard:
         """Run a wrapped command as rank 3, local rank 1, until it is over."""
         before = len(self.heard)
-        self.start(*command, python=python, **more)
+        self.start(*command, python=python, leads_group=True, **more)
         return self.until(lambda: len(self.heard) > before and self.heard[-1].over)
 
     def start(
@@ -143,8 +143,11 @@ class Agent:
         return self.heard[-1]
 
     def until_says(self, text: str) -> Heard:
-        """Listen until the latest rank has written `text` on standard output."""
-        return self.until(lambda: len(self.heard) > 0 and text in self.heard[-1].text)
+        """Listen until the latest rank has started and written `text` on standard output."""
+        # a rank can write before its wrapper has told that it started
+        return self.until(
+            lambda: len(self.heard) > 0 and text in self.heard[-1].text and len(self.heard[-1].messages) > 1
+        )
 
     def close(self) -> None:
         for process in self.processes:

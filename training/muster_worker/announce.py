@@ -35,6 +35,10 @@ class Announcer:
         sent = self._socket.sendmsg([data], rights)
         self._socket.sendall(data[sent:])
 
+    def close(self) -> None:
+        """End the stream."""
+        self._socket.close()
+
 
 def _json(value: Union[str, int, float]) -> str:
     return _quoted(value) if isinstance(value, str) else repr(value)

@@ -71,8 +71,8 @@ def _join(environment: Mapping[str, str], mode: Sequence[str]) -> _Joined:
     try:
         place = _place(environment)
         hooked = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], place.scope)
-        announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
         progress_file.create(place.progress)
+        announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
         streams = _greet(announcer, place, mode)
     except (OSError, KeyError, ValueError) as error:
         _complain(f"can't tell the agent about this rank, running the command without it: {error!r}")
@@ -93,9 +93,11 @@ def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional
         announcer.say("hello", {**hello, "role": "hook"})
         return None
     (out_reader, out), (err_reader, err) = os.pipe(), os.pipe()
-    announcer.say("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
-    os.close(out_reader)
-    os.close(err_reader)
+    try:
+        announcer.say("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
+    finally:
+        os.close(out_reader)
+        os.close(err_reader)
     return out, err
 
 

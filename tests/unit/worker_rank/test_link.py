@@ -1,0 +1,102 @@
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_worker import announce, link
+from muster_worker.link import Ended, Hello, Refused, Started, decode
+from muster_worker.wire import Malformed
+
+
+class Pair:
+    def __init__(self, folder: Path) -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(folder / "s"))
+        listener.listen(1)
+        self.announcer = announce.Announcer(str(folder / "s"))
+        self.receiver = link.Receiver(listener.accept()[0])
+        listener.close()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    pair = Pair(tmp_path)
+    yield pair
+    pair.announcer.close()
+    pair.receiver.close()
+
+
+HELLO: dict[str, str | int | float] = {"rank": 1, "local_rank": 0, "pid": 9, "progress": "/run/é", "role": "wrapper"}
+
+
+def test_messages_and_descriptors_arrive(pair: Pair) -> None:
+    assert pair.receiver.receive() == []
+    reader, writer = os.pipe()
+    pair.announcer.say("hello", HELLO, (reader, reader))
+    pair.announcer.say("started", {"pid": 10, "at": 1.5})
+    pair.announcer.say("ended", {"at": 2.0, "signal": 9})
+    hello, started, ended = pair.receiver.receive()
+    assert hello.message == Hello(1, 0, 9, "/run/é", "wrapper")
+    os.write(writer, b"out")
+    assert os.read(hello.fds[0], 10) == b"out"
+    assert (started.message, ended.message) == (Started(10, 1.5), Ended(2.0, signal=9))
+    assert not pair.receiver.closed
+    for fd in (reader, writer, *hello.fds):
+        assert not os.get_inheritable(fd)
+        os.close(fd)
+
+
+def test_the_end_of_the_stream(pair: Pair) -> None:
+    pair.announcer.say("refused", {"reason": "CommandNotFound", "message": "m", "at": 1.0})
+    pair.announcer.close()
+    assert [incoming.message for incoming in pair.receiver.receive()] == [Refused("CommandNotFound", "m", 1.0)]
+    assert pair.receiver.receive() == []
+    assert pair.receiver.closed
+
+
+@pytest.mark.parametrize(("role", "fds"), [("wrapper", 0), ("wrapper", 1), ("hook", 2)])
+def test_a_hello_with_the_wrong_descriptors(pair: Pair, role: str, fds: int) -> None:
+    pair.announcer.say("hello", {**HELLO, "role": role}, (0,) * fds)
+    with pytest.raises(Malformed, match="file descriptors"):
+        pair.receiver.receive()
+
+
+def test_a_message_without_an_end(pair: Pair) -> None:
+    pair.announcer.say("hello", {"progress": "x" * (link.MAX_MESSAGE_BYTES + 1)})
+    assert pair.receiver.receive() == []  # as much as one message may have
+    with pytest.raises(Malformed, match="longer than"):
+        pair.receiver.receive()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"{}", "exactly one message"),
+        (b'{"started":{"pid":1,"at":1.0},"ended":{"at":1.0,"exit_code":0}}', "exactly one message"),
+        (b'{"ended":{"at":1.0}}', "exactly one of exit_code and signal"),
+        (b'{"ended":{"at":1.0,"exit_code":0,"signal":9}}', "exactly one of exit_code and signal"),
+        (b'{"hello":{"rank":0,"local_rank":0,"pid":1,"progress":"","role":"x"}}', "wrapper, hook"),
+        (b'{"started":{"pid":true,"at":1.0}}', "pid"),
+        (b'{"started":{"pid":1,"at":NaN}}', "NaN"),
+        (b'{"nosuch":{}}', "unknown field"),
+    ],
+)
+def test_malformed_messages(line: bytes, words: str) -> None:
+    with pytest.raises(Malformed, match=words):
+        decode(line)
+
+
+@given(st.text(), st.floats(allow_nan=False, allow_infinity=False))
+def test_what_a_rank_says_is_json(text: str, at: float) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        announcer = announce.Announcer.__new__(announce.Announcer)
+        announcer._socket = ours
+        announcer.say("refused", {"reason": "r", "message": text, "at": at})
+        assert decode(theirs.recv(1 << 20)[:-1]) == Refused("r", text, at)

@@ -1,0 +1,150 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_worker import progress, progress_file
+from muster_worker.optimizer_steps import Counter
+from muster_worker.progress import NoStep, Progress, no_step_reason
+
+CLAIMED = Progress(pid=7)
+
+
+@pytest.mark.parametrize(
+    ("seen", "command", "expected"),
+    [
+        (Progress(), ["sh", "train.sh"], NoStep.NOT_PYTHON),
+        (Progress(), ["/opt/bin/train"], NoStep.NOT_PYTHON),
+        (Progress(), [], NoStep.NOT_PYTHON),
+        (Progress(), ["python", "train.py"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "train.py", "-I"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-c", "pass", "-S"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-m", "train", "-E"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-uc-S"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-X", "-S", "train.py"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-WI", "train.py"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "-", "-I"], NoStep.NOT_HOOKED),
+        (Progress(), ["python", "--check-hash-based-pycs", "always"], NoStep.NOT_HOOKED),
+        (Progress(), ["python3.11", "-S", "train.py"], NoStep.PYTHON_ISOLATED),
+        (Progress(), ["/usr/bin/python3", "-u", "-I", "train.py"], NoStep.PYTHON_ISOLATED),
+        (Progress(), ["python", "-uE", "train.py"], NoStep.PYTHON_ISOLATED),
+        (Progress(), ["python", "-X", "dev", "-I", "train.py"], NoStep.PYTHON_ISOLATED),
+        (CLAIMED, ["python", "train.py"], NoStep.NO_TORCH),
+        (Progress(pid=7, flags=1), ["python", "train.py"], NoStep.TORCH_TOO_OLD),
+        (Progress(pid=7, flags=3), ["python", "train.py"], None),
+        (Progress(pid=7, reported_step=0), ["python", "train.py"], None),
+    ],
+)
+def test_why_there_is_no_step(seen: Progress, command: list[str], expected: str | None) -> None:
+    assert no_step_reason(seen, command) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "step", "at"),
+    [
+        (Progress(), None, None),
+        (Progress(flags=3), 0, None),
+        (Progress(flags=3, optimizer_steps=5, optimizer_stepped_at=2.0), 5, 2.0),
+        (Progress(flags=3, optimizer_steps=5, optimizer_stepped_at=2.0, reported_step=9, reported_at=1.0), 9, 2.0),
+        (Progress(reported_at=1.0, metrics={"loss": 1.0}), None, 1.0),
+    ],
+)
+def test_a_reported_step_comes_first(seen: Progress, step: int | None, at: float | None) -> None:
+    assert (seen.step, seen.stepped_at) == (step, at)
+
+
+def _claimed(folder: Path) -> tuple[str, progress_file.Writer]:
+    path = str(folder / "rank-0-1.progress")
+    progress_file.create(path)
+    writer = progress_file.claim(path)
+    assert writer is not None
+    return path, writer
+
+
+def test_a_file_is_read_as_written(tmp_path: Path) -> None:
+    path, writer = _claimed(tmp_path)
+    Counter(writer)(object(), (), {})
+    writer.write_report(b'{"step":3,"metrics":{"loss":0.25}}', 12.5)
+    seen = progress.read(path)
+    assert (seen.pid, seen.optimizer_steps, seen.reported_step, seen.reported_at) == (os.getpid(), 1, 3, 12.5)
+    assert (dict(seen.metrics), seen.stacks_fd) == ({"loss": 0.25}, None)
+
+
+def test_a_living_claimer_keeps_its_file_and_a_dead_one_does_not(tmp_path: Path) -> None:
+    path, writer = _claimed(tmp_path)
+    writer.words[progress_file.WORD_STEPS] = 9
+    assert progress_file.claim(path) is None
+    writer.words[progress_file.WORD_PID_START] += 1  # another process had this pid
+    assert progress_file.claim(path) is not None
+    assert progress.read(path).optimizer_steps == 0
+
+
+def test_a_new_wrapper_with_an_old_pid_starts_anew(tmp_path: Path) -> None:
+    path, _ = _claimed(tmp_path)
+    progress_file.create(path)
+    assert progress.read(path) == Progress()
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"\0" * 4096, b"x" * 4096])
+def test_what_is_not_a_progress_file_reads_as_unclaimed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert progress.read(str(tmp_path / "file")) == Progress()
+    assert progress.read(str(tmp_path / "missing")) == Progress()
+
+
+MAGIC = progress_file.MAGIC.to_bytes(8, "little")
+
+
+@given(st.binary(min_size=4088, max_size=4088))
+def test_no_bytes_upset_the_reader(data: bytes) -> None:
+    seen = progress.parse(MAGIC + data)
+    assert seen is None or 0 <= seen.optimizer_steps <= progress.MAX_STEP
+
+
+@given(st.binary(max_size=200) | st.from_regex(rb'\{"step":.{0,20},"metrics":.{0,40}\}', fullmatch=True))
+def test_no_report_upsets_the_reader(report: bytes) -> None:
+    header = bytearray(8 * 9)
+    header[:8] = MAGIC
+    header[64:72] = progress_file.check_word(report).to_bytes(8, "little")
+    seen = progress.parse(bytes(header) + report.ljust(4096 - 72, b"\0"))
+    assert seen is not None
+    assert all(type(value) is float for value in seen.metrics.values())
+
+
+def test_a_torn_report_is_noticed(tmp_path: Path) -> None:
+    path, writer = _claimed(tmp_path)
+    writer.write_report(b'{"step":3,"metrics":{}}', 1.0)
+    writer.area[progress_file.REPORT_START + 8 : progress_file.REPORT_START + 9] = b"4"
+    assert progress.parse(Path(path).read_bytes()) is None
+
+
+ROUNDS = [("AAAA", 4), ("ABAB", 2), ("ABBA", 2), ("DDDDDGDDDDDG", 10), ("ABCABC", 2), ("AAAABBB", 6)]
+
+
+@pytest.mark.parametrize(("order", "steps"), ROUNDS)
+def test_a_step_is_a_round_of_the_optimizers(tmp_path: Path, order: str, steps: int) -> None:
+    path, writer = _claimed(tmp_path)
+    counter = Counter(writer)
+    optimizers = {name: object() for name in order}
+    for name in order:
+        counter(optimizers[name], (), {})
+    assert progress.read(path).optimizer_steps == steps
+    counter.stop()
+    counter(optimizers["A" if "A" in order else "D"], (), {})
+    assert progress.read(path).optimizer_steps == steps
+
+
+def test_counting_a_step_costs_less_than_three_microseconds(tmp_path: Path) -> None:
+    _, writer = _claimed(tmp_path)
+    counter, optimizer = Counter(writer), object()
+
+    def one_run() -> float:
+        start = time.perf_counter()
+        for _ in range(1000):
+            counter(optimizer, (), {})
+        return (time.perf_counter() - start) / 1000
+
+    assert min(one_run() for _ in range(50)) < 3e-6

@@ -1,0 +1,43 @@
+import pytest
+
+import muster_worker
+
+
+class Tensor:
+    def __float__(self) -> float:
+        return 0.5
+
+
+class Batch:
+    def __float__(self) -> float:
+        raise RuntimeError("a Tensor with 4 elements cannot be converted to Scalar")
+
+
+def test_outside_muster_a_report_does_nothing() -> None:
+    muster_worker.report(step=3, loss=0.1, tensor=Tensor(), not_a_number=float("nan"), whole=3)
+
+
+@pytest.mark.parametrize(
+    ("step", "metrics", "error", "words"),
+    [
+        (1.5, {}, TypeError, "step: expected a whole number, found float"),
+        ("3", {}, TypeError, "step: expected a whole number, found str"),
+        (-1, {}, ValueError, "step: expected a whole number from 0 on, found -1"),
+        (True, {}, ValueError, "step: .* found True"),
+        (2**63, {}, ValueError, "step: expected"),
+        (1, {"loss": "0.1"}, TypeError, "loss: expected a number, found str"),
+        (1, {"loss": None}, TypeError, "loss: expected one number, found NoneType"),
+        (1, {"loss": Batch()}, TypeError, "loss: expected one number, found Batch"),
+        (1, {"x" * 65: 1.0}, ValueError, "at most 64 characters"),
+    ],
+)
+def test_mistakes_are_said_outside_muster_too(
+    step: int, metrics: dict[str, float], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        muster_worker.report(step, **metrics)
+
+
+def test_there_is_nothing_else() -> None:
+    with pytest.raises(AttributeError, match="nosuch"):
+        _ = muster_worker.nosuch
