@@ -4,6 +4,10 @@ The lines come from untrusted programs, so they are cleaned before anybody shows
 """
 
 import re
+from functools import lru_cache
+
+_REMEMBERED = 2048
+"""The same ends are looked at several times a turn; 2,048 of them are at most a few MiB."""
 
 MAX_CHARS = 300
 """A line in a message is cut there, so that a message stays under 1 KiB with all else it says."""
@@ -43,6 +47,7 @@ def clean(text: str, limit: int = MAX_CHARS) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+@lru_cache(_REMEMBERED)
 def telling_line(lines: tuple[str, ...]) -> str:
     """The line that tells why: the last that names an exception, else the last that isn't empty; "" for none."""
     cleaned = _cleaned(lines)
@@ -52,11 +57,13 @@ def telling_line(lines: tuple[str, ...]) -> str:
     return clean(cleaned[-1]) if cleaned else ""
 
 
+@lru_cache(_REMEMBERED)
 def names_exception(lines: tuple[str, ...]) -> bool:
     """Whether the process told of an exception of its own at its end."""
     return _exception_index(_cleaned(lines)) is not None
 
 
+@lru_cache(_REMEMBERED)
 def blames_a_peer(lines: tuple[str, ...]) -> bool:
     """Whether the last words say that a peer, the store or the launcher was gone.
 
@@ -67,6 +74,7 @@ def blames_a_peer(lines: tuple[str, ...]) -> bool:
     return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
 
 
+@lru_cache(_REMEMBERED)
 def collective(lines: tuple[str, ...]) -> str | None:
     """The innermost collective that a traceback in the last words names: "all_reduce"."""
     for line in reversed(_cleaned(lines)):
@@ -76,6 +84,7 @@ def collective(lines: tuple[str, ...]) -> str | None:
     return None
 
 
+@lru_cache(_REMEMBERED)
 def likeness(lines: tuple[str, ...]) -> str:
     """The telling line without its numbers: ranks that fail the same way differ in addresses, ports and indices."""
     return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", telling_line(lines))

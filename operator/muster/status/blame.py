@@ -34,7 +34,7 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
     if not views:
         return ""
     doing = Counter(_doing(view) for view in views)
-    parts = sorted(doing.items(), key=lambda item: (not item[0].startswith("in "), -item[1], item[0]))
+    parts = sorted(doing.items(), key=lambda item: (not item[0].startswith(("in ", "at ")), -item[1], item[0]))
     shown = parts[:MAX_ACTIVITIES]
     rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
     texts = [f"{count} {activity}" for activity, count in shown] + ([f"{rest} elsewhere"] if rest else [])
@@ -171,7 +171,8 @@ def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ..
 
 def _doing(view: RankView) -> str:
     if view.activity is not None and view.state in (STOPPED, FAILED):
-        return f"in {view.activity}"
+        # A collective's name, or a place in the script: "train.py:27 in main".
+        return f"{'at' if ':' in view.activity else 'in'} {view.activity}"
     if view.state in (RUNNING, STARTING):
         return "still running"
     if view.state == STOPPED and view.end is not None and last_words.blames_a_peer(view.end.lines):

@@ -126,8 +126,9 @@ def _missing(facts: JobFacts) -> str:
     """Which nodes are not ready, by what they lack."""
     waiting = [node for node in facts.nodes if not is_ready(node)]
     absent = [node for node in waiting if node.process.state is ProcessState.MISSING]
-    mute = [node for node in waiting if node not in absent and current_agent(node) is None]
-    busy = [node for node in waiting if node not in absent and node not in mute]
+    there = [node for node in waiting if node.process.state is not ProcessState.MISSING]
+    mute = [node for node in there if current_agent(node) is None]
+    busy = [node for node in there if current_agent(node) is not None]
     parts = [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (

@@ -85,10 +85,10 @@ CASES = (
                 stopped(0, 1.3, "all_reduce"),
                 ended(1, 1.0, exit_code=1, step=12, lines=(*TRACEBACK, "ValueError: bad label")),
             ),
-            halted(1, stopped(2, 1.3, "all_reduce"), stopped(3, 1.3, "backward")),
+            halted(1, stopped(2, 1.3, "all_reduce"), stopped(3, 1.3, "train.py:27 in main")),
         ),
         "Rank 1 on digits-0 failed with exit code 1 at step 12: ValueError: bad label; "
-        "2 others were in all_reduce, 1 in backward",
+        "2 others were in all_reduce, 1 at train.py:27 in main",
         "RankFailed",
         {"Failed": "1", "Stopped": "0,2-3"},
     ),
