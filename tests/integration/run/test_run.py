@@ -1,0 +1,228 @@
+import json
+import os
+import pathlib
+import signal
+import tempfile
+
+import pytest
+import yaml
+from integration.run.muster_run import MUSTER, run, start, start_on_terminal, write_job
+
+OUT = '"$SM_OUTPUT_DIR"'
+
+
+def sh(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+WAITING = sh(f'trap "exit 0" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')
+DEAF = sh(f'trap "" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')
+
+
+def private_folders() -> set[str]:
+    return {entry.name for entry in pathlib.Path(tempfile.gettempdir()).glob("muster-*")}
+
+
+def test_success_is_exit_code_0_and_the_resource_on_standard_output(tmp_path: pathlib.Path) -> None:
+    done = run(tmp_path, write_job(tmp_path, sh("echo to stdout; echo to stderr >&2")), "-o", "yaml")
+    assert done.wait() == 0, done.stderr
+    resource = yaml.safe_load(done.stdout)
+    assert resource["kind"] == "DistributedTrainingJob"
+    assert resource["spec"]["nodes"] == 2
+    assert resource["status"]["phase"] == "Succeeded"
+    assert resource["status"]["ranks"]["byState"] == [{"state": "Succeeded", "count": 4, "ranks": "0-3"}]
+    assert "Succeeded: " in done.stderr
+    assert "to stdout" not in done.stderr
+    log = (done.folder / "logs" / "tiny-1.log").read_text()
+    assert "[rank 2] to stdout" in log
+    assert "[rank 3] to stderr" in log
+    assert yaml.safe_load((done.folder / "job.yaml").read_text()) == resource
+    assert done.left() == []
+
+
+def test_a_failed_rank_is_exit_code_1_its_last_lines_and_its_log(tmp_path: pathlib.Path) -> None:
+    script = f'touch {OUT}/up-$RANK; if [ $RANK = 2 ]; then echo "label 13 is not in 0..9" >&2; exit 7; fi; sleep 60'
+    done = run(tmp_path, write_job(tmp_path, sh(script)), "-o", "json")
+    assert done.wait() == 1
+    status = json.loads(done.stdout)["status"]
+    assert status["phase"] == "Failed"
+    assert status["ranks"]["details"][0]["rank"] == 2
+    assert status["ranks"]["details"][0]["exitCode"] == 7
+    assert "Rank 2 on tiny-1 failed with exit code 7" in status["message"]
+    assert "last lines of rank 2 on tiny-1:\n  | label 13 is not in 0..9\n" in done.stderr
+    assert str(done.folder / "logs" / "tiny-1.log") in done.stderr
+    assert done.left() == []
+
+
+def test_nothing_is_printed_on_standard_output_unasked(tmp_path: pathlib.Path) -> None:
+    done = run(tmp_path, write_job(tmp_path, sh("echo hello")), "--logs")
+    assert done.stdout == ""
+    for rank in range(4):
+        assert f"[rank {rank}] hello" in done.stderr
+
+
+def test_one_rank_can_be_listened_to(tmp_path: pathlib.Path) -> None:
+    done = run(tmp_path, write_job(tmp_path, sh("echo I am $RANK")), "--rank", "3")
+    assert "[rank 3] I am 3" in done.stderr
+    assert "[rank 2]" not in done.stderr
+
+
+def test_names_of_nodes_resolve(tmp_path: pathlib.Path) -> None:
+    script = f"getent hosts algo-1 > {OUT}/first-$RANK; getent hosts algo-2 tiny-1 > {OUT}/second-$RANK"
+    done = run(tmp_path, write_job(tmp_path, sh(script)))
+    if "names" in (done.folder / "logs" / "tiny-0.log").read_text():
+        pytest.skip("this machine allows no private mounts")
+    assert done.wait() == 0, done.stderr
+    firsts = {path.read_text().split()[0] for path in (done.folder / "output").glob("first-*")}
+    texts = [path.read_text() for path in (done.folder / "output").glob("second-*")]
+    seconds = {line.split()[0] for text in texts for line in text.splitlines()}
+    assert len(firsts) == len(seconds) == 1
+    assert firsts != seconds
+    assert all(address.startswith("127.") for address in firsts | seconds)
+
+
+def test_another_runs_rendezvous_does_not_reach_the_ranks(tmp_path: pathlib.Path) -> None:
+    junk = {"WORLD_SIZE": "99", "PET_NNODES": "7", "OMPI_COMM_WORLD_RANK": "5", "MASTER_PORT": "1", "HF_HOME": "/hf"}
+    done = run(tmp_path, write_job(tmp_path, sh(f"env > {OUT}/env-$RANK")), env=junk)
+    seen = (done.folder / "output" / "env-0").read_text().splitlines()
+    assert "WORLD_SIZE=4" in seen
+    assert "HF_HOME=/hf" in seen
+    assert not [line for line in seen if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
+    assert "not passed on to the ranks" in done.stderr
+    assert "MASTER_PORT, OMPI_COMM_WORLD_RANK, PET_NNODES, WORLD_SIZE" in done.stderr
+
+
+def test_inputs_and_checkpoints_can_lie_elsewhere(tmp_path: pathlib.Path) -> None:
+    data, snapshots = tmp_path / "data", tmp_path / "snapshots"
+    data.mkdir()
+    (data / "a.txt").write_text("image")
+    job = write_job(
+        tmp_path,
+        sh('cat "$SM_CHANNEL_TRAIN/a.txt" > "$MUSTER_CHECKPOINT_DIR/$RANK"'),
+        inputs=[{"name": "train", "volume": {"hostPath": {"path": "/nowhere/at/all"}}}],
+    )
+    done = run(tmp_path, job, "--input", f"train={data}", "--checkpoint", str(snapshots))
+    assert done.wait() == 0, done.stderr
+    assert {path.name: path.read_text() for path in snapshots.iterdir()} == dict.fromkeys("0123", "image")
+    missing = run(tmp_path, job)
+    assert missing.wait() == 2
+    assert "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{", "job.yaml"),
+        ("", "no DistributedTrainingJob in it"),
+        ("kind: Pod\napiVersion: v1\n", "another kind of resource"),
+        ("a: 1\n---\nb: 2\n", "no DistributedTrainingJob in it"),
+    ],
+)
+def test_a_bad_file_is_exit_code_2_and_a_sentence(tmp_path: pathlib.Path, text: str, expected: str) -> None:
+    (tmp_path / "job.yaml").write_text(text)
+    done = run(tmp_path, tmp_path / "job.yaml")
+    assert done.wait() == 2
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.folder.exists()
+
+
+def test_bad_options_are_exit_code_2(tmp_path: pathlib.Path) -> None:
+    job = write_job(tmp_path, sh("true"))
+    for options, expected in (
+        (("--rank", "4"), "--rank 4: the job has ranks 0 to 3"),
+        (("--input", "train"), "--input train: expected NAME=DIR"),
+        (("--input", "train=/"), "the job has no input 'train'; it has none"),
+        (("-o", "xml"), "-o xml: expected yaml or json"),
+    ):
+        done = run(tmp_path, job, *options)
+        assert done.wait() == 2
+        assert expected in done.stderr
+    gone = run(tmp_path, tmp_path / "gone.yaml")
+    assert gone.wait() == 2
+    assert "gone.yaml: No such file or directory" in gone.stderr
+
+
+def test_a_job_may_come_from_standard_input(tmp_path: pathlib.Path) -> None:
+    job = write_job(tmp_path, sh("echo hello"))
+    done = start(tmp_path, pathlib.Path("-"), "-o", "json", stdin=job.read_bytes())
+    assert done.wait() == 0, done.stderr
+    assert json.loads(done.stdout)["metadata"]["name"] == "tiny"
+
+
+def test_the_first_ctrl_c_lets_ranks_end(tmp_path: pathlib.Path) -> None:
+    running = start(tmp_path, write_job(tmp_path, WAITING), "-o", "json")
+    running.await_files("up-*", 4)
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait(20) == 130
+    assert "stopping after Ctrl-C (Ctrl-C again to kill at once)" in running.stderr
+    assert json.loads(running.stdout)["status"]["phase"] == "Failed"
+    assert running.left() == []
+
+
+def test_the_second_ctrl_c_kills_at_once(tmp_path: pathlib.Path) -> None:
+    running = start(tmp_path, write_job(tmp_path, DEAF))
+    running.await_files("up-*", 4)
+    running.process.send_signal(signal.SIGINT)
+    with pytest.raises(Exception, match="timed out"):
+        running.wait(2)
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait(6) == 130
+    assert running.left() == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_other_signals_stop_as_ctrl_c_does(tmp_path: pathlib.Path, number: signal.Signals, code: int) -> None:
+    running = start(tmp_path, write_job(tmp_path, WAITING))
+    running.await_files("up-*", 4)
+    running.process.send_signal(number)
+    assert running.wait(20) == code
+    assert running.left() == []
+
+
+def test_the_board_and_ctrl_c_on_a_terminal(tmp_path: pathlib.Path) -> None:
+    shown = start_on_terminal(tmp_path, write_job(tmp_path, WAITING))
+    assert "tiny" in shown.read_until("● Running")
+    shown.started.await_files("up-*", 4)
+    shown.press(b"\x03")
+    shown.read_until("stopping after Ctrl-C")
+    ended = shown.read_until("job.yaml")
+    assert "Traceback" not in ended
+    assert shown.started.wait(20) == 130
+    assert shown.started.left() == []
+
+
+def test_a_closed_terminal_stops_the_run(tmp_path: pathlib.Path) -> None:
+    shown = start_on_terminal(tmp_path, write_job(tmp_path, WAITING))
+    shown.started.await_files("up-*", 4)
+    os.close(shown.terminal)
+    assert shown.started.wait(20) == 129
+    assert shown.started.left() == []
+
+
+def test_a_killed_muster_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    running = start(tmp_path, write_job(tmp_path, DEAF))
+    running.await_files("up-*", 4)
+    running.process.kill()
+    running.wait()
+    assert running.left(5) == []
+
+
+def test_runs_of_the_same_file_do_not_meet(tmp_path: pathlib.Path) -> None:
+    job = write_job(tmp_path, sh(f"touch {OUT}/up-$RANK; sleep 1; echo $MASTER_PORT"))
+    both = [start(tmp_path, job, "-o", "json", "--logs") for _ in range(2)]
+    assert [each.wait() for each in both] == [0, 0]
+    uids = {json.loads(each.stdout)["metadata"]["uid"] for each in both}
+    assert len(uids) == 2
+
+
+def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:
+    import subprocess  # noqa: PLC0415
+
+    job = write_job(tmp_path, ["python", "train.py"], launcher={"torchrun": {}}, hyperparameters={"lr": 0.1})
+    texts = {subprocess.run([MUSTER, "render", "-f", str(job)], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(texts) == 1
+    text = texts.pop().decode()
+    assert "--nnodes 2 --nproc_per_node 2 --node_rank 1" in text
+    assert "-- python train.py --lr 0.1" in text
+    assert len(list(yaml.safe_load_all(text))) == 3
