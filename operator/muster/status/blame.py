@@ -9,7 +9,17 @@ from muster.plan.ends import End, Subject
 from muster.plan.failure import Failure
 from muster.plan.world import world_size
 from muster.status.ranges import ranges
-from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
+from muster.status.views import (
+    FAILED,
+    MAX_ACTIVITY_CHARS,
+    PENDING,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    UNKNOWN,
+    RankView,
+)
 
 MAX_ACTIVITIES = 3
 """More kinds of what the others were doing tell nobody more."""
@@ -17,7 +27,12 @@ MAX_ACTIVITIES = 3
 MAX_RANGE_CHARS = 60
 """Ranks in a sentence; the status has them all in byState."""
 
+CUT_OFF = "cut off"
+HALTED = "stopped"
+STILL_RUNNING = "still running"
 _STANDING = {SUCCEEDED: "done", PENDING: "not started", FAILED: "failing too", UNKNOWN: "unknown"}
+
+_IDLE = frozenset((*_STANDING.values(), CUT_OFF, HALTED, STILL_RUNNING))
 
 _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
 
@@ -34,7 +49,7 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
     if not views:
         return ""
     doing = Counter(_doing(view) for view in views)
-    parts = sorted(doing.items(), key=lambda item: (not item[0].startswith(("in ", "at ")), -item[1], item[0]))
+    parts = sorted(doing.items(), key=lambda item: (item[0] in _IDLE, -item[1], item[0]))
     shown = parts[:MAX_ACTIVITIES]
     rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
     texts = [f"{count} {activity}" for activity, count in shown] + ([f"{rest} elsewhere"] if rest else [])
@@ -109,7 +124,8 @@ def _early(failure: Failure) -> str:
     also = f" and {more} more" if more else ""
     told = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
     doing = first.activity or last_words.collective(first.lines)
-    where = f" in {last_words.clean(doing, limit=64)}" if doing else ""
+    while_doing = _doing_what(last_words.clean(doing, limit=MAX_ACTIVITY_CHARS)) if doing else ""
+    where = f" {while_doing}" if while_doing else ""
     subject = f"rank {first.rank}" if first.subject is Subject.RANK else last_words.clean(first.name, limit=64)
     line = last_words.telling_line(first.lines)
     then = f"{subject} on {first.node_name} then {how(first)}{where}"
@@ -169,12 +185,18 @@ def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ..
     )
 
 
+def _doing_what(activity: str) -> str:
+    """An activity behind "was": in a collective, at a place of the script (train.py:27 in main), or "loading data"."""
+    if ":" in activity:
+        return f"at {activity}"
+    return activity if activity.split(" ", maxsplit=1)[0].endswith("ing") else f"in {activity}"
+
+
 def _doing(view: RankView) -> str:
     if view.activity is not None and view.state in (STOPPED, FAILED):
-        # A collective's name, or a place in the script: "train.py:27 in main".
-        return f"{'at' if ':' in view.activity else 'in'} {view.activity}"
+        return _doing_what(view.activity)
     if view.state in (RUNNING, STARTING):
-        return "still running"
+        return STILL_RUNNING
     if view.state == STOPPED and view.end is not None and last_words.blames_a_peer(view.end.lines):
-        return "cut off"
-    return _STANDING.get(view.state, "stopped")
+        return CUT_OFF
+    return _STANDING.get(view.state, HALTED)

@@ -21,6 +21,9 @@ FAILED = "Failed"
 STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
+MAX_ACTIVITY_CHARS = 120
+"""As long as an agent's words for it may be."""
+
 
 @dataclass(frozen=True)
 class RankView:
@@ -40,7 +43,7 @@ class RankView:
             return None
         report = self.facts.report
         told = report.activity or last_words.collective(report.last_lines)
-        return last_words.clean(told, limit=64) if told else None
+        return last_words.clean(told, limit=MAX_ACTIVITY_CHARS) if told else None
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,13 @@ CASES = (
         facts(
             halted(
                 0,
-                stopped(0, 1.3, "all_reduce"),
+                stopped(0, 1.3, "loading data"),
                 ended(1, 1.0, exit_code=1, step=12, lines=(*TRACEBACK, "ValueError: bad label")),
             ),
             halted(1, stopped(2, 1.3, "all_reduce"), stopped(3, 1.3, "train.py:27 in main")),
         ),
         "Rank 1 on digits-0 failed with exit code 1 at step 12: ValueError: bad label; "
-        "2 others were in all_reduce, 1 at train.py:27 in main",
+        "1 other was at train.py:27 in main, 1 in all_reduce, 1 loading data",
         "RankFailed",
         {"Failed": "1", "Stopped": "0,2-3"},
     ),
