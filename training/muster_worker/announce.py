@@ -27,7 +27,7 @@ class Announcer:
         self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, struct.pack("@ll", SEND_TIMEOUT_SECONDS, 0))
         self._socket.connect(path)
 
-    def say(self, message: str, fields: Mapping[str, Union[str, int, float]], fds: Sequence[int] = ()) -> None:
+    def say(self, message: str, fields: Mapping[str, Union[str, float]], fds: Sequence[int] = ()) -> None:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
         pairs = ",".join(f"{_quoted(name)}:{_json(value)}" for name, value in fields.items())
         data = f"{{{_quoted(message)}:{{{pairs}}}}}\n".encode("ascii")
@@ -40,7 +40,7 @@ class Announcer:
         self._socket.close()
 
 
-def _json(value: Union[str, int, float]) -> str:
+def _json(value: Union[str, float]) -> str:
     return _quoted(value) if isinstance(value, str) else repr(value)
 
 

@@ -39,7 +39,7 @@ class CommandRefused(Exception):
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when the thread that started it ends."""
     try:
-        import ctypes  # noqa: PLC0415 - not every Python has it
+        import ctypes
     except ImportError:  # a Python built without libffi: the agent still ends the whole process tree
         return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -146,8 +146,8 @@ def _become(
     refused: Optional[OSError] = None
     for candidate in _candidates(command[0], environment):
         try:
-            os.execve(candidate, list(command), dict(environment))  # noqa: S606 - no shell: arguments stay as they are
-        except OSError as error:  # noqa: PERF203 - a folder of PATH each
+            os.execve(candidate, list(command), dict(environment))
+        except OSError as error:
             # as a shell does: a file that is there and can't be run says more than the next folder, which has none
             if refused is None or refused.errno in (errno.ENOENT, errno.ENOTDIR):
                 refused = error

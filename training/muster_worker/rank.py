@@ -83,7 +83,7 @@ def _join(environment: Mapping[str, str], mode: Sequence[str]) -> _Joined:
 
 def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional[Tuple[int, int]]:
     """Say hello and hand over the read ends of the child's output; its write ends. Raises `OSError`."""
-    hello: Dict[str, Union[str, int, float]] = {
+    hello: Dict[str, Union[str, float]] = {
         "rank": place.rank,
         "local_rank": place.local_rank,
         "pid": os.getpid(),
@@ -130,7 +130,7 @@ def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> No
     os._exit(refusal.exit_code)
 
 
-def _tell(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, int, float]]) -> None:
+def _tell(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, float]]) -> None:
     try:
         if announcer is not None:
             announcer.say(message, fields)

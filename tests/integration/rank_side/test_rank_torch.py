@@ -233,18 +233,9 @@ def test_torchrun_s_ranks_are_seen_through_python_exec(agent: Agent) -> None:
     shim = write_python_exec(str(agent.folder), str(agent.archive), sys.executable)
     (agent.folder / "train.py").write_text(START + "import sys\nstep(o)\nprint(sys.executable)")
     wrapper = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     agent.spawn(
-        [
-            *wrapper,
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--nproc-per-node",
-            "2",
-            "--master-port",
-            "0",
-            "train.py",
-        ],
+        [*wrapper, *torchrun, "train.py"],
         agent.environment(MUSTER_RANK="0", MUSTER_LOCAL_RANK="0", PYTHON_EXEC=shim, OMP_NUM_THREADS="1"),
     )
     agent.until(lambda: len(agent.heard) == 3 and all(heard.over for heard in agent.heard))

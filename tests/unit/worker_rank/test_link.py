@@ -30,7 +30,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     pair.receiver.close()
 
 
-HELLO: dict[str, str | int | float] = {"rank": 1, "local_rank": 0, "pid": 9, "progress": "/run/é", "role": "wrapper"}
+HELLO: dict[str, str | float] = {"rank": 1, "local_rank": 0, "pid": 9, "progress": "/run/é", "role": "wrapper"}
 
 
 def test_messages_and_descriptors_arrive(pair: Pair) -> None:
@@ -39,7 +39,8 @@ def test_messages_and_descriptors_arrive(pair: Pair) -> None:
     pair.announcer.say("hello", HELLO, (reader, reader))
     pair.announcer.say("started", {"pid": 10, "at": 1.5})
     pair.announcer.say("ended", {"at": 2.0, "signal": 9})
-    hello, started, ended = pair.receiver.receive()
+    (hello,) = pair.receiver.receive()  # the kernel ends a reading at descriptors
+    started, ended = pair.receiver.receive()
     assert hello.message == Hello(1, 0, 9, "/run/é", "wrapper")
     os.write(writer, b"out")
     assert os.read(hello.fds[0], 10) == b"out"
