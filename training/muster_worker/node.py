@@ -25,8 +25,8 @@ FIRST_HEARTBEAT_SECONDS = 1.0
 TERMINATION_GRACE_SECONDS = 25.0
 """What ranks get after the agent's own SIGTERM: Kubernetes kills the pod after 30 s unless the user asks for more."""
 
-ORPHAN_GRACE_SECONDS = 5.0
-"""What ranks get when the agent's parent is gone: nobody is left who could want their work."""
+ORPHAN_GRACE_SECONDS = 2.0
+"""What ranks get when the agent's parent is gone: nobody is left who could want their work, and nothing may stay behind."""
 
 LAST_WORD_SECONDS = 3.0
 """How long an agent that has to go tries to deliver its last report."""
@@ -67,6 +67,7 @@ class Node:
         self._leaving = False  # told to go, once nothing runs
         self._ended_at: Optional[float] = None  # the last process was gone
         self._terminated = False
+        self._orphaned = False  # nobody is left to report to
         self._signals = 0
         self._parent = os.getppid()
         self._wake_reader, self._wake_writer = os.pipe()
@@ -146,6 +147,7 @@ class Node:
         if self._setting.lifeline is None or os.read(self._setting.lifeline, 4096):
             return []
         self._selector.unregister(self._setting.lifeline)
+        self._orphaned = True
         return self._terminate("the end of the process that started this agent", ORPHAN_GRACE_SECONDS)
 
     def _terminate(self, why: str, grace: float) -> List[Event]:
@@ -230,7 +232,7 @@ class Node:
         if not self._leaving:
             return now - max(self._ended_at, self._heard_at) > UNREACHABLE_SECONDS
         told = self._acknowledged == (self._state.incarnation, AgentPhase.ENDED)
-        return told or now - self._ended_at > LAST_WORD_SECONDS
+        return told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
 
     def _farewell(self) -> int:
         code = STOPPED_EXIT_CODE if self._terminated else exit_code(self._state)
