@@ -65,7 +65,8 @@ def find_failure(job: Job, facts: JobFacts) -> Failure | None:
     alike = _alike(facts, culprit, ends)
     if culprit.subject is Subject.RANK and len({end.rank for end in alike}) == world_size(job) > 1:
         return Failure(at, alike)
-    early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= culprit.at)
+    # An interpreter that leaves closes its connections first, and is gone after the peers that miss them.
+    early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= culprit.at + WINDOW_SECONDS)
     return Failure(at, (culprit,), early)
 
 

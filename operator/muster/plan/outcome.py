@@ -11,6 +11,7 @@ from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.nodes import has_ended, is_settled
 from muster.plan.world import world_size
+from muster_worker.contract import RankState
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 STARTUP_TIMEOUT = "StartupTimeout"
@@ -79,8 +80,9 @@ def final_condition(previous: Status) -> Condition | None:
 
 
 def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
-    """The ranks of the world that any agent ever spoke of."""
-    seen = {rank.report.rank for node in facts.nodes for rank in ranks_of(node)}
+    """The ranks of the world that ever came to be: an agent expects all of its node's, started or not."""
+    reports = (rank.report for node in facts.nodes for rank in ranks_of(node))
+    seen = {report.rank for report in reports if report.state != RankState.STARTING}
     return frozenset(rank for rank in seen if 0 <= rank < world_size(job))
 
 

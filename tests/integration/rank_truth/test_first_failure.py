@@ -1,0 +1,106 @@
+"""SIGKILL on a random rank among 3 x 2: the status names it within a second, again and again."""
+
+import asyncio
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+
+import pytest
+from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case, left_after
+
+from muster.api.validate import validate
+from muster.backends.local.inputs import Folders
+from muster.backends.local.layout import RunLayout
+from muster.backends.local.scratch import Scratch
+from muster.backends.local.session import Machine, open_session
+from muster.runtime.local_run import LocalRun
+from muster.runtime.reconcile import Turn
+
+WORLD = 6
+NAMED_WITHIN_SECONDS = 1.0
+
+
+@dataclass
+class Witness:
+    """Kills `victim` once every rank takes part in the collective, and sees when the status names it."""
+
+    folder: pathlib.Path
+    victim: int
+    killed_at: float | None = None
+    named_after: float | None = None
+    messages: list[str] = field(default_factory=list)
+
+    def see(self, turn: Turn) -> None:
+        message = turn.status.message
+        if self.killed_at is None or message in self.messages:
+            return
+        self.messages.append(message)
+        if self.named_after is None and message.startswith(f"Rank {self.victim} ") and "SIGKILL" in message:
+            self.named_after = time.monotonic() - self.killed_at
+
+    async def kill(self) -> None:
+        while len(list(self.folder.glob("pid-*"))) < WORLD:
+            await asyncio.sleep(0.01)
+        pid = int((self.folder / f"pid-{self.victim}").read_text())
+        self.killed_at = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+
+    @property
+    def is_right(self) -> bool:
+        """Named in time, and still named when all was over."""
+        in_time = self.named_after is not None and self.named_after <= NAMED_WITHIN_SECONDS
+        return in_time and self.messages[-1].startswith(f"Rank {self.victim} ")
+
+
+async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witness:
+    """Run the job, kill the rank, and wait until nothing of the job is left."""
+    folder.mkdir()
+    mark = f"truth-kill-{folder}"
+    document = case.document(folder, mark)
+    document["metadata"]["uid"] = f"uid-{folder.name}"
+    job = validate(document)
+    witness = Witness(folder, victim)
+    machine = Machine(dict(os.environ), (), 2, "127.0.0.1 localhost\n")
+    with Scratch(pathlib.Path("/tmp")) as scratch:
+        layout = RunLayout(folder / "out", scratch.folder, job.metadata.name)
+        async with open_session(job, layout, machine, Folders({}, None), lambda *_: None, time.time) as session:
+            run = asyncio.create_task(
+                LocalRun(job, session.backend, session.changed, time.time, witness.see).run(),
+            )
+            await witness.kill()
+            await run
+    assert left_after(mark, 5.0) == ()
+    return witness
+
+
+def verdict(witnesses: list[Witness]) -> str:
+    """The wrong ones, for people."""
+    wrong = [witness for witness in witnesses if not witness.is_right]
+    return "\n".join(f"rank {one.victim}: named after {one.named_after} s; said {one.messages}" for one in wrong)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("launcher", "kills"), [("direct", 40), ("torchrun", 10)])
+async def test_a_killed_rank_is_named_within_a_second(launcher: str, kills: int, tmp_path: pathlib.Path) -> None:
+    chance = random.Random(20261121)
+    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--culprit", "-1"), nodes=3)
+
+    witnesses = [
+        await witness_a_kill(case, tmp_path / f"kill-{number}", chance.randrange(WORLD)) for number in range(kills)
+    ]
+
+    assert sum(witness.is_right for witness in witnesses) >= kills - 1, verdict(witnesses)
+
+
+@pytest.mark.timeout(300)
+async def test_a_rank_killed_in_torch_all_reduce_is_named_within_a_second(tmp_path: pathlib.Path) -> None:
+    case = Case("torchrun", (sys.executable, TORCH_WORKLOAD, "wait"), nodes=3)
+
+    witness = await witness_a_kill(case, tmp_path / "kill", victim=3)
+
+    assert witness.is_right, verdict([witness])
+    assert "all_reduce" in witness.messages[-1]
