@@ -26,7 +26,7 @@ TERMINATION_GRACE_SECONDS = 25.0
 """What ranks get after the agent's own SIGTERM: Kubernetes kills the pod after 30 s unless the user asks for more."""
 
 ORPHAN_GRACE_SECONDS = 2.0
-"""What ranks get when the agent's parent is gone: nobody is left who could want their work, and nothing may stay behind."""
+"""What ranks get when the agent's parent is gone: nobody is left who wants their work, and nothing may stay."""
 
 LAST_WORD_SECONDS = 3.0
 """How long an agent that has to go tries to deliver its last report."""
