@@ -10,8 +10,8 @@ import dataclasses
 import json
 import math
 import sys
-from functools import lru_cache
-from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
+from functools import lru_cache, partial
+from typing import Any, Callable, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
 
 T = TypeVar("T")
 
@@ -37,8 +37,20 @@ def decode(cls: Type[T], data: bytes) -> T:
         document = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from None
-    result: T = _read(cls, document, cls.__name__)
+    try:
+        result: T = _reader(cls)(document)
+    except _Wrong as wrong:
+        raise Malformed(f"{cls.__name__}{wrong.path}: {wrong.problem}") from None
     return result
+
+
+class _Wrong(Exception):
+    """A value that isn't of its type. The path grows on the way out, so that good values cost no path."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = path
 
 
 def _no_constant(text: str) -> None:
@@ -46,69 +58,110 @@ def _no_constant(text: str) -> None:
 
 
 @lru_cache(maxsize=None)
-def _hints(cls: type) -> Dict[str, Any]:
-    return get_type_hints(cls, vars(sys.modules[cls.__module__]))
-
-
-def _read(hint: Any, value: Any, path: str) -> Any:
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What reads values of this type. Made once for each type: the collector reads thousands of reports a second."""
     if dataclasses.is_dataclass(hint):
-        return _read_object(hint, value, path)
+        return _object_reader(hint)
     origin = getattr(hint, "__origin__", None)
     arguments: Tuple[Any, ...] = getattr(hint, "__args__", ())
     if origin is Union:
-        return _read_union(arguments, value, path)
+        return _union_reader(arguments)
     if origin is tuple:
-        if not isinstance(value, list):
-            raise Malformed(f"{path}: expected a list, found {_kind(value)}")
-        return tuple(_read(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(value))
+        return _list_reader(_reader(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
+        return _mapping_reader(_reader(arguments[1]))
+    return partial(_read_scalar, hint)
+
+
+def _object_reader(cls: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
+    fields = dataclasses.fields(cls)
+    readers = tuple((field.name, _reader(hints[field.name])) for field in fields)
+    names = frozenset(field.name for field in fields)
+    required = tuple(field.name for field in fields if _is_required(field))
+
+    def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise Malformed(f"{path}: expected an object, found {_kind(value)}")
-        return {key: _read(arguments[1], item, f"{path}.{key}") for key, item in value.items()}
-    return _read_scalar(hint, value, path)
+            raise _Wrong(f"expected an object, found {_kind(value)}")
+        if not value.keys() <= names:
+            raise _Wrong("unknown field", f".{min(value.keys() - names)[:64]}")
+        for name in required:
+            if name not in value:
+                raise _Wrong("missing", f".{name}")
+        found = {}
+        for name, read_field in readers:
+            if name in value:
+                try:
+                    found[name] = read_field(value[name])
+                except _Wrong as wrong:
+                    raise _Wrong(wrong.problem, f".{name}{wrong.path}") from None
+        return cls(**found)
+
+    return read
 
 
-def _read_object(cls: Any, value: Any, path: str) -> Any:
-    if not isinstance(value, dict):
-        raise Malformed(f"{path}: expected an object, found {_kind(value)}")
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    unknown = sorted(set(value) - set(fields))
-    if unknown:
-        raise Malformed(f"{path}.{unknown[0][:64]}: unknown field")
-    hints = _hints(cls)
-    read = {}
-    for name, field in fields.items():
-        if name in value:
-            read[name] = _read(hints[name], value[name], f"{path}.{name}")
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise Malformed(f"{path}.{name}: missing")
-    return cls(**read)
+def _is_required(field: Any) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _read_union(options: Any, value: Any, path: str) -> Any:
-    if value is None and type(None) in options:
-        return None
-    problems = []
-    for option in options:
-        if option is type(None):
-            continue
-        try:
-            return _read(option, value, path)
-        except Malformed as error:
-            problems.append(str(error))
-    raise Malformed(problems[0])
+def _union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
+    readers = tuple(_reader(option) for option in options if option is not type(None))
+    may_be_null = type(None) in options
+
+    def read(value: Any) -> Any:
+        if value is None and may_be_null:
+            return None
+        problems = []
+        for read_option in readers:
+            try:
+                return read_option(value)
+            except _Wrong as wrong:
+                problems.append(wrong)
+        raise problems[0]
+
+    return read
 
 
-def _read_scalar(hint: Any, value: Any, path: str) -> Any:
+def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise _Wrong(f"expected a list, found {_kind(value)}")
+        found = []
+        for item in value:
+            try:
+                found.append(read_item(item))
+            except _Wrong as wrong:
+                raise _Wrong(wrong.problem, f"[{len(found)}]{wrong.path}") from None
+        return tuple(found)
+
+    return read
+
+
+def _mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _Wrong(f"expected an object, found {_kind(value)}")
+        found = {}
+        for key, item in value.items():
+            try:
+                found[key] = read_item(item)
+            except _Wrong as wrong:
+                raise _Wrong(wrong.problem, f".{key}{wrong.path}") from None
+        return found
+
+    return read
+
+
+def _read_scalar(hint: Any, value: Any) -> Any:
     # bool is an int to Python, and an int is a float to people: neither mistake may reach a comparison
     if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INT:
         return float(value)
     if type(value) is not hint:
-        raise Malformed(f"{path}: expected {hint.__name__}, found {_kind(value)}")
+        raise _Wrong(f"expected {hint.__name__}, found {_kind(value)}")
     if hint is int and abs(value) > MAX_INT:
-        raise Malformed(f"{path}: out of the range of 64-bit integers")
+        raise _Wrong("out of the range of 64-bit integers")
     if hint is float and not math.isfinite(value):
-        raise Malformed(f"{path}: not a finite number")
+        raise _Wrong("not a finite number")
     return value
 
 

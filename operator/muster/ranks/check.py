@@ -162,21 +162,20 @@ def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
 def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
     # the earliest end is the failure that a job is blamed on: no event may lie in the future or before the job
     oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
-    for path, age in _ages(report):
-        if age is not None and not 0.0 <= age <= oldest:
-            return f"{path}: not between now and the job's creation"
+    for index, rank in enumerate(report.ranks):
+        for name in ("started_age", "ended_age", "step_age"):
+            age = getattr(rank, name)
+            if age is not None and not 0.0 <= age <= oldest:
+                return f"ranks[{index}].{name}: {_NOT_OF_THE_JOB}"
+    for index, metric in enumerate(report.metrics):
+        if not 0.0 <= metric.age <= oldest:
+            return f"metrics[{index}].age: {_NOT_OF_THE_JOB}"
+    if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
+        return f"launcher.age: {_NOT_OF_THE_JOB}"
     return None
 
 
-def _ages(report: Report) -> Iterable[tuple[str, float | None]]:
-    for index, rank in enumerate(report.ranks):
-        yield f"ranks[{index}].started_age", rank.started_age
-        yield f"ranks[{index}].ended_age", rank.ended_age
-        yield f"ranks[{index}].step_age", rank.step_age
-    for index, metric in enumerate(report.metrics):
-        yield f"metrics[{index}].age", metric.age
-    if report.launcher is not None:
-        yield "launcher.age", report.launcher.age
+_NOT_OF_THE_JOB = "not between now and the job's creation"
 
 
 def _first(ranks: Iterable[RankReport], look: Callable[[RankReport], str | None]) -> str | None:

@@ -30,14 +30,13 @@ def _read(report: Report, at: float) -> AgentFacts:
 
 
 def _read_launcher(end: LauncherEnd, sequence: int, at: float) -> LauncherFacts:
-    return LauncherFacts(replace(end, age=0.0), at - end.age, sequence)
+    return LauncherFacts(end, at - end.age, sequence)
 
 
 def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:
     ended_at = at - (rank.ended_age or 0.0) if rank.state == RankState.EXITED else None
     return RankFacts(
-        # the ages end here: they are true for the moment of sending only
-        report=replace(rank, started_age=None, ended_age=None, step_age=None),
+        report=rank,
         started_at=_time(at, rank.started_age),
         ended_at=ended_at,
         stepped_at=_time(at, rank.step_age),
