@@ -30,7 +30,15 @@ _COLOURS = {
     "Stopped": "magenta",
     "Unknown": "yellow",
 }
-_MARKS = {"Pending": "○", "Starting": "◔", "Running": "●", "Succeeded": "✔", "Failed": "✘", "Stopped": "■", "Unknown": "?"}
+_MARKS = {
+    "Pending": "○",
+    "Starting": "◔",
+    "Running": "●",
+    "Succeeded": "✔",
+    "Failed": "✘",
+    "Stopped": "■",
+    "Unknown": "?",
+}
 
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 """A rank's lines have the colour of its number, on the board and in the log."""
@@ -82,7 +90,9 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     titles = ("RANK", "NODE", "STATE", "PID", "STEP", "BEHIND")
     cells = [_rank_cells(row) for row in rows]
-    taken = sum(max([len(title), *(cell[index].cell_len for cell in cells)]) + _GAP for index, title in enumerate(titles))
+    taken = sum(
+        max([len(title), *(cell[index].cell_len for cell in cells)]) + _GAP for index, title in enumerate(titles)
+    )
     for row, cell in zip(rows, cells, strict=True):
         note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
         # a long note gives way, not the numbers beside it

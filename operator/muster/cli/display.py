@@ -48,7 +48,11 @@ class BoardDisplay:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(
-            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, vertical_overflow="visible"
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="visible",
         )
         self._drawn = 0.0
         self._started = False

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.local.layout import RunLayout
 from muster.cli.rank_lines import printable
@@ -42,7 +41,7 @@ def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
     return None
 
 
-def ending(job: Job, status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
+def ending(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
     """The last lines of a run's story, after its message; paths below `here` are shown relative to it."""
     if is_complete(status):
         return [

@@ -27,7 +27,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-File = Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="The job's YAML or JSON; - reads standard input.")]
+File = Annotated[
+    str, typer.Option("--file", "-f", metavar="FILE", help="The job's YAML or JSON; - reads standard input.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
@@ -65,7 +67,8 @@ def run(
         list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output.")
+        str | None,
+        typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output."),
     ] = None,
 ) -> None:
     """Run a job on this machine. Exit code 0 only when it is Complete."""
@@ -97,8 +100,9 @@ app.command()(crd)
 
 
 def _read_output(text: str | None) -> OutputFormat | None:
-    if text is None or text == "yaml" or text == "json":
-        return text
+    match text:
+        case None | "yaml" | "json":
+            return text
     raise BadInput(f"-o {text}: expected yaml or json")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from muster_worker import launchers, sagemaker
-from muster_worker.contract import Launcher, Peer, Plan
-from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
-
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
 from muster.backends.local.devices import with_procs
 from muster.plan.render import render_plan
+from muster_worker import launchers, sagemaker
+from muster_worker.contract import Launcher, Peer, Plan
+from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
 
 _PORT = 29500
 _COLLECTOR = "https://COLLECTOR"
@@ -41,7 +40,10 @@ def _node_text(plan: Plan, job: Job, node: int) -> str:
         command, environment = launchers.wrapper(place), direct_environment(environment, place, 0)
     else:
         command, environment = launchers.user_command(plan), per_node_environment(environment, place, "PYTHON_SHIM")
-    lines = [f"# node {node}: {sagemaker.host_names(plan.nodes)[node]}, {_ranks(plan, node)}", f"# $ {shlex.join(command)}"]
+    lines = [
+        f"# node {node}: {sagemaker.host_names(plan.nodes)[node]}, {_ranks(plan, node)}",
+        f"# $ {shlex.join(command)}",
+    ]
     lines += [f"#   {name}={value}" for name, value in sorted(environment.items())]
     return "\n".join(["---", *lines, ""])
 

@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, cast
 
 from rich.console import Console
 
@@ -51,7 +52,7 @@ def run_job(options: RunOptions) -> int:
         folders = find_folders(job, options.inputs, options.checkpoint)
     except MissingInput as error:
         raise BadInput(str(error)) from None
-    console = Console(file=StandardError(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
+    console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
     display: Display = BoardDisplay(console) if console.is_terminal else LineDisplay(console)
     try:
         with Scratch(_SCRATCH) as scratch:
@@ -111,7 +112,9 @@ class _Session:
 
     async def run(self, machine: Machine, folders: Folders) -> Turn:
         """Open the backend, go around until the job is over, and clean up."""
-        async with open_session(self.job, self.layout, machine, folders, self._hear, time.time) as session:
+        async with open_session(
+            self.job, self.layout, machine=machine, folders=folders, on_line=self._hear, clock=time.time
+        ) as session:
 
             def stop(request: Stop) -> None:
                 self._say_stopping(request)
@@ -169,7 +172,7 @@ def _finish(session: _Session, job: Job, turn: Turn) -> int:
     options, layout = session.options, session.layout
     session.display.close(session.view())
     layout.resource.write_text(resource_text(job, turn.status, "yaml"), encoding="utf-8")
-    for line in ending(job, turn.status, turn.facts, layout, Path.cwd()):
+    for line in ending(turn.status, turn.facts, layout, Path.cwd()):
         session.display.note(line)
     if options.output is not None:
         sys.stdout.write(resource_text(job, turn.status, options.output))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from muster_worker.contract import RankReport
-
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.facts import JobFacts
 from muster.plan.world import home_of
+from muster_worker.contract import RankReport
 
 
 @dataclass(frozen=True)

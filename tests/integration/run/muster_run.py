@@ -38,7 +38,7 @@ class Started:
     stderr_file: pathlib.Path
     mark: str = field(default="")
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = 120) -> int:
         return self.process.wait(timeout=seconds)
 
     @property
@@ -49,7 +49,7 @@ class Started:
     def stderr(self) -> str:
         return self.stderr_file.read_text()
 
-    def await_files(self, pattern: str, count: int, seconds: float = 30) -> None:
+    def await_files(self, pattern: str, count: int, seconds: float = 60) -> None:
         """Wait until the ranks have left `count` files in the run's output."""
         await_true(lambda: len(list((self.folder / "output").glob(pattern))) >= count, seconds, lambda: self.stderr)
 
@@ -62,7 +62,11 @@ class Started:
 
 
 def start(
-    folder: pathlib.Path, job: pathlib.Path, *options: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+    folder: pathlib.Path,
+    job: pathlib.Path,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
 ) -> Started:
     """Start `muster run -f job` with its outputs in files."""
     run = _prepare(folder)
@@ -78,7 +82,7 @@ def start(
         assert process.stdin is not None
         process.stdin.write(stdin)
         process.stdin.close()
-    return Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name)
+    return _remember(Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name))
 
 
 def run(folder: pathlib.Path, job: pathlib.Path, *options: str, env: Mapping[str, str] | None = None) -> Started:
@@ -86,6 +90,22 @@ def run(folder: pathlib.Path, job: pathlib.Path, *options: str, env: Mapping[str
     started = start(folder, job, *options, env=env)
     started.wait()
     return started
+
+
+_STARTED: list[Started] = []
+
+
+def _remember(started: Started) -> Started:
+    _STARTED.append(started)
+    return started
+
+
+def end_all() -> None:
+    """End what a failed test left behind; its ranks go with it."""
+    while _STARTED:
+        process = _STARTED.pop().process
+        process.kill()
+        process.wait()
 
 
 @dataclass
@@ -98,7 +118,7 @@ class OnTerminal:
     def press(self, keys: bytes) -> None:
         os.write(self.terminal, keys)
 
-    def read_until(self, text: str, seconds: float = 30) -> str:
+    def read_until(self, text: str, seconds: float = 60) -> str:
         """What the terminal shows, up to and with `text`."""
         shown = b""
         until = time.monotonic() + seconds
@@ -116,12 +136,14 @@ def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) ->
     terminal, inner = pty.openpty()
     # a session's leader that opens a terminal gets it as its controlling one: then Ctrl-C is a signal
     process = subprocess.Popen(
-        ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(inner)]
-        + [MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options],
+        [
+            *("sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(inner)),
+            *(MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options),
+        ],
         env=_environment(run["mark"].name, {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}),
         start_new_session=True,
     )
-    started = Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name)
+    started = _remember(Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name))
     await_true(lambda: process.poll() is not None or b"muster" in _command_line(process.pid), 10)
     os.close(inner)
     return OnTerminal(started, terminal)

@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 import yaml
+
 from integration.run.muster_run import MUSTER, run, start, start_on_terminal, write_job
 
 OUT = '"$SM_OUTPUT_DIR"'
@@ -154,7 +155,7 @@ def test_the_first_ctrl_c_lets_ranks_end(tmp_path: pathlib.Path) -> None:
     running = start(tmp_path, write_job(tmp_path, WAITING), "-o", "json")
     running.await_files("up-*", 4)
     running.process.send_signal(signal.SIGINT)
-    assert running.wait(20) == 130
+    assert running.wait(60) == 130
     assert "stopping after Ctrl-C (Ctrl-C again to kill at once)" in running.stderr
     assert json.loads(running.stdout)["status"]["phase"] == "Failed"
     assert running.left() == []
@@ -176,7 +177,7 @@ def test_other_signals_stop_as_ctrl_c_does(tmp_path: pathlib.Path, number: signa
     running = start(tmp_path, write_job(tmp_path, WAITING))
     running.await_files("up-*", 4)
     running.process.send_signal(number)
-    assert running.wait(20) == code
+    assert running.wait(60) == code
     assert running.left() == []
 
 
@@ -188,7 +189,7 @@ def test_the_board_and_ctrl_c_on_a_terminal(tmp_path: pathlib.Path) -> None:
     shown.read_until("stopping after Ctrl-C")
     ended = shown.read_until("job.yaml")
     assert "Traceback" not in ended
-    assert shown.started.wait(20) == 130
+    assert shown.started.wait(60) == 130
     assert shown.started.left() == []
 
 
@@ -196,7 +197,7 @@ def test_a_closed_terminal_stops_the_run(tmp_path: pathlib.Path) -> None:
     shown = start_on_terminal(tmp_path, write_job(tmp_path, WAITING))
     shown.started.await_files("up-*", 4)
     os.close(shown.terminal)
-    assert shown.started.wait(20) == 129
+    assert shown.started.wait(60) == 129
     assert shown.started.left() == []
 
 
@@ -220,7 +221,9 @@ def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:
     import subprocess  # noqa: PLC0415
 
     job = write_job(tmp_path, ["python", "train.py"], launcher={"torchrun": {}}, hyperparameters={"lr": 0.1})
-    texts = {subprocess.run([MUSTER, "render", "-f", str(job)], capture_output=True, check=True).stdout for _ in range(2)}
+    texts = {
+        subprocess.run([MUSTER, "render", "-f", str(job)], capture_output=True, check=True).stdout for _ in range(2)
+    }
     assert len(texts) == 1
     text = texts.pop().decode()
     assert "--nnodes 2 --nproc_per_node 2 --node_rank 1" in text

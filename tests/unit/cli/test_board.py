@@ -1,6 +1,5 @@
 import io
 
-from muster_worker.contract import MetricValue, RankReport, Report
 from rich.console import Console
 
 from muster.api.spec import Job
@@ -10,6 +9,7 @@ from muster.cli.board import board
 from muster.cli.display import plain_line
 from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
 from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract import MetricValue, RankReport, Report
 
 
 def job(nodes: int = 2, procs: int = 2) -> Job:
@@ -107,7 +107,9 @@ def test_a_small_terminal_gets_nodes_instead_of_ranks() -> None:
 
 
 def test_the_notice_stands_below() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), notice="stopping (Ctrl-C again to kill at once)")
+    view = View(
+        job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), notice="stopping (Ctrl-C again to kill at once)"
+    )
     assert drawn(view)[-1] == "stopping (Ctrl-C again to kill at once)"
 
 

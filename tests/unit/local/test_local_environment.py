@@ -1,5 +1,6 @@
 import pytest
 
+from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.api.validate import job_of
 from muster.backends.local.environment import PythonHome, inherit, node_environment, with_python
@@ -56,7 +57,7 @@ def test_without_an_environment_python_is_the_one_with_torch() -> None:
 
 
 def job(**env: str) -> Job:
-    variables = [{"name": name, "value": value} for name, value in env.items()]
+    variables: list[JSON] = [{"name": name, "value": value} for name, value in env.items()]
     return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
 
 

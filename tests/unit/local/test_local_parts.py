@@ -1,5 +1,4 @@
 import ipaddress
-import os
 import pathlib
 
 import pytest
@@ -101,12 +100,12 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> Non
         "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist; "
         "make it, or read from another one with --input train=DIR"
     )
-    with pytest.raises(MissingInput, match="--input train: .*/gone does not exist"):
+    with pytest.raises(MissingInput, match=r"--input train: .*/gone does not exist"):
         find_folders(job(inputs=inputs), {"train": tmp_path / "gone"}, None)
     with pytest.raises(MissingInput, match="the job has no input 'tran'; it has train"):
         find_folders(job(inputs=inputs), {"tran": tmp_path}, None)
     checkpoint = {"volume": {"hostPath": {"path": "/nowhere/ckpt"}}}
-    with pytest.raises(MissingInput, match="spec.checkpoint.volume.hostPath.path: .* --checkpoint DIR"):
+    with pytest.raises(MissingInput, match=r"spec\.checkpoint\.volume\.hostPath\.path: .* --checkpoint DIR"):
         find_folders(job(checkpoint=checkpoint), {}, None)
 
 
@@ -143,4 +142,4 @@ def test_what_a_killed_run_left_goes_with_the_next_one(tmp_path: pathlib.Path) -
     (tmp_path / "muster-of-somebody-else").mkdir()
     with Scratch(tmp_path):
         assert not killed.exists()
-    assert os.listdir(tmp_path) == ["muster-of-somebody-else"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["muster-of-somebody-else"]

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from muster_worker.contract import Command
-
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
 from muster.ranks.store import RankStore
+from muster_worker.contract import Command
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the ranks of a local run inherit: the user's environment without another run's rendezvous, and the job's. Pure."""
+"""What a local run's ranks inherit: the user's environment, without another run's rendezvous, and the job's. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PythonHome:
 
 
 def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
-    """The environment with muster's own Python first on PATH, or None when `python` should mean what it means to the user.
+    """The environment with muster's own Python first on PATH; None when `python` should mean what it means to the user.
 
     Only a user who activated no environment, and whose muster lives in one with torch, can mean that one.
     """
@@ -56,7 +56,9 @@ def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str
     return {**environment, "PATH": f"{home.bin}:{path}" if path else home.bin}
 
 
-def node_environment(inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int) -> dict[str, str]:
+def node_environment(
+    inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int
+) -> dict[str, str]:
     """What one node's agent, and through it the ranks, is started with. The job's own variables win over all."""
     environment = dict(inherited)
     if gpus:

@@ -27,11 +27,15 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
     names = [channel.name for channel in job.spec.inputs]
     for name in overrides:
         if name not in names:
-            raise MissingInput(f"--input {name}=...: the job has no input {name!r}; it has {', '.join(names) or 'none'}")
+            raise MissingInput(
+                f"--input {name}=...: the job has no input {name!r}; it has {', '.join(names) or 'none'}"
+            )
     channels = {}
     for index, channel in enumerate(job.spec.inputs):
         if channel.name in overrides:
-            channels[channel.name] = _existing(overrides[channel.name], f"--input {channel.name}", "give a folder that exists")
+            channels[channel.name] = _existing(
+                overrides[channel.name], f"--input {channel.name}", "give a folder that exists"
+            )
             continue
         if channel.volume.host_path is None:
             raise MissingInput(f"spec.inputs[{index}].volume: not on this machine; add --input {channel.name}=DIR")
@@ -54,7 +58,9 @@ def _checkpoints_of(job: Job) -> Path | None:
         return None
     # a cluster's path must not appear on a laptop by accident: it is used when it is there, never made
     field = "spec.checkpoint.volume.hostPath.path"
-    return _existing(Path(checkpoint.volume.host_path.path), field, "make it, or keep snapshots in another one with --checkpoint DIR")
+    return _existing(
+        Path(checkpoint.volume.host_path.path), field, "make it, or keep snapshots in another one with --checkpoint DIR"
+    )
 
 
 def _existing(folder: Path, field: str, hint: str) -> Path:

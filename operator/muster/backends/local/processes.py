@@ -54,7 +54,7 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in a session of its own, unless this generation of it was already. Raises `OSError`."""
+        """Start the node's agent in its own session, unless this generation of it was already. Raises `OSError`."""
         known = self._running.get(start.node)
         if known is not None and known.generation >= start.generation:
             return
@@ -116,7 +116,8 @@ class AgentProcesses:
 
     async def _copy_output(self, start: AgentStart, running: _Running) -> None:
         reader, splitter = running.process.stdout, LineSplitter()
-        assert reader is not None, "started with a pipe"
+        if reader is None:
+            raise AssertionError("started with its output as a pipe")
         with _Log(start.log) as log:
             while data := await reader.read(_CHUNK):
                 problem = log.write(data)

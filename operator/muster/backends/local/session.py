@@ -7,10 +7,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE
 
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
@@ -31,6 +27,8 @@ from muster.ranks.keys import read_keys
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster_worker import wire
+from muster_worker.contract import TOKEN_AUDIENCE
 
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"
@@ -87,7 +85,7 @@ class LocalSession:
 
 @asynccontextmanager
 async def open_session(
-    job: Job, layout: RunLayout, machine: Machine, folders: Folders, on_line: OnLine, clock: Callable[[], float]
+    job: Job, layout: RunLayout, *, machine: Machine, folders: Folders, on_line: OnLine, clock: Callable[[], float]
 ) -> AsyncIterator[LocalSession]:
     """Make the run's folders and start its collector; on leaving, end every process that is left.
 
@@ -107,21 +105,20 @@ async def open_session(
         _write_files(job, layout, machine, url, certificate.authority)
         processes = AgentProcesses(clock, on_line, changed.set)
         try:
-            yield LocalSession(_backend(job, layout, machine, processes, store, tokens), changed)
+            yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
     finally:
         await collector.close()
 
 
-def _backend(
-    job: Job, layout: RunLayout, machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens
-) -> LocalBackend:
+def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
+    job = tokens.job
     world = world_size(job)
     shares = split_gpus(machine.gpus, job.spec.nodes)
     return LocalBackend(
         job=job,
-        layout=layout,
+        layout=tokens.layout,
         environments=[node_environment(machine.environment, job, world, share, machine.cores) for share in shares],
         processes=processes,
         store=store,
