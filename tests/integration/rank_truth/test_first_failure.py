@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case, left_after
 
-from muster.api.validate import validate
+from muster.api.validate import job_of
 from muster.backends.local.inputs import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
@@ -61,8 +61,8 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
     folder.mkdir()
     mark = f"truth-kill-{folder}"
     document = case.document(folder, mark)
-    document["metadata"]["uid"] = f"uid-{folder.name}"
-    job = validate(document)
+
+    job = job_of(document["metadata"]["name"], document["spec"])
     witness = Witness(folder, victim)
     machine = Machine(dict(os.environ), (), 2, "127.0.0.1 localhost\n")
     with Scratch(pathlib.Path("/tmp")) as scratch:

@@ -73,7 +73,9 @@ def processes_of(mark: str) -> dict[int, str]:
             continue
         try:
             if mark.encode() in (entry / "environ").read_bytes():
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                found[int(entry.name)] = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                )
         except OSError:
             continue  # it ended while we looked, or is a zombie
     return found
