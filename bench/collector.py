@@ -138,9 +138,9 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=500, help="reports a round, at most 500: see pace.py")
+    parser.add_argument("--requests", type=int, default=250, help="reports a round, at most 250: see pace.py")
     parser.add_argument("--ranks", type=int, default=8, help="ranks a report")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     print(json.dumps(asyncio.run(bench(options.requests, options.ranks, options.rounds))))  # noqa: T201 - its purpose
 

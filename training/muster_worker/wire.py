@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from functools import lru_cache, partial
-from typing import Any, Callable, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
+from typing import Any, Callable, Hashable, Mapping, Tuple, Type, TypeVar, Union, cast, get_type_hints
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def decode(cls: Type[T], data: bytes) -> T:
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from None
     try:
-        result: T = _reader(cls)(document)
+        result: T = _reader(cast(Hashable, cls))(document)
     except _Wrong as wrong:
         raise Malformed(f"{cls.__name__}{wrong.path}: {wrong.problem}") from None
     return result

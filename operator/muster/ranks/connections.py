@@ -78,6 +78,8 @@ class Connections:
                 await asyncio.sleep(0.1)
                 continue
             self._welcome(connection, str(address[0]))
+            # accepting doesn't wait while the kernel's queue is full: everybody else has to get a turn too
+            await asyncio.sleep(0)
 
     def close(self) -> None:
         """Drop every connection, whatever it is doing."""

@@ -30,7 +30,8 @@ def _read(report: Report, at: float) -> AgentFacts:
 
 
 def _read_launcher(end: LauncherEnd, sequence: int, at: float) -> LauncherFacts:
-    return LauncherFacts(end, at - end.age, sequence)
+    # the same end told twice has two ages and one time
+    return LauncherFacts(replace(end, age=0.0), at - end.age, sequence)
 
 
 def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:

@@ -1,7 +1,7 @@
 """How often agents report when nothing happens. Pure."""
 
-MAX_REPORTS_PER_SECOND = 500.0
-"""All agents together: a fifth of what one core takes (bench/collector.py), the rest is for events."""
+MAX_REPORTS_PER_SECOND = 250.0
+"""All agents together: a quarter of what one slow core takes (bench/collector.py); the rest is for events."""
 
 MIN_HEARTBEAT_SECONDS = 1.0
 """Few agents, as in a local run: steps on the board are at most this old."""

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
@@ -80,6 +80,7 @@ def test_an_impossible_report_is_refused_with_its_field(begins: str) -> None:
     assert str(refused.value).startswith(begins)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_the_refusal_never_repeats_what_was_sent(address: str, phase: str) -> None:
     sent: Report = replace(report(1), address="\0" + address, phase=phase + "\0")

@@ -1,6 +1,6 @@
 from functools import reduce
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.plan.facts import AgentFacts
@@ -61,6 +61,7 @@ def facts(come: list[Arrival]) -> AgentFacts:
     return known
 
 
+@settings(deadline=None)
 @given(arrivals, st.data())
 def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list[Arrival], data: st.DataObject) -> None:
     again = data.draw(st.lists(st.sampled_from(come), max_size=4))
@@ -69,6 +70,7 @@ def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list
     assert facts(shuffled) == facts(come)
 
 
+@settings(deadline=None)
 @given(arrivals)
 def test_no_rank_lives_that_was_reported_dead_in_the_newest_incarnation(come: list[Arrival]) -> None:
     known = facts(come)
@@ -84,6 +86,7 @@ def test_no_rank_lives_that_was_reported_dead_in_the_newest_incarnation(come: li
     assert {rank.report.rank for rank in known.ranks if rank.report.state == RankState.EXITED} == dead
 
 
+@settings(deadline=None)
 @given(arrivals)
 def test_the_newest_report_is_the_truth_and_heard_at_the_latest_time(come: list[Arrival]) -> None:
     known = facts(come)
