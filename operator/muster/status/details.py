@@ -28,8 +28,8 @@ def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
     """Of the running ranks that can't count steps, the first for each reason."""
     first: dict[str, int] = {}
     for view in views:
-        if view.state == RUNNING and view.facts is not None and view.facts.report.no_step_reason:
-            first.setdefault(view.facts.report.no_step_reason, view.rank)
+        if view.no_step_reason:
+            first.setdefault(view.no_step_reason, view.rank)
     return frozenset(first.values())
 
 
@@ -54,7 +54,7 @@ def _detail(view: RankView) -> RankDetail:
         node=view.node.node,
         node_name=view.node.name,
         state=view.state,
-        reason=view.reason if report is None or view.state != RUNNING else _no_step_reason(view),
+        reason=view.no_step_reason or view.reason,
         message=_message(view),
         pid=report.pid if report is not None else None,
         exit_code=report.exit_code if report is not None else None,
@@ -63,11 +63,6 @@ def _detail(view: RankView) -> RankDetail:
         activity=view.activity,
         at=to_millis(view.end.at) if view.end is not None else None,
     )
-
-
-def _no_step_reason(view: RankView) -> str:
-    told = view.facts.report.no_step_reason if view.facts is not None else None
-    return last_words.clean(told, limit=64) if told else view.reason
 
 
 def _message(view: RankView) -> str:

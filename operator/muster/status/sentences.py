@@ -102,9 +102,8 @@ def _running(picture: Picture, progress: Progress | None) -> str:
 
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
-    running = [view.facts.report for view in views if view.state == RUNNING and view.facts is not None]
-    reasons = sorted({report.no_step_reason for report in running if report.no_step_reason})
-    return [f"no step count ({last_words.clean(reasons[0], limit=64)})"] if reasons else []
+    reasons = sorted({view.no_step_reason for view in views if view.no_step_reason})
+    return [f"no step count ({reasons[0]})"] if reasons else []
 
 
 def _silence(picture: Picture) -> str:

@@ -25,9 +25,19 @@ MAX_ACTIVITY_CHARS = 120
 """As long as an agent's words for it may be."""
 
 
+LEARNING_SECONDS = 30.0
+"""How long a rank may be without a step count before it is worth a word: importing torch takes seconds."""
+
+_NOT_YET = ("NotHooked", "NoTorch")
+"""Reasons that are also true of a rank that has only just begun."""
+
+
 @dataclass(frozen=True)
 class RankView:
-    """A rank's state and why. `facts` is None for a rank that no agent spoke of, `end` for one that did not end."""
+    """A rank's state and why. `facts` is None for a rank that no agent spoke of, `end` for one that did not end.
+
+    `no_step_reason` says why a running rank has no step count and will hardly get one; "" when it has or may.
+    """
 
     rank: int
     node: NodeFacts
@@ -35,6 +45,7 @@ class RankView:
     reason: str = ""
     facts: RankFacts | None = None
     end: End | None = None
+    no_step_reason: str = ""
 
     @property
     def activity(self) -> str | None:
@@ -95,7 +106,15 @@ def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | N
         state, reason = _state_unseen(node, scene)
     else:
         state, reason = _state_alive(rank_facts, node, scene)
-    return RankView(rank, node, state, reason, rank_facts, end)
+    return RankView(rank, node, state, reason, rank_facts, end, _no_step_reason(state, rank_facts, scene.now))
+
+
+def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
+    if state != RUNNING or rank is None or rank.report.no_step_reason is None:
+        return ""
+    began = rank.started_at is None or now < rank.started_at + LEARNING_SECONDS
+    told = rank.report.no_step_reason
+    return "" if told in _NOT_YET and began else last_words.clean(told, limit=64)
 
 
 def _state_of_end(end: End, outcome: Outcome) -> tuple[str, str]:
