@@ -97,6 +97,15 @@ def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
     assert (status.nodes.desired, status.nodes.ready) == (2, 1)
 
 
+def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
+    known = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
+
+    young = summarise(job(), Status(), known, START + 1)
+    assert young.ranks is not None
+    assert young.ranks.details == ()
+    assert "no step count" not in young.message
+
+
 def test_a_rank_without_a_step_count_says_why_once() -> None:
     known = facts(
         running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
