@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
     parser.add_argument("--checkpoint-dir", type=Path, default=os.environ.get("MUSTER_CHECKPOINT_DIR"))
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=8, help="images that each rank takes a step")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--lr-decay", type=float, default=0.8, help="the learning rate's factor from epoch to epoch")

@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
     parser.add_argument("--tensor-parallel", type=int, default=2, help="ranks that share one copy of the model")
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--batch-size", type=int, default=64, help="images of a step, over all ranks")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,0 +1,52 @@
+"""The classifier's own promises: resuming, compressed gradients, a result that is judged."""
+
+from pathlib import Path
+
+import pytest
+
+from example_runs import Finished, torchrun
+
+# Two ranks show all that four do.
+RANKS = 2
+STEPS_PER_EPOCH = 90
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(channels: dict[str, str]) -> Finished:
+    """Three epochs in one go, with the loss of each step."""
+    end = torchrun(RANKS, "digits", ["--epochs", "3", "--log-every", "1"], channels)
+    assert end.exit_code == 0, end.messages
+    return end
+
+
+def test_a_resumed_run_goes_on_as_if_never_stopped(
+    channels: dict[str, str], uninterrupted: Finished, tmp_path: Path
+) -> None:
+    folders = ["--checkpoint-dir", str(tmp_path / "checkpoints"), "--model-dir", str(tmp_path / "model")]
+    stopped = torchrun(
+        RANKS, "digits", ["--epochs", "2", "--log-every", "1", "--require-accuracy", "1.0", *folders], channels
+    )
+    # Judged and found wanting, in one sentence of one rank; the snapshot is written all the same.
+    assert stopped.exit_code != 0
+    assert stopped.messages.count("is below the required 1.0") == 1
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["snapshot.pt"]
+
+    resumed = torchrun(RANKS, "digits", ["--epochs", "3", "--log-every", "1", *folders], channels)
+    assert resumed.exit_code == 0, resumed.messages
+    assert "after epoch 1" in resumed.output
+    assert f"step={3 * STEPS_PER_EPOCH} accuracy=" in resumed.output
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["model.pt"]
+    # The same operations in the same order on the same numbers; the tolerance is for the last printed digit.
+    assert stopped.losses() + resumed.losses() == pytest.approx(uninterrupted.losses(), rel=1e-4, abs=2e-5)
+
+
+@pytest.mark.parametrize(("method", "exact_steps"), [("fp16", 1), ("bf16", 1), ("powersgd", 50)])
+def test_compressed_gradients_train_as_well(
+    channels: dict[str, str], uninterrupted: Finished, method: str, exact_steps: int
+) -> None:
+    end = torchrun(RANKS, "digits", ["--epochs", "1", "--log-every", "1", "--gradient-compression", method], channels)
+    assert end.exit_code == 0, end.messages
+    losses, plain = end.losses(), uninterrupted.losses()[:STEPS_PER_EPOCH]
+    assert losses[:exact_steps] == pytest.approx(plain[:exact_steps], rel=1e-4)
+    assert losses != plain, "the gradients were not compressed"
+    assert sum(losses[-20:]) == pytest.approx(sum(plain[-20:]), rel=0.15)

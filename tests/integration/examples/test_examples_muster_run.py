@@ -1,0 +1,45 @@
+"""Each example's job, run by `muster run` as its first lines say, to Complete."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from example_runs import BIN, EXAMPLES, ROOT, finish, start
+
+EXPECTED = [
+    # example, its channels, ranks, steps, the metrics in its status
+    ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}),
+    ("data_parallel", ["train", "validation"], 1, 270, {"loss", "accuracy"}),
+    ("sagemaker_hosts", ["train"], 2, 132, {"loss"}),
+    ("two_dimensional", ["train"], 4, 60, {"loss"}),
+]
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.parent.name for path in EXAMPLES.glob("*/job.yaml")} == {row[0] for row in EXPECTED}
+
+
+def test_every_example_is_valid() -> None:
+    files = [argument for path in sorted(EXAMPLES.glob("*/job.yaml")) for argument in ("-f", str(path))]
+    end = finish(start([str(BIN / "muster"), "validate", *files], {}))
+    assert end.exit_code == 0, end.messages
+
+
+@pytest.mark.parametrize(("example", "inputs", "ranks", "steps", "metrics"), EXPECTED)
+def test_example_completes(
+    example: str, inputs: list[str], ranks: int, steps: int, metrics: set[str], digits: Path, tmp_path: Path
+) -> None:
+    command = [str(BIN / "muster"), "run", "-f", str(EXAMPLES / example / "job.yaml"), "-o", "json"]
+    for name in inputs:
+        command += ["--input", f"{name}={digits / name}"]
+    end = finish(start([*command, "--dir", str(tmp_path / "run")], {}, ROOT))
+    assert end.exit_code == 0, end.messages
+
+    status: dict[str, Any] = json.loads(end.output)["status"]
+    assert status["phase"] == "Succeeded", status["message"]
+    assert status["ranks"]["world"] == ranks
+    assert status["progress"]["step"] == steps
+    assert set(status["progress"]["metrics"]) == metrics
+    assert (tmp_path / "run" / "model" / "model.pt").is_file()
