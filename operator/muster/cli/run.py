@@ -130,6 +130,10 @@ class _Session:
             finally:
                 ticker.cancel()
 
+    def end_notice(self) -> None:
+        """Nothing is being stopped any more."""
+        self._notice = ""
+
     def view(self) -> View | None:
         """The run as it stands; None before the first turn."""
         if self._turn is None:
@@ -170,6 +174,7 @@ class _Session:
 def _finish(session: _Session, job: Job, turn: Turn) -> int:
     """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
     options, layout = session.options, session.layout
+    session.end_notice()
     session.display.close(session.view())
     layout.resource.write_text(resource_text(job, turn.status, "yaml"), encoding="utf-8")
     for line in ending(turn.status, turn.facts, layout, Path.cwd()):
