@@ -12,7 +12,7 @@ from typing import Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient
-from muster_worker.contract import VERSION, Plan
+from muster_worker.contract import VERSION, Plan, Problem
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
@@ -60,7 +60,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     if state.problem is None:
         state = _prepare(state, place)
     if state.problem is not None:
-        log.say(state.problem)
+        log.say(state.problem.message)
     inbox = Inbox()
     reporter = Reporter(_client(plan, options.token), inbox)
     Listener(_client(plan, options.token), inbox)
@@ -77,12 +77,13 @@ def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, Optional
     there = interfaces.list_interfaces()
     choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
     if isinstance(choice, NoChoice):
-        return replace(state, problem=choice.problem), None
+        return replace(state, problem=Problem("NoInterface", choice.problem)), None
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
     try:
         held = hold_port(choice.address)
     except OSError as error:
-        return replace(state, problem=f"no port can be had on {choice.address} ({choice.name}): {error}"), None
+        message = f"no port can be had on {choice.address} ({choice.name}): {error}"
+        return replace(state, problem=Problem("NoPort", message)), None
     port = held.getsockname()[1]
     return replace(state, address=choice.address, port=port, interface=choice.name), held
 
@@ -91,12 +92,13 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     try:
         opt_ml.prepare(place.root, place.plan, place.node, place.host)
     except OSError as error:
-        return replace(state, problem=f"{place.root} can't be prepared: {error}")
+        return replace(state, problem=Problem("RootUnusable", f"{place.root} can't be prepared: {error}"))
     for metric in place.plan.metrics:
         try:
             re.compile(metric.regex)
         except re.error as error:
-            return replace(state, problem=f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}")
+            message = f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}"
+            return replace(state, problem=Problem("BadMetric", message))
     return state
 
 

@@ -158,6 +158,14 @@ class LauncherEnd:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What keeps an agent from working: one CamelCase word, and a sentence for the job's owner."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Report:
     """All that one agent knows, at one moment."""
 
@@ -173,7 +181,7 @@ class Report:
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
-    problem: Optional[str] = None  # what keeps this agent from working, in words for the job's owner
+    problem: Optional[Problem] = None
     dropped_lines: int = 0  # log lines given up because nobody read the agent's output
 
 
@@ -186,6 +194,8 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class Peer:
+    """A node of the gang, and where it is met."""
+
     node: int
     address: str
     port: int

@@ -33,13 +33,17 @@ class Role:
 
 @dataclass(frozen=True)
 class Hello:
-    """First message of a connection. `pid` is the sender's, `progress` the path of the rank's progress file."""
+    """First message of a connection. `pid` is the sender's, `progress` the path of the rank's progress file.
+
+    `world` is how many ranks the process believes there are; 0 when its environment doesn't say.
+    """
 
     rank: int
     local_rank: int
     pid: int
     progress: str
     role: str
+    world: int = 0
 
 
 @dataclass(frozen=True)

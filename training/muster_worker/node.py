@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, Problem, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
@@ -210,7 +210,7 @@ class Node:
             return []  # the report says what is wrong
         plan = self._setting.place.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [ProblemFound(f"told to start with {len(command.peers)} of {plan.nodes} nodes")]
+            return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
         self._state = begin(
             self._state, command.incarnation, self._setting.place.node * plan.procs_per_node, plan.procs_per_node
         )
@@ -220,7 +220,8 @@ class Node:
             self._gang = Gang(place, command.incarnation, self._selector, self._log)
             return self._gang.launch(self._base)
         except OSError as error:
-            return [ProblemFound(f"the ranks can't be started: {error}"), PhaseReached(AgentPhase.ENDED)]
+            problem = Problem("RanksNotStarted", f"the ranks can't be started: {error}")
+            return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
 
     def _may_leave(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:
@@ -253,7 +254,7 @@ class Node:
 def _last_words(report: Report) -> Optional[str]:
     """What output/failure should say; None when nothing failed."""
     if report.problem is not None:
-        return report.problem
+        return report.problem.message
     first = termination.first_failure(report)
     if first is not None:
         return "\n".join(first.last_lines)

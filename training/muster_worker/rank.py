@@ -23,12 +23,13 @@ ATTACHED = "--attached"  # the rank was started by a launcher of the user's own:
 
 
 class _Place:
-    """What the environment says about this rank. `scope` is the hook's."""
+    """What the environment says about this rank. `scope` is the hook's; `world` is 0 where nothing is said of it."""
 
-    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str) -> None:
+    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, world: int) -> None:
         self.rank = rank
         self.local_rank = local_rank
         self.scope = scope
+        self.world = world
         self.progress = os.path.join(run_dir, f"rank-{rank}-{os.getpid()}.progress")
 
 
@@ -88,6 +89,7 @@ def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional
         "local_rank": place.local_rank,
         "pid": os.getpid(),
         "progress": place.progress,
+        "world": place.world,
     }
     if ATTACHED in mode:
         announcer.say("hello", {**hello, "role": "hook"})
@@ -108,7 +110,9 @@ def _place(environment: Mapping[str, str]) -> _Place:
     else:
         prefix, scope = "MUSTER_", hook_environment.SCOPE_NODE
     rank, local_rank = int(environment[f"{prefix}RANK"]), int(environment[f"{prefix}LOCAL_RANK"])
-    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"])
+    # a node's command says nothing of the world: it may start the ranks itself
+    world = int(environment.get("WORLD_SIZE", "0")) if scope == hook_environment.SCOPE_RANK else 0
+    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], world)
 
 
 def _own_environment() -> Dict[str, str]:

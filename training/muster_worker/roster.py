@@ -8,6 +8,7 @@ import time
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, progress, wire, witness
+from muster_worker.contract import Problem
 from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
@@ -165,10 +166,9 @@ class Roster:
             self._selector.register(
                 stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(link, stream)
             )
-        if hello.rank not in self._expected:
-            first, last = self._expected[0], self._expected[-1]
-            own = f"only rank {first}" if first == last else f"ranks {first} to {last}"
-            return [ProblemFound(f"a process on this node says that it is rank {hello.rank}; the node has {own}")]
+        problem = self._mismatch(hello)
+        if problem is not None:
+            return [ProblemFound(problem)]
         holder = self._holders.get(hello.rank)
         if holder is None:
             self._holders[hello.rank] = link
@@ -176,6 +176,17 @@ class Roster:
             holder.rename("command")
             self._holders[hello.rank] = link
         return []
+
+    def _mismatch(self, hello: Hello) -> Optional[Problem]:
+        world = self._place.plan.world_size
+        # a launcher of the user's own that starts fewer ranks than asked would train, and lie about how much
+        if hello.world not in (0, world):
+            return Problem("WorldSizeMismatch", f"a process is rank {hello.rank} of {hello.world}")
+        if hello.rank not in self._expected:
+            first, last = self._expected[0], self._expected[-1]
+            own = f"only rank {first}" if first == last else f"ranks {first} to {last}"
+            return Problem("WorldSizeMismatch", f"a process says that it is rank {hello.rank}; the node has {own}")
+        return None
 
     def _end(self, link: RankLink, end: RankEnded) -> List[Event]:
         link.over = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import AgentPhase
+from muster_worker.contract import AgentPhase, Problem
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class NodeState:
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
     stop_began_at: Optional[float] = None
-    problem: Optional[str] = None
+    problem: Optional[Problem] = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PhaseReached:
 class ProblemFound:
     """Something that the job's owner has to know; the first one stays."""
 
-    problem: str
+    problem: Problem
 
 
 Event = Union[RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, PhaseReached, ProblemFound]

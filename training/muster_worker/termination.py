@@ -20,7 +20,7 @@ def summary(report: Report, exit_code: int) -> bytes:
         "generation": report.generation,
         "incarnation": report.incarnation,
         "exitCode": exit_code,
-        "problem": report.problem and report.problem[:512],
+        "problem": report.problem and report.problem.message[:512],
         "ranks": len(report.ranks),
         "succeeded": sum(1 for rank in report.ranks if rank.exit_code == 0),
     }

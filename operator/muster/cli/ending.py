@@ -37,7 +37,7 @@ def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
             return Culprit(launcher.end.name, node.node, launcher.end.last_lines)
     for node in facts.nodes:
         if node.agent is not None and node.agent.report.problem is not None:
-            return Culprit("its agent", node.node, (node.agent.report.problem,))
+            return Culprit("its agent", node.node, (node.agent.report.problem.message,))
     return None
 
 

@@ -122,8 +122,9 @@ def _problem(facts: JobFacts, node: NodeFacts) -> End | None:
     if agent is None or agent.report.problem is None:
         return None
     # Nothing that ranks do keeps an agent from working, so it counts as what came first.
-    words = (agent.report.problem,)
-    return End(Subject.NODE, node.node, node.name, facts.created_at, reason="NodeProblem", lines=words)
+    problem = agent.report.problem
+    words = (problem.message,)
+    return End(Subject.NODE, node.node, node.name, facts.created_at, reason=problem.reason, lines=words)
 
 
 def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) -> End | None:

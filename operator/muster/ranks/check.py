@@ -85,8 +85,10 @@ def _check_address(report: Report, _: Shape, __: float) -> str | None:
 def _check_words(report: Report, _: Shape, __: float) -> str | None:
     if _is_long(report.interface):
         return "interface: too long"
-    if report.problem is not None and len(report.problem) > MAX_PROBLEM_CHARS:
-        return f"problem: longer than {MAX_PROBLEM_CHARS} characters"
+    if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
+        return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"
+    if report.problem is not None and _is_long(report.problem.reason):
+        return "problem.reason: too long"
     return None
 
 

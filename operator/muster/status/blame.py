@@ -7,7 +7,8 @@ from muster.api.spec import Job
 from muster.plan import last_words
 from muster.plan.ends import End, Subject
 from muster.plan.failure import Failure
-from muster.plan.world import world_size
+from muster.plan.outcome import WORLD_SIZE_MISMATCH
+from muster.plan.world import procs_per_node, world_size
 from muster.status.ranges import ranges
 from muster.status.views import (
     FAILED,
@@ -58,6 +59,11 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
     return ", ".join([f"{count} {noun}{'' if count == 1 else 's'} {was} {activity}", *texts[1:]])
 
 
+def asked_for(job: Job) -> str:
+    """The world that the job wants: "The job asked for 4 ranks (2 nodes x 2)"."""
+    return f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
+
+
 def how(end: End) -> str:
     """How a process ended: "failed with exit code 7", "was killed by SIGKILL"."""
     if end.signal is not None:
@@ -76,7 +82,10 @@ def _culprits(job: Job, failure: Failure) -> str:
     if first.subject is Subject.LAUNCHER:
         return _launchers(job, failure)
     if first.subject is Subject.NODE:
-        return f"{_nodes(failure)} can't work: {last_words.telling_line(first.lines)}"
+        line = last_words.telling_line(first.lines)
+        if first.reason == WORLD_SIZE_MISMATCH:
+            return f"{asked_for(job)}, but on {_nodes(failure)} {line}"
+        return f"{_nodes(failure)} can't work: {line}"
     return _agent(first)
 
 

@@ -13,8 +13,7 @@ from muster.plan.outcome import (
     Verdict,
     ranks_seen,
 )
-from muster.plan.world import procs_per_node, world_size
-from muster.status.blame import MAX_RANGE_CHARS, blame, bystanders
+from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.progress import steps_behind
 from muster.status.ranges import ranges
 from muster.status.timestamps import to_seconds
@@ -76,9 +75,8 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
     seen = ranks_seen(job, facts)
-    asked = f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
     which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
-    return f"{asked}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
+    return f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
 
 
 def _running(picture: Picture, progress: Progress | None) -> str:

@@ -67,7 +67,9 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
     machine = Machine(dict(os.environ), (), 2, "127.0.0.1 localhost\n")
     with Scratch(pathlib.Path("/tmp")) as scratch:
         layout = RunLayout(folder / "out", scratch.folder, job.metadata.name)
-        async with open_session(job, layout, machine, Folders({}, None), lambda *_: None, time.time) as session:
+        async with open_session(
+            job, layout, machine=machine, folders=Folders({}, None), on_line=lambda *_: None, clock=time.time
+        ) as session:
             run = asyncio.create_task(
                 LocalRun(job, session.backend, session.changed, time.time, witness.see).run(),
             )
@@ -84,7 +86,7 @@ def verdict(witnesses: list[Witness]) -> str:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("launcher", "kills"), [("direct", 40), ("torchrun", 10)])
+@pytest.mark.parametrize(("launcher", "kills"), [("direct", 44), ("torchrun", 6)])
 async def test_a_killed_rank_is_named_within_a_second(launcher: str, kills: int, tmp_path: pathlib.Path) -> None:
     chance = random.Random(20261121)
     case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--culprit", "-1"), nodes=3)

@@ -31,14 +31,17 @@ class Truth:
 
     def ranks(self, state: str) -> str:
         """The ranks in `state`, as the status writes them: "0-3,5"; "" for none."""
-        return next((entry["ranks"] for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
+        return next((str(entry["ranks"]) for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
 
     def detail(self, rank: int) -> dict[str, Any]:
-        return next(entry for entry in self.status["ranks"]["details"] if entry["rank"] == rank)
+        details: list[dict[str, Any]] = self.status["ranks"]["details"]
+        return next(entry for entry in details if entry["rank"] == rank)
 
     @property
     def failed_reason(self) -> str:
-        return next(c["reason"] for c in self.status["conditions"] if c["type"] == "Failed" and c["status"] == "True")
+        return next(
+            str(c["reason"]) for c in self.status["conditions"] if c["type"] == "Failed" and c["status"] == "True"
+        )
 
 
 @dataclass(frozen=True)

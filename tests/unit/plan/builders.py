@@ -22,6 +22,7 @@ from muster_worker.contract import (
     LauncherEnd,
     MetricValue,
     Peer,
+    Problem,
     RankReport,
     RankState,
     Report,
@@ -140,7 +141,7 @@ def agent(
         port=None if problem else 29400 + number,
         ranks=tuple(entry.report for entry in ranks),
         launcher=launched.end if launched else None,
-        problem=problem,
+        problem=Problem("NoInterface", problem) if problem else None,
     )
     values = tuple(MetricFacts(MetricValue(name, value, who, 0.0), START + at) for name, value, who, at in metrics)
     return AgentFacts(report, START + heard, ranks, values, launched)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
-from muster_worker.contract import LauncherEnd, MetricValue, Report
+from muster_worker.contract import LauncherEnd, MetricValue, Problem, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
@@ -35,7 +35,7 @@ BAD = {
     "port": report(1, port=0),
     "port: expected 1 to 65535": report(1, port=65536),
     "interface": report(1, interface="e" * 257),
-    "problem": report(1, problem="p" * 5000),
+    "problem": report(1, problem=Problem("NoPort", "p" * 5000)),
     "ranks: a node of this job has 2": report(1, running(0), running(1), running(1)),
     "ranks[0].rank": report(1, running(2)),
     "ranks[1].rank: this node has ranks 0 to 1": report(1, running(0), running(-1, local_rank=1)),

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker import wire
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, MAX_REPORT_BYTES, AgentPhase, RankState, Report
+from muster_worker.contract import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_REPORT_BYTES,
+    AgentPhase,
+    Problem,
+    RankState,
+    Report,
+)
 from muster_worker.reports import Observation, Snapshot, encode_report, make_report
 from muster_worker.state import (
     Event,
@@ -67,13 +75,13 @@ def test_first_word_stays() -> None:
         RankEnded(2, 1.0, 7),
         RankEnded(2, 2.0, 0),
         RankStarted(2, 5, 3.0),
-        ProblemFound("first"),
-        ProblemFound("second"),
+        ProblemFound(Problem("NoPort", "first")),
+        ProblemFound(Problem("NoPort", "second")),
         LauncherRecord("torchrun", 1.0, 1),
         LauncherRecord("torchrun", 2.0, 0),
     )
     report = report_of(state)
-    assert (report.ranks[0].exit_code, report.problem) == (7, "first")
+    assert (report.ranks[0].exit_code, report.problem) == (7, Problem("NoPort", "first"))
     assert report.launcher is not None
     assert report.launcher.exit_code == 1
 
@@ -139,7 +147,7 @@ def test_a_report_fits_whatever_ranks_write(letter: str) -> None:
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
 def test_the_summary_fits_and_is_json(letter: str) -> None:
     lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
-    state = a_state(RankEnded(3, 1.0, 7), ProblemFound(letter * 5000))
+    state = a_state(RankEnded(3, 1.0, 7), ProblemFound(Problem("NoPort", letter * 5000)))
     report = make_report(Snapshot(state, {3: Observation(lines)}, lines), 1, 100.0)
     text = summary(report, 7)
     assert len(text) <= MAX_BYTES
