@@ -144,13 +144,15 @@ def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) ->
         start_new_session=True,
     )
     started = _remember(Started(process, run["out"], run["stdout"], run["stderr"], run["mark"].name))
-    await_true(lambda: process.poll() is not None or b"muster" in _command_line(process.pid), 10)
+    await_true(lambda: process.poll() is not None or _is_muster(process.pid), 10)
     os.close(inner)
     return OnTerminal(started, terminal)
 
 
-def _command_line(pid: int) -> bytes:
-    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1]
+def _is_muster(pid: int) -> bool:
+    # a process in the middle of exec has no command line
+    program = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2]
+    return program == [MUSTER.encode()]
 
 
 def await_true(condition: Callable[[], bool], seconds: float, told: Callable[[], str] = str) -> None:
