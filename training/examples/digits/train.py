@@ -47,7 +47,7 @@ class ImageFolder(Dataset[tuple[Tensor, int]]):
 
     def __init__(self, folder: Path, classes: list[str] | None = None) -> None:
         """Validation takes the classes of training, so that a class it lacks doesn't shift the labels."""
-        self.classes = classes or sorted(path.name for path in folder.iterdir() if path.is_dir())
+        self.classes = classes or sorted({path.parent.name for path in folder.glob("*/*.png")})
         self.images = [
             (path, label) for label, name in enumerate(self.classes) for path in sorted((folder / name).glob("*.png"))
         ]

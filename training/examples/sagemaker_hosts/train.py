@@ -17,6 +17,8 @@ from torch import Tensor, nn
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
     """The images FOLDER/<class>/*.png, whose classes are numbers."""
     paths = sorted(folder.glob("*/*.png"))
+    if not paths:
+        raise SystemExit(f"{folder}: no images <class>/*.png in there")
     images = np.stack([np.asarray(Image.open(path).convert("L"), dtype=np.float32) / 255 for path in paths])
     return torch.from_numpy(images).flatten(start_dim=1), torch.tensor([int(path.parent.name) for path in paths])
 
