@@ -9,11 +9,11 @@ import pytest
 from example_runs import BIN, EXAMPLES, ROOT, finish, start
 
 EXPECTED = [
-    # example, its channels, ranks, steps, the metrics in its status
-    ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}),
-    ("data_parallel", ["train", "validation"], 1, 270, {"loss", "accuracy"}),
-    ("sagemaker_hosts", ["train"], 2, 132, {"loss"}),
-    ("two_dimensional", ["train"], 4, 60, {"loss"}),
+    # example, its channels, ranks, steps, the metrics in its status, the files in the run's folder
+    ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}, ["model/model.pt", "checkpoints/snapshot.pt"]),
+    ("data_parallel", ["train", "validation"], 1, 270, {"loss", "accuracy"}, ["model/model.pt"]),
+    ("sagemaker_hosts", ["train"], 2, 132, {"loss"}, ["model/model.pt"]),
+    ("two_dimensional", ["train"], 4, 60, {"loss"}, ["model/model.pt"]),
 ]
 
 
@@ -27,9 +27,16 @@ def test_every_example_is_valid() -> None:
     assert end.exit_code == 0, end.messages
 
 
-@pytest.mark.parametrize(("example", "inputs", "ranks", "steps", "metrics"), EXPECTED)
+@pytest.mark.parametrize(("example", "inputs", "ranks", "steps", "metrics", "files"), EXPECTED)
 def test_example_completes(
-    example: str, inputs: list[str], ranks: int, steps: int, metrics: set[str], digits: Path, tmp_path: Path
+    example: str,
+    inputs: list[str],
+    ranks: int,
+    steps: int,
+    metrics: set[str],
+    files: list[str],
+    digits: Path,
+    tmp_path: Path,
 ) -> None:
     command = [str(BIN / "muster"), "run", "-f", str(EXAMPLES / example / "job.yaml"), "-o", "json"]
     for name in inputs:
@@ -42,4 +49,4 @@ def test_example_completes(
     assert status["ranks"]["world"] == ranks
     assert status["progress"]["step"] == steps
     assert set(status["progress"]["metrics"]) == metrics
-    assert (tmp_path / "run" / "model" / "model.pt").is_file()
+    assert all((tmp_path / "run" / name).is_file() for name in files)
