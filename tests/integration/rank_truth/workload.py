@@ -92,7 +92,6 @@ def main() -> None:
     parser.add_argument("--culprit", type=int, default=0)
     arguments = parser.parse_args()
 
-    (MEETING_PLACE / f"pid-{RANK}").write_text(str(os.getpid()))
     if arguments.behaviour == "deaf" and RANK != arguments.culprit:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     collective = Collective()
@@ -104,7 +103,7 @@ def main() -> None:
         time.sleep(600)
     if RANK == arguments.culprit:
         misbehave(arguments.behaviour)
-    print(f"rank {RANK} goes on", flush=True)
+    print(f"rank {RANK} goes on as process {os.getpid()}", flush=True)
     while True:
         collective.all_reduce(1.0)
         time.sleep(0.01)

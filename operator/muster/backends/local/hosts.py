@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 
 
 def node_address(uid: str, node: int) -> str:
-    """127.a.b.(node + 1), a and b from the run's uid. Not in 127.0.0.0/16, where machines have services of their own."""
+    """127.a.b.(node + 1), a and b from the run's uid; outside 127.0.0.0/16, where machines have their own services."""
     digest = hashlib.sha256(uid.encode("utf-8")).digest()
     second = 1 + digest[0] % 200
     base = int(IPv4Address(f"127.{second}.{digest[1]}.0"))
