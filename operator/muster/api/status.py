@@ -4,10 +4,6 @@ from pydantic import Field
 
 from muster.api.spec import Model
 
-PHASES = ("Pending", "Starting", "Running", "Stopping", "Succeeded", "Failed")
-RANK_STATES = ("Pending", "Starting", "Running", "Succeeded", "Failed", "Stopped", "Unknown")
-CONDITION_TYPES = ("Accepted", "Running", "Complete", "Failed")
-
 
 class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
