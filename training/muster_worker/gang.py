@@ -152,7 +152,7 @@ class Gang:
             for stream in streams:
                 if not stream.closed:
                     stream.drain()
-                    self._release(stream)
+                    stream.release(self._selector)
         return [*events, PhaseReached(AgentPhase.ENDED)]
 
     def _refuse(self, refused: LaunchRefused) -> List[Event]:
@@ -173,12 +173,5 @@ class Gang:
     def _read(self, stream: Stream) -> List[Event]:
         stream.read()
         if stream.closed:
-            self._release(stream)
+            stream.release(self._selector)
         return []
-
-    def _release(self, stream: Stream) -> None:
-        try:
-            self._selector.unregister(stream.descriptor)
-        except KeyError:
-            pass
-        stream.close()

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from muster_worker import hook_environment, launchers, processes, python_exec
+from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
 from muster_worker.contract import Launcher
 from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
-
-NOT_FOUND = 127
-NOT_EXECUTABLE = 126
-"""Exit codes of a command that couldn't be run, as a shell has them."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,6 @@ def launch(
             return tuple(started), _refusal(name, command[0], error)
         started.append(Launched(name, process.pid, _take_outputs(process), rank))
     return tuple(started), None
-
-
-def launcher_name(place: Place) -> Optional[str]:
-    """What people call the node's launcher; None when the agent starts the ranks itself."""
-    return {Launcher.TORCHRUN: "torchrun", Launcher.PER_NODE: "command"}.get(place.plan.launcher)
 
 
 def _commands(

@@ -8,6 +8,7 @@ import time
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, progress, wire, witness
+from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
 from muster_worker.contract import Problem
 from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
@@ -21,8 +22,8 @@ from muster_worker.streams import Stream
 LOST_SECONDS = 0.5
 """After this long without a trace of a lost wrapper's rank, nobody will ever know how it ended."""
 
-EXIT_CODES = {"CommandNotFound": 127, "CommandNotExecutable": 126}
-"""What a shell's exit code would be."""
+EXIT_CODES = {"CommandNotFound": NOT_FOUND, "CommandNotExecutable": NOT_EXECUTABLE}
+"""How a wrapper ends that refused its command."""
 
 Handler = Callable[[], List[Event]]
 """What the node's loop calls when a descriptor is readable: every selector key's data."""
@@ -116,7 +117,7 @@ class Roster:
             for stream in link.streams:
                 if not stream.closed:
                     events += self._metric_events(link, stream.drain())
-                    self._release(stream)
+                    stream.release(self._selector)
         return events
 
     def _accept(self) -> List[Event]:
@@ -202,20 +203,13 @@ class Roster:
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:
         events = self._metric_events(link, stream.read())
         if stream.closed:
-            self._release(stream)
+            stream.release(self._selector)
         return events
 
     def _metric_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
         rank = link.hello.rank if link.hello is not None else -1
         now = time.monotonic()
         return [MetricRecord(name, value, rank, now) for name, value in values.items()]
-
-    def _release(self, stream: Stream) -> None:
-        try:
-            self._selector.unregister(stream.descriptor)
-        except KeyError:
-            pass
-        stream.close()
 
     def _forget(self, link: RankLink) -> None:
         if link.receiver.socket.fileno() != -1:

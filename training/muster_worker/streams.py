@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import selectors
 from typing import Dict
 
 from muster_worker.lines import LineSplitter, with_prefix
@@ -65,6 +66,14 @@ class Stream:
         self.closed = True
         self._pass_on(self._splitter.end())
         os.close(self.descriptor)
+
+    def release(self, selector: selectors.BaseSelector) -> None:
+        """Close it, and end `selector`'s watch over it if there is one."""
+        try:
+            selector.unregister(self.descriptor)
+        except KeyError:
+            pass  # it was never watched: the process that brought it was not believed
+        self.close()
 
     def _pass_on(self, lines: bytes) -> Dict[str, float]:
         self._log.write(with_prefix(lines, f"[{self.prefix}] ".encode()))
