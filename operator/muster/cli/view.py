@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.facts import JobFacts
+from muster.plan.facts import AgentFacts, JobFacts
 from muster.plan.world import home_of
+from muster.status.lag import Count, steps_behind
 from muster_worker.contract import RankReport
 
 
@@ -26,7 +27,7 @@ class View:
 
 @dataclass(frozen=True)
 class RankRow:
-    """A rank as a line of the board. `behind` counts the steps to the rank that is furthest."""
+    """A rank as a line of the board. `behind` counts a running rank's steps to the one that is furthest."""
 
     rank: int
     node: str
@@ -51,7 +52,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
     """Every rank, in order."""
     states = rank_states(view.status)
     reports = _reports(view.facts)
-    furthest = _furthest(reports)
+    behind = _behind(view, states)
     notes = _notes(view)
     world = view.status.ranks.world if view.status.ranks else 0
     rows = []
@@ -65,7 +66,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
                 step=step,
-                behind=None if step is None or furthest is None else furthest - step,
+                behind=behind.get(rank),
                 note=notes.get(rank, ""),
             )
         )
@@ -108,8 +109,17 @@ def _reports(facts: JobFacts | None) -> dict[int, RankReport]:
     return {rank.report.rank: rank.report for node in nodes if node.agent for rank in node.agent.ranks}
 
 
-def _furthest(reports: Mapping[int, RankReport]) -> int | None:
-    return max((report.step for report in reports.values() if report.step is not None), default=None)
+def _behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
+    pace = view.status.progress.steps_per_second if view.status.progress else None
+    counts = (count for node in view.facts.nodes if node.agent for count in _counts(node.agent)) if view.facts else ()
+    return steps_behind((count for count in counts if states.get(count.rank) == "Running"), pace)
+
+
+def _counts(agent: AgentFacts) -> Iterator[Count]:
+    for rank in agent.ranks:
+        if rank.report.step is not None:
+            stepped_at = agent.heard_at if rank.stepped_at is None else rank.stepped_at
+            yield Count(rank.report.rank, rank.report.step, stepped_at, agent.heard_at)
 
 
 def _notes(view: View) -> dict[int, str]:

@@ -1,11 +1,13 @@
 """How far the job is, and how fast it moves."""
 
 import math
+from collections.abc import Mapping
 
 from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
+from muster.status.lag import Count, steps_behind
 from muster.status.timestamps import from_text, to_millis
 from muster.status.views import RUNNING, Picture, RankView
 
@@ -30,27 +32,28 @@ def progress_of(picture: Picture) -> Progress | None:
     return Progress(
         step=_step(slowest),
         steps_per_second=None if picture.outcome.is_decided else _pace(slowest, picture.previous.progress),
-        slowest_rank=slowest.rank if steps_behind(picture) > 0 else None,
+        slowest_rank=_slowest(lags(picture)),
         metrics=metrics,
         at=None if at is None else to_millis(at),
     )
 
 
-def steps_behind(picture: Picture) -> int:
-    """How many steps the slowest running rank is behind the fastest; 0 for what their reports' ages may explain."""
-    running = [view for view in _counting(picture.views) if view.state == RUNNING]
-    if not running:
-        return 0
-    slowest = min(running, key=lambda view: (_step(view), view.rank))
-    fastest = max(running, key=lambda view: (_step(view), -view.rank))
-    behind = _step(fastest) - _step(slowest)
-    if slowest.node.node == fastest.node.node:
-        return behind if behind > 1 else 0
-    # Counts of two nodes are heard at two times; between them a healthy rank went on.
+def lags(picture: Picture) -> Mapping[int, int]:
+    """How many steps each running rank is behind the one that is furthest."""
     before = picture.previous.progress
-    pace = before.steps_per_second if before is not None else None
-    explained = 1 + (pace if pace is not None else behind) * picture.facts.heartbeat_seconds
-    return behind if behind > explained else 0
+    running = [view for view in _counting(picture.views) if view.state == RUNNING]
+    return steps_behind(map(_count, running), before.steps_per_second if before is not None else None)
+
+
+def _count(view: RankView) -> Count:
+    heard_at = view.node.agent.heard_at if view.node.agent is not None else 0.0
+    stepped_at = view.facts.stepped_at if view.facts is not None else None
+    return Count(view.rank, _step(view), heard_at if stepped_at is None else stepped_at, heard_at)
+
+
+def _slowest(behind: Mapping[int, int]) -> int | None:
+    rank = max(behind, key=lambda rank: (behind[rank], -rank), default=None)
+    return rank if rank is not None and behind[rank] > 0 else None
 
 
 def _counting(views: tuple[RankView, ...]) -> list[RankView]:

@@ -14,7 +14,7 @@ from muster.plan.outcome import (
     ranks_seen,
 )
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
-from muster.status.progress import steps_behind
+from muster.status.progress import lags
 from muster.status.ranges import ranges
 from muster.status.timestamps import to_seconds
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
@@ -86,7 +86,7 @@ def _running(picture: Picture, progress: Progress | None) -> str:
         pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{pace}")
         if progress.slowest_rank is not None:
-            parts.append(f"rank {progress.slowest_rank} is {steps_behind(picture)} steps behind")
+            parts.append(f"rank {progress.slowest_rank} is {lags(picture)[progress.slowest_rank]} steps behind")
     else:
         parts.extend(_why_no_steps(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):

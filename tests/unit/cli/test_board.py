@@ -53,16 +53,16 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
 
 
 def test_a_running_job_has_a_line_for_each_rank() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 72, facts((120, 122, None, 121)), {2: "loading data"})
+    view = View(job(), status(("Running", "0-3", 4)), 72, facts((120, 132, None, 131)), {2: "loading data"})
     assert drawn(view) == [
         "digits  Running  1:12  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.3123",
         "What is going on.",
         "",
         "RANK  NODE      STATE       PID  STEP  BEHIND",
-        "   0  digits-0  ● Running  4000   120       2  loss 0.3123",
-        "   1  digits-0  ● Running  4001   122       -",
+        "   0  digits-0  ● Running  4000   120      12  loss 0.3123",
+        "   1  digits-0  ● Running  4001   132       -",
         "   2  digits-1  ● Running  4002     -       -  loading data",
-        "   3  digits-1  ● Running  4003   121       1",
+        "   3  digits-1  ● Running  4003   131       -",
     ]
 
 
@@ -120,10 +120,10 @@ def test_ranges_that_were_cut_short_leave_ranks_unknown() -> None:
 
 
 def test_a_node_is_as_far_as_its_slowest_rank() -> None:
-    rows = node_rows(rank_rows(View(job(), status(("Running", "0-3", 4)), 0, facts((7, 9, 8, 9)))))
+    rows = node_rows(rank_rows(View(job(), status(("Running", "0-3", 4)), 0, facts((7, 19, 9, 19)))))
     assert [(row.node, row.states, row.step, row.behind) for row in rows] == [
-        ("digits-0", {"Running": 2}, 7, 2),
-        ("digits-1", {"Running": 2}, 8, 1),
+        ("digits-0", {"Running": 2}, 7, 12),
+        ("digits-1", {"Running": 2}, 9, 10),
     ]
 
 

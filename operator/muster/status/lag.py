@@ -1,0 +1,40 @@
+"""Which ranks are behind, and by how much: counts read at different moments, brought to one."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SEEN_LATE_SECONDS = 0.3
+"""A step's end and a report's arrival are seen a little late; what that explains is no lag."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """A rank's optimizer steps: `step` since `stepped_at`, and not more by `heard_at` (Unix seconds)."""
+
+    rank: int
+    step: int
+    stepped_at: float
+    heard_at: float
+
+
+def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:
+    """How many steps each rank lacks to the one that is furthest; 0 for what the reports' moments explain.
+
+    Nodes report in turns, and between two reports a healthy rank goes on: at 20 steps/s and a report a second, equal
+    ranks seem 20 steps apart. So every count is taken back to the oldest report's moment, at `pace` (steps/s). Without
+    a pace, only counts of the same report are compared.
+    """
+    known = tuple(counts)
+    if pace is None:
+        return {count.rank: _exact(count, known) for count in known}
+    moment = min((count.heard_at for count in known), default=0.0)
+    then = {count.rank: count.step - pace * max(0.0, count.stepped_at - moment) for count in known}
+    furthest = max(then.values(), default=0.0)
+    explained = 1 + pace * SEEN_LATE_SECONDS
+    return {rank: round(furthest - step) if furthest - step > explained else 0 for rank, step in then.items()}
+
+
+def _exact(count: Count, others: tuple[Count, ...]) -> int:
+    behind = max(other.step for other in others if other.heard_at == count.heard_at) - count.step
+    # Ranks in step with each other are one apart at any moment.
+    return behind if behind > 1 else 0
