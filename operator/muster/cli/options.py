@@ -44,3 +44,11 @@ def check_ranks(options: RunOptions, job: Job) -> None:
     for rank in sorted(options.ranks):
         if not 0 <= rank < world:
             raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")
+
+
+def read_output(text: str | None) -> OutputFormat | None:
+    """`-o`'s value. Raises `BadInput`."""
+    match text:
+        case None | "yaml" | "json":
+            return text
+    raise BadInput(f"-o {text}: expected yaml or json")

@@ -3,17 +3,11 @@
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from muster.api.crd import crd_yaml
-from muster.cli.crd import crd
-from muster.cli.validate import validate
+from muster.cli.commands import app
 from unit.api.api_resources import as_text, full_resource, resource, spec
-
-app = typer.Typer()
-app.command()(validate)
-app.command()(crd)
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""muster started from odd places: without its standard streams, on a full disk, interrupted before it is awake."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from integration.run.muster_run import MUSTER, write_job
+
+
+def shell(script: str, cwd: pathlib.Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", script, MUSTER],
+        cwd=cwd,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_standard_streams(tmp_path: pathlib.Path, closed: str) -> None:
+    # each rank's standard input is empty too, whatever file has the number in muster
+    write_job(tmp_path, ["sh", "-c", 'test -z "$(cat)"'])
+    run = shell(f'"$0" run -f tiny.yaml --dir out --logs -o json {closed}', tmp_path)
+    assert (run.returncode, "Traceback" in run.stderr) == (0, False), run.stderr
+
+
+def test_reading_a_standard_input_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    for command in ("run", "validate", "render"):
+        done = shell(f'"$0" {command} -f - <&-', tmp_path)
+        assert done.returncode in {1, 2}
+        assert "standard input: no DistributedTrainingJob in it" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_can_not_be_written_is_a_sentence(tmp_path: pathlib.Path) -> None:
+    done = shell('"$0" crd >/dev/full', tmp_path)
+    assert (done.returncode, done.stderr) == (1, "muster: [Errno 28] No space left on device\n")
+
+
+def test_ctrl_c_while_muster_loads_is_no_stack_trace(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = shell('"$0" --version', tmp_path, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_command_waits_for_no_other_commands_libraries(tmp_path: pathlib.Path) -> None:
+    loaded = "import muster.cli.commands, sys; print({'pydantic', 'yaml', 'rich', 'aiohttp'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", loaded], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
