@@ -85,7 +85,7 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     for node in facts.nodes:
         if is_gone(node):
             continue
-        command = _last_command(job, _last_kind(node, grace), grace, term)
+        command = _ending_command(job, _ending_kind(node, grace), grace, term)
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
         if not _is_told(node, command):
@@ -95,7 +95,7 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
 
 
-def _last_command(job: Job, kind: str, grace: float, term: int) -> Command:
+def _ending_command(job: Job, kind: str, grace: float, term: int) -> Command:
     return Command(
         term=term,
         job_uid=job.metadata.uid,
@@ -105,9 +105,9 @@ def _last_command(job: Job, kind: str, grace: float, term: int) -> Command:
     )
 
 
-def _last_kind(node: NodeFacts, grace: float) -> str:
+def _ending_kind(node: NodeFacts, grace: float) -> str:
     agent = current_agent(node)
-    # Nothing of the job's runs there.
+    # Nothing of the job runs there.
     if agent is None or has_ended(node) or agent.report.phase == AgentPhase.READY:
         return CommandKind.EXIT
     # Somebody is in a hurry.

@@ -1,6 +1,6 @@
 """Is the job over, and how did it end: one verdict from all that is known."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from muster.api.spec import Job
@@ -66,8 +66,10 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     # Done is done, even when somebody asked for a stop a moment too late.
     if failure is None and over and _succeeded(job, facts):
         return Outcome(Verdict.SUCCEEDED, SUCCEEDED, at=_last_end(facts), settled=settled)
-    for at, outcome in sorted(_causes(job, previous, facts, now, failure), key=lambda cause: cause[0]):
-        return Outcome(outcome.verdict, outcome.reason, at=at, failure=outcome.failure, settled=settled)
+    causes = _causes(job, previous, facts, now, failure)
+    if causes:
+        at, first = min(causes, key=lambda cause: cause[0])
+        return replace(first, at=at, settled=settled)
     # All ended with exit code 0, and yet it isn't what was asked for.
     if over:
         return Outcome(Verdict.FAILED, _shortfall(job, facts), at=_last_end(facts), settled=settled)
