@@ -64,17 +64,6 @@ def asked_for(job: Job) -> str:
     return f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
 
 
-def how(end: End) -> str:
-    """How a process ended: "failed with exit code 7", "was killed by SIGKILL"."""
-    if end.signal is not None:
-        return (
-            f"crashed with {_signal(end.signal)}" if end.signal in _CRASHES else f"was killed by {_signal(end.signal)}"
-        )
-    if end.exit_code is None:
-        return "was lost"
-    return "ended early with exit code 0" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
-
-
 def _culprits(job: Job, failure: Failure) -> str:
     first = failure.first
     if first.subject is Subject.RANK:
@@ -137,11 +126,12 @@ def _early(failure: Failure) -> str:
     where = f" {while_doing}" if while_doing else ""
     subject = f"rank {first.rank}" if first.subject is Subject.RANK else last_words.clean(first.name, limit=64)
     line = last_words.telling_line(first.lines)
-    then = f"{subject} on {first.node_name} then {how(first)}{where}"
+    then = f"{subject} on {first.node_name} then {_how_it_exited(first)}{where}"
     return f"{told}; {then}: {line}" if line else f"{told}; {then}"
 
 
 def _how(end: End) -> str:
+    """How a culprit ended, where exit code and signal alone would mislead, too."""
     if end.reason in ("CommandNotFound", "CommandNotExecutable"):
         return "could not start"
     if end.reason == "WrapperLost":
@@ -149,7 +139,18 @@ def _how(end: End) -> str:
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
         return "failed"
-    return how(end)
+    return _how_it_exited(end)
+
+
+def _how_it_exited(end: End) -> str:
+    """The exit code or signal in words: "failed with exit code 7", "was killed by SIGKILL"."""
+    if end.signal is not None:
+        return (
+            f"crashed with {_signal(end.signal)}" if end.signal in _CRASHES else f"was killed by {_signal(end.signal)}"
+        )
+    if end.exit_code is None:
+        return "was lost"
+    return "ended early with exit code 0" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
 
 
 def _why(job: Job, end: End) -> str:
