@@ -13,7 +13,7 @@ import aiohttp
 from muster.ranks.certificate import ServingCertificate, issue
 from muster.ranks.check import Shape
 from muster.ranks.collector import Collector
-from muster.ranks.connections import Limits
+from muster.ranks.connections import ConnectionLimits
 from muster.ranks.directory import Member
 from muster.ranks.keys import read_keys
 from muster.ranks.store import RankStore
@@ -129,7 +129,9 @@ def trusting(certificate: ServingCertificate) -> ssl.SSLContext:
 
 
 @contextlib.asynccontextmanager
-async def collector_site(limits: Limits | None = None, pods: Mapping[int, Member] | None = None) -> AsyncIterator[Site]:
+async def collector_site(
+    limits: ConnectionLimits | None = None, pods: Mapping[int, Member] | None = None
+) -> AsyncIterator[Site]:
     clock = Clock()
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
     certificate = issue(["127.0.0.1", "localhost"], clock.now, 3600.0)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from integration.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, until
 from muster.plan.facts import AgentFacts
-from muster.ranks.connections import Limits
+from muster.ranks.connections import ConnectionLimits
 from muster.ranks.refusal import Reason
 from muster.ranks.tokens import LocalIssuer
 from muster_worker.contract import TOKEN_AUDIENCE, RankReport, RankState
@@ -236,7 +236,9 @@ async def connect(site: Site) -> Raw:
     return Raw(*await asyncio.open_connection(site.host, site.port, ssl=site.tls()))
 
 
-QUICK = Limits(greeting_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, strangers_per_address=4, per_pod=2)
+QUICK = ConnectionLimits(
+    greeting_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, strangers_per_address=4, per_pod=2
+)
 
 
 @pytest.fixture

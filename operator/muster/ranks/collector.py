@@ -14,7 +14,7 @@ from aiohttp import web
 
 from muster.ranks.admission import Admission
 from muster.ranks.certificate import ServingCertificate, server_context
-from muster.ranks.connections import Connections, Guest, Limits
+from muster.ranks.connections import ConnectionLimits, Connections, Guest
 from muster.ranks.directory import Directory
 from muster.ranks.refusal import Reason, Refused
 from muster.ranks.routes import Routes, refusal
@@ -49,11 +49,11 @@ class Collector:
         directory: Directory,
         certificate: ServingCertificate,
         clock: Callable[[], float],
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         self.refused: Counter[Reason] = Counter()
         self._context = server_context(certificate)
-        self._limits = _within_descriptors(limits or Limits())
+        self._limits = _within_descriptors(limits or ConnectionLimits())
         self._routes = Routes(
             store=store,
             admission=Admission(verifier, directory, _trust),
@@ -156,7 +156,7 @@ def _trust(request: web.BaseRequest, pod_uid: str) -> None:
         connection.guest.trust(pod_uid)
 
 
-def _within_descriptors(limits: Limits) -> Limits:
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
     # half of them stays for the rest of the process
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -16,7 +16,7 @@ from muster.ranks.refusal import Reason
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """How many connections, and for how long (seconds)."""
 
     connections: int = 30_000  # two for each of 10,000 agents, with room
@@ -56,7 +56,7 @@ class Connections:
     listening: socket.socket
     context: ssl.SSLContext
     make_protocol: Callable[[Guest], asyncio.Protocol]
-    limits: Limits
+    limits: ConnectionLimits
     refused: Counter[Reason]
     # dictionaries are ordered sets: the oldest comes first
     _guests: dict[Guest, None] = field(default_factory=dict)

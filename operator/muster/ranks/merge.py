@@ -95,7 +95,7 @@ def _join_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     newer, older = (one, other) if _is_newer_rank(one, other) else (other, one)
     ended, stepped = _first_end(newer, older), _farthest(newer, older)
     return RankFacts(
-        report=_with(newer.report, ended.report, stepped.report.step),
+        report=_with_end_and_step(newer.report, ended.report, stepped.report.step),
         started_at=_earliest(newer.started_at, older.started_at),
         ended_at=ended.ended_at,
         stepped_at=stepped.stepped_at,
@@ -103,7 +103,7 @@ def _join_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     )
 
 
-def _with(report: RankReport, ended: RankReport, step: int | None) -> RankReport:
+def _with_end_and_step(report: RankReport, ended: RankReport, step: int | None) -> RankReport:
     if ended is report and step == report.step:
         return report
     return replace(
@@ -121,7 +121,7 @@ def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
     # a number used twice: what is joined by its own rule has no part in the choice
-    return repr(_with(one.report, _NO_END, None)) >= repr(_with(other.report, _NO_END, None))
+    return repr(_with_end_and_step(one.report, _NO_END, None)) >= repr(_with_end_and_step(other.report, _NO_END, None))
 
 
 _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
