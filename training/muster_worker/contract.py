@@ -20,7 +20,7 @@ VERSION = 1
 """Raised when an older agent could misread a plan or a command."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""The collector refuses a larger body. 128 ranks with full tails stay under it."""
+"""The collector refuses a larger body. 128 ranks with full tails of ASCII stay under it, others lose old lines."""
 
 MAX_LAST_LINES = 8
 """Lines of a rank's standard error that a report carries."""
@@ -131,7 +131,7 @@ class RankReport:
     step: Optional[int] = None
     step_age: Optional[float] = None
     no_step_reason: Optional[str] = None  # why there is no step count: "PythonIsolated", "NotPython", ...
-    activity: Optional[str] = None  # what its main thread was in when the node was stopped: "all_reduce", "backward"
+    activity: Optional[str] = None  # what its main thread was in when it was stopped or fell: "all_reduce", "backward"
     rss_bytes: Optional[int] = None
 
 

@@ -67,7 +67,7 @@ def start(writer: Writer) -> None:
 
 def stop() -> None:
     """From now on `report` does nothing: this process is a forked child of the rank."""
-    global _reporter  # noqa: PLW0603
+    global _reporter  # noqa: PLW0603 - as above
     _reporter = None
 
 

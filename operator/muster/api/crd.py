@@ -85,5 +85,5 @@ def _root() -> Schema:
 class _PlainDumper(yaml.SafeDumper):
     """Without anchors for what occurs twice: people read this file."""
 
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
         return True

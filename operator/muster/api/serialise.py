@@ -41,7 +41,7 @@ def to_yaml(value: JSON) -> str:
 class _ReadableDumper(yaml.SafeDumper):
     """Long texts as blocks, no anchors, and quotes around what kubectl would not take for text."""
 
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
         return True
 
     def text(self, text: str) -> ScalarNode:
