@@ -11,7 +11,7 @@ _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _MS_BIND = 0x1000
 _MS_REC = 0x4000
-_MS_PRIVATE = 1 << 18
+_MS_SLAVE = 1 << 19
 
 
 def mount_hosts(path: str) -> Optional[str]:
@@ -47,8 +47,9 @@ def _mount(path: str) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    # what is mounted here must not appear outside
-    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None), "mount /")
+    # What is mounted here must not appear outside. What is mounted outside must appear here: with private mounts, home
+    # and data folders that the machine's automounter brings on demand could not be entered (ELOOP).
+    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None), "mount /")
     _check(libc.mount(os.fsencode(path), b"/etc/hosts", None, ctypes.c_ulong(_MS_BIND), None), "mount /etc/hosts")
 
 

@@ -23,6 +23,11 @@ MAX_FDS = 2
 """File descriptors that come with a hello: the read ends of the rank's standard output and standard error."""
 
 
+MAX_EXIT_CODE = 255
+MAX_SIGNAL = 64
+MAX_REASON_CHARS = 64
+
+
 class Role:
     """Who says hello. Either way the sender waits for the rank and knows how it ended."""
 
@@ -104,9 +109,24 @@ def decode(line: bytes) -> Message:
     message = messages[0]
     if isinstance(message, Hello) and message.role not in Role.ALL:
         raise wire.Malformed(f"hello.role: expected one of {', '.join(Role.ALL)}")
-    if isinstance(message, Ended) and (message.exit_code is None) == (message.signal is None):
-        raise wire.Malformed("ended: expected exactly one of exit_code and signal")
+    _check(message)
     return message
+
+
+def _check(message: Message) -> None:
+    # what the collector would not believe must not get into a report: the whole node would lose its voice
+    if isinstance(message, Started) and message.pid <= 0:
+        raise wire.Malformed("started.pid: below 1")
+    if isinstance(message, Refused) and len(message.reason) > MAX_REASON_CHARS:
+        raise wire.Malformed(f"refused.reason: longer than {MAX_REASON_CHARS} characters")
+    if not isinstance(message, Ended):
+        return
+    if (message.exit_code is None) == (message.signal is None):
+        raise wire.Malformed("ended: expected exactly one of exit_code and signal")
+    if message.exit_code is not None and not 0 <= message.exit_code <= MAX_EXIT_CODE:
+        raise wire.Malformed(f"ended.exit_code: expected 0 to {MAX_EXIT_CODE}")
+    if message.signal is not None and not 1 <= message.signal <= MAX_SIGNAL:
+        raise wire.Malformed(f"ended.signal: expected 1 to {MAX_SIGNAL}")
 
 
 class Receiver:

@@ -211,9 +211,8 @@ class Node:
         plan = self._setting.place.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
             return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
-        self._state = begin(
-            self._state, command.incarnation, self._setting.place.node * plan.procs_per_node, plan.procs_per_node
-        )
+        first_rank = self._setting.place.node * plan.procs_per_node
+        self._state = begin(self._state, command.incarnation, first_rank, plan.procs_per_node, time.monotonic())
         socket = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
         place = replace(self._setting.place, peers=command.peers, socket=socket)
         try:

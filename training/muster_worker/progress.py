@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 import struct
 from binascii import crc32
 from dataclasses import dataclass, field
@@ -15,6 +17,9 @@ READ_ATTEMPTS = 5
 """A reading that meets a writing sees a torn report. Five in a row don't happen to an honest writer."""
 
 MAX_STEP = 2**63 - 1
+
+MAX_NAME_CHARS = 64
+"""Of a metric, as in `user.py`."""
 
 
 class NoStep:
@@ -64,14 +69,26 @@ def read(path: str) -> Progress:
     """Read a progress file. One that is missing, short or not ours reads as unclaimed."""
     for _ in range(READ_ATTEMPTS):
         try:
-            with open(path, "rb") as file:
+            with os.fdopen(open_plain(path), "rb") as file:
                 data = file.read(layout.SIZE)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: no path at all, with a null in it
             return Progress()
         progress = parse(data)
         if progress is not None:
             return progress
     return Progress()
+
+
+def open_plain(path: str) -> int:
+    """A descriptor to read a rank's file with. Raises `OSError` for what isn't a plain file.
+
+    The rank may put anything in the file's place, and opening or reading a pipe would hold up the agent for ever.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(f"{path} is no plain file")
 
 
 def parse(data: bytes) -> Optional[Progress]:
@@ -146,7 +163,7 @@ def _parse_report(report: bytes) -> Tuple[Optional[int], Dict[str, float]]:
         {
             name: value
             for name, value in (metrics.items() if isinstance(metrics, dict) else ())
-            if type(value) is float and math.isfinite(value)
+            if type(value) is float and math.isfinite(value) and len(name) <= MAX_NAME_CHARS and name.isprintable()
         },
     )
 

@@ -37,6 +37,7 @@ class Snapshot:
 def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
     """The report of a snapshot, sent at `now`."""
     state = snapshot.state
+    past = max(0.0, now - state.began_at)
     return Report(
         job_uid=state.job_uid,
         node=state.node,
@@ -48,10 +49,12 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         port=state.port,
         interface=state.interface,
         ranks=tuple(
-            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now) for record in state.ranks
+            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now, past)
+            for record in state.ranks
         ),
         metrics=tuple(
-            MetricValue(metric.name, metric.value, metric.rank, max(0.0, now - metric.at)) for metric in state.metrics
+            MetricValue(metric.name, metric.value, metric.rank, _age_of(metric.at, now, past))
+            for metric in state.metrics
         ),
         launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
         problem=state.problem,
@@ -73,7 +76,7 @@ def encode_report(report: Report) -> bytes:
     return body
 
 
-def _rank_report(record: RankRecord, seen: Observation, now: float) -> RankReport:
+def _rank_report(record: RankRecord, seen: Observation, now: float, past: float) -> RankReport:
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
@@ -81,13 +84,13 @@ def _rank_report(record: RankRecord, seen: Observation, now: float) -> RankRepor
         pid=record.pid,
         exit_code=record.exit_code,
         signal=record.signal,
-        started_age=_age(record.started_at, now),
-        ended_age=_age(record.ended_at, now),
+        started_age=_age(record.started_at, now, past),
+        ended_age=_age(record.ended_at, now, past),
         stopped=record.stopped,
         reason=record.reason,
         last_lines=seen.last_lines,
         step=seen.step,
-        step_age=_age(seen.stepped_at, now),
+        step_age=_age(seen.stepped_at, now, past),
         no_step_reason=seen.no_step_reason,
         activity=record.activity,
         rss_bytes=seen.rss_bytes,
@@ -106,5 +109,10 @@ def _launcher_end(record: Optional[LauncherRecord], lines: Tuple[str, ...], now:
     return LauncherEnd(record.name, max(0.0, now - record.at), record.exit_code, record.signal, record.reason, lines)
 
 
-def _age(at: Optional[float], now: float) -> Optional[float]:
-    return None if at is None else max(0.0, now - at)
+def _age(at: Optional[float], now: float, past: float) -> Optional[float]:
+    return None if at is None else _age_of(at, now, past)
+
+
+def _age_of(at: float, now: float, past: float) -> float:
+    # a rank's word for when something was may be anything; what can't be true would cost the whole node its voice
+    return min(max(0.0, now - at), past)

@@ -67,14 +67,20 @@ def _handles(pid: int) -> bool:
 
 def _is_complete(request: _Asked) -> bool:
     """Whether something was written and nothing more since the last look."""
-    length = os.stat(request.path).st_size
+    try:
+        length = os.stat(request.path).st_size
+    except OSError:  # the rank may remove it
+        return True
     complete = length == request.length and length > request.before
     request.length = length
     return complete
 
 
 def _read(request: _Asked) -> str:
-    with open(request.path, "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(request.before, end - MAX_DUMP_BYTES))
-        return file.read(MAX_DUMP_BYTES).decode("utf-8", "replace")
+    try:
+        with os.fdopen(progress.open_plain(request.path), "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(request.before, end - MAX_DUMP_BYTES))
+            return file.read(MAX_DUMP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

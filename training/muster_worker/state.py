@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import AgentPhase, Problem
+from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class NodeState:
     node: int
     generation: int
     incarnation: int = 0
+    began_at: float = 0.0  # the incarnation: nothing of it can be older
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
@@ -116,12 +117,13 @@ class ProblemFound:
 Event = Union[RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, PhaseReached, ProblemFound]
 
 
-def begin(state: NodeState, incarnation: int, first_rank: int, procs: int) -> NodeState:
+def begin(state: NodeState, incarnation: int, first_rank: int, procs: int, at: float) -> NodeState:
     """A new incarnation: its ranks are expected, nothing of the last one is left."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
     return replace(
         state,
         incarnation=incarnation,
+        began_at=at,
         phase=AgentPhase.RUNNING,
         ranks=ranks,
         launcher=None,
@@ -142,8 +144,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
     if isinstance(event, LauncherRecord):
         return state if state.launcher is not None else replace(state, launcher=event)
     if isinstance(event, MetricRecord):
-        others = tuple(metric for metric in state.metrics if metric.name != event.name)
-        return replace(state, metrics=tuple(sorted((*others, event), key=lambda metric: metric.name)))
+        return replace(state, metrics=_with_metric(state.metrics, event))
     return replace(
         state,
         ranks=tuple(
@@ -151,6 +152,12 @@ def apply(state: NodeState, event: Event) -> NodeState:
             for record in state.ranks
         ),
     )
+
+
+def _with_metric(known: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
+    others = tuple(metric for metric in known if metric.name != news.name)
+    # a report with more would be refused, and the node not heard any more
+    return known if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
 
 
 def _apply_to_rank(

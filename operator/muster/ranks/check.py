@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, AgentPhase, RankReport, RankState, Report
+from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, MAX_METRICS, AgentPhase, RankReport, RankState, Report
 
 CLOCK_SLACK = 300.0
 """Seconds by which an event may seem to lie before the job's creation: the API server stamps that on its own clock."""
-
-MAX_METRICS = 256
-"""Metrics of one node: the 40 of the resource and what scripts report themselves, with room."""
 
 MAX_WORD_CHARS = 256
 """Names, reasons and activities."""

@@ -15,6 +15,9 @@ from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
 
+LOOK_AGAIN_SECONDS = 1.0
+"""After something was done: what follows from it, and by when, shows in the facts of the next look only."""
+
 
 class Backend(Protocol):
     """Where a job's nodes live."""
@@ -45,7 +48,10 @@ class Turn:
 async def reconcile(job: Job, previous: Status, backend: Backend, now: float, term: int) -> Turn:
     """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
     facts = await backend.observe(job)
-    await backend.apply(decide(job, previous, facts, now, term))
+    actions = decide(job, previous, facts, now, term)
+    await backend.apply(actions)
     status = summarise(job, previous, facts, now)
     is_over = judge(job, status, facts, now).is_decided and all(is_gone(node) for node in facts.nodes)
-    return Turn(facts, status, next_wake(job, status, facts, now), is_over)
+    # an agent that says nothing any more gives no other cause to look whether it obeyed
+    times = (next_wake(job, status, facts, now), now + LOOK_AGAIN_SECONDS if actions else None)
+    return Turn(facts, status, min((at for at in times if at is not None), default=None), is_over)

@@ -1,6 +1,8 @@
 """What an agent tells of its ranks, on real processes, started by itself."""
 
 import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -167,6 +169,37 @@ def test_names_resolve_and_the_machines_file_stays(world: AgentWorld, tmp_path: 
     assert world.leave() == 0
     # where the machine forbids private mounts the agent says so instead
     assert "127.0.0.7 algo-1" in world.log() or "resolve in Python ranks only" in world.log()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount something for all of the machine to see")
+def test_what_the_machine_mounts_later_is_there_for_ranks(world: AgentWorld, tmp_path: Path) -> None:
+    shared, late = tmp_path / "shared", tmp_path / "shared" / "late"
+    shared.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", shared], check=False).returncode != 0:
+        pytest.skip("this machine allows no mounts")
+    try:
+        subprocess.run(["mount", "--make-shared", shared], check=True)
+        late.mkdir()
+        (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
+        world.make_plan("sh", "-c", f"ls {late}")
+        world.start_agent(hosts=tmp_path / "hosts")
+        world.wait(0, lambda report: report.phase == AgentPhase.READY)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", late], check=True)
+        (late / "images").touch()
+        world.send(CommandKind.START)
+        world.wait_ended()
+        assert "images" in world.log()
+        assert world.leave() == 0
+    finally:
+        subprocess.run(["umount", "-R", "-l", shared], check=True)
+
+
+@pytest.mark.parametrize("replace", ["os.mkfifo(mine)", "os.symlink('/dev/zero', mine)", "os.mkdir(mine)"])
+def test_a_rank_that_puts_something_else_in_the_place_of_its_progress(world: AgentWorld, replace: str) -> None:
+    find = "mine = glob.glob(os.environ['MUSTER_RUN_DIR'] + '/rank-0-*.progress')[0]"
+    script = world.script(f"import glob, os, time\n{find}\nos.unlink(mine)\n{replace}\ntime.sleep(1)\nos._exit(7)\n")
+    assert run_one(world, PYTHON, script).exit_code == 7
+    assert world.leave() == 7
 
 
 def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -> None:

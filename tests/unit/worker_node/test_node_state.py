@@ -8,6 +8,7 @@ from muster_worker import wire
 from muster_worker.contract import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
+    MAX_METRICS,
     MAX_REPORT_BYTES,
     AgentPhase,
     Problem,
@@ -34,7 +35,7 @@ from muster_worker.termination import MAX_BYTES, summary
 
 
 def a_state(*events: Event, procs: int = 2) -> NodeState:
-    state = begin(NodeState("uid", 1, 1), 1, 1 * procs, procs)
+    state = begin(NodeState("uid", 1, 1), 1, 1 * procs, procs, 0.0)
     for event in events:
         state = apply(state, event)
     return state
@@ -152,3 +153,18 @@ def test_the_summary_fits_and_is_json(letter: str) -> None:
     text = summary(report, 7)
     assert len(text) <= MAX_BYTES
     assert json.loads(text)["firstFailure"]["rank"] == 3
+
+
+def test_what_a_rank_says_of_times_stays_within_its_incarnation() -> None:
+    state = begin(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
+    for event in (RankStarted(0, 77, -1e9), MetricRecord("loss", 1.0, 0, -1e9), RankEnded(0, 1e300, 7)):
+        state = apply(state, event)
+    report = make_report(Snapshot(state, {0: Observation(step=1, stepped_at=1e-9)}), 1, 100.0)
+    rank = report.ranks[0]
+    assert (rank.started_age, rank.step_age, rank.ended_age, report.metrics[0].age) == (10.0, 10.0, 0.0, 10.0)
+
+
+def test_more_metrics_than_a_report_may_have_are_left_out() -> None:
+    state = a_state(*(MetricRecord(f"m{number}", 1.0, 2, 1.0) for number in range(MAX_METRICS + 1)))
+    assert len(state.metrics) == MAX_METRICS
+    assert apply(state, MetricRecord("m0", 2.0, 2, 2.0)).metrics[0].value == 2.0

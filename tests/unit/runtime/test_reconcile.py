@@ -1,0 +1,50 @@
+"""The way of a job, on a world that says nothing by itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.actions import Action, KillNode, SendCommand
+from muster.plan.facts import JobFacts
+from muster.runtime.reconcile import reconcile
+from unit.plan.builders import START, T0, facts, job, rank, running
+
+
+class SilentNodes:
+    """Nodes whose agents are stopped: commands are given to them and nothing follows."""
+
+    def __init__(self, known: JobFacts) -> None:
+        self.known = known
+        self.now = T0
+        self.killed: list[int] = []
+
+    async def observe(self, _: Job) -> JobFacts:
+        return self.known
+
+    async def apply(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, SendCommand):
+                told = [
+                    replace(node, command=action.command, commanded_at=self.now) if node.node in action.nodes else node
+                    for node in self.known.nodes
+                ]
+                self.known = replace(self.known, nodes=tuple(told))
+            if isinstance(action, KillNode):
+                self.killed.append(action.node)
+
+
+async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happens() -> None:
+    nodes = SilentNodes(facts(running(0, rank(0)), running(1, rank(1))))
+    a_job = job(procs=1, deadline=60)
+    status, now = Status(), START
+    for _ in range(20):
+        nodes.now = now
+        turn = await reconcile(a_job, status, nodes, now, 1)
+        status = turn.status
+        if nodes.killed:
+            break
+        assert turn.wake_at is not None
+        assert turn.wake_at > now
+        now = turn.wake_at
+    assert nodes.killed == [0, 1]
