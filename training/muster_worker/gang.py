@@ -73,14 +73,14 @@ class Gang:
 
     def stop(self, grace: float) -> List[Event]:
         """SIGTERM now, SIGKILL to all that is left after `grace` seconds. A second call can only shorten the time."""
-        now = time.monotonic()
-        deadline = now + grace
         if self._kill_at is not None:
-            self._kill_at = min(self._kill_at, deadline)
+            self._kill_at = min(self._kill_at, time.monotonic() + grace)
             return []
-        self._kill_at = deadline
         events: List[Event] = [Witnessed(rank, text) for rank, text in witness.activities(self._roster.live()).items()]
-        events.append(StopBegan(time.monotonic()))
+        # from here on: what asking took is not the ranks' time
+        now = time.monotonic()
+        self._kill_at = now + grace
+        events.append(StopBegan(now))
         for process in self._children.values():
             # torchrun passes the signal on to its ranks; everybody else's are in the group of who we started
             if process.name == "torchrun":
