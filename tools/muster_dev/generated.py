@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from muster_dev.places import BIN, ROOT
+from muster_dev.places import BIN, PYTHON, ROOT
 
-GENERATED = {"crds/muster.dev_distributedtrainingjobs.yaml": (str(BIN / "muster"), "crd")}
+GENERATED = {
+    "crds/muster.dev_distributedtrainingjobs.yaml": (str(BIN / "muster"), "crd"),
+    "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
+}
 """Each file and the command that prints it."""
 
 
@@ -18,7 +21,7 @@ def stale() -> Sequence[str]:
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
         file = ROOT / path
         if done.returncode != 0:
-            problems.append(f"{path}: `muster {' '.join(command[1:])}` failed: {done.stderr.strip()}")
+            problems.append(f"{path}: `{' '.join(command)}` failed: {done.stderr.strip()}")
         elif not file.is_file() or file.read_text(encoding="utf-8") != done.stdout:
             problems.append(f"{path} is not what the code makes: run `make generate`")
     return problems

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.api.spec import Job
-from muster.api.status import Status
+from muster.api.status import RankDetail, Status
 from muster.plan.facts import AgentFacts, JobFacts
 from muster.plan.world import home_of
 from muster.status.lag import Count, steps_behind
@@ -128,10 +128,17 @@ def _notes(view: View) -> dict[int, str]:
     for rank, metrics in _metrics(view.facts).items():
         notes[rank] = "  ".join(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
     for detail in view.status.ranks.details if view.status.ranks else ():
-        end = f"signal {detail.signal}" if detail.signal is not None else ""
-        end = f"exit {detail.exit_code}" if detail.exit_code is not None else end
-        notes[detail.rank] = " · ".join(part for part in (end, detail.message or detail.reason) if part)
+        notes[detail.rank] = _told(detail)
     return notes
+
+
+def _told(detail: RankDetail) -> str:
+    # how muster stopped it is no news: what it was in is
+    if detail.state == "Stopped" and detail.activity:
+        return f"was in {detail.activity}"
+    end = f"signal {detail.signal}" if detail.signal is not None else ""
+    end = f"exit {detail.exit_code}" if detail.exit_code is not None else end
+    return " · ".join(part for part in (end, detail.message or detail.reason) if part)
 
 
 def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:

@@ -1,0 +1,132 @@
+"""The README's picture: two moments of `make demo`, drawn by the board itself. Prints an SVG.
+
+The numbers are those of a real run, in which rank 2 was killed with `kill -9`; the drawing is the board's own code, so
+that the picture changes when the board does.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME
+from rich.text import Text
+
+from muster.api.spec import Job
+from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.api.validate import job_of
+from muster.cli.board import board
+from muster.cli.view import View
+from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract import MetricValue, RankReport, Report
+
+WIDTH, HEIGHT = 104, 24
+PROCS = 2
+PIDS = (24973, 24975, 24976, 24974)
+METRICS = {"accuracy": 0.9725, "loss": 0.01264}
+
+SVG = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""rich's own frame without its fonts, which a browser would fetch from elsewhere."""
+
+
+def main() -> None:
+    """Draw both moments, one below the other."""
+    console = Console(
+        file=io.StringIO(), record=True, width=WIDTH, height=HEIGHT, force_terminal=True, legacy_windows=False
+    )
+    console.print(board(_running(), WIDTH, HEIGHT))
+    console.print(Text("\n$ kill -9 24976\n", style="dim"))
+    console.print(board(_killed(), WIDTH, HEIGHT))
+    sys.stdout.write(console.export_svg(title="make demo", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="board"))
+
+
+def _job() -> Job:
+    return job_of("digits", {"nodes": 2, "procsPerNode": PROCS, "launcher": {"torchrun": {}}, "command": ["python"]})
+
+
+def _running() -> View:
+    status = Status(
+        phase="Running",
+        message="4 of 4 ranks run; step 194, 19 steps/s",
+        ranks=RankStatus(
+            world=4, running=4, ready="4/4", by_state=(StateRange(state="Running", count=4, ranks="0-3"),)
+        ),
+        progress=Progress(step=194, steps_per_second=19.0, metrics=METRICS),
+    )
+    return View(_job(), status, 22, _facts((195, 194, 195, 196)))
+
+
+def _killed() -> View:
+    status = Status(
+        phase="Failed",
+        message="Rank 2 on digits-1 was killed by SIGKILL at step 211; 3 others were in backward",
+        ranks=RankStatus(
+            world=4,
+            running=0,
+            ready="0/4",
+            by_state=(
+                StateRange(state="Failed", count=1, ranks="2"),
+                StateRange(state="Stopped", count=3, ranks="0-1,3"),
+            ),
+            details=(
+                RankDetail(rank=2, node=1, node_name="digits-1", state="Failed", signal=9, reason="RankKilled"),
+                *(_stopped(rank) for rank in (0, 1, 3)),
+            ),
+        ),
+        progress=Progress(step=211, metrics=METRICS),
+    )
+    return View(_job(), status, 24, _facts((211, 211, 211, 211)))
+
+
+def _stopped(rank: int) -> RankDetail:
+    return RankDetail(
+        rank=rank,
+        node=rank // PROCS,
+        node_name=f"digits-{rank // PROCS}",
+        state="Stopped",
+        signal=15,
+        reason="StoppedByMuster",
+        activity="backward",
+    )
+
+
+def _facts(steps: Sequence[int]) -> JobFacts:
+    nodes = []
+    for node in range(len(steps) // PROCS):
+        ranks = range(node * PROCS, (node + 1) * PROCS)
+        reports = tuple(RankReport(rank, rank % PROCS, "Running", pid=PIDS[rank], step=steps[rank]) for rank in ranks)
+        metrics = tuple(
+            MetricFacts(MetricValue(name, value, 0, 0.0), 0.0) for name, value in METRICS.items() if node == 0
+        )
+        report = Report("uid", node, 0, 1, 1, "Running", ranks=reports)
+        agent = AgentFacts(report, 0.0, tuple(RankFacts(entry) for entry in reports), metrics)
+        nodes.append(NodeFacts(node, f"digits-{node}", ProcessFacts(ProcessState.RUNNING), agent))
+    return JobFacts(0.0, tuple(nodes))
+
+
+if __name__ == "__main__":
+    main()
