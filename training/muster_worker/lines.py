@@ -15,6 +15,8 @@ class LineSplitter:
     """Cuts what arrives into lines. Bad UTF-8 is replaced; what a carriage return overwrites is left out."""
 
     def __init__(self) -> None:
+        self.overwritten = b""
+        """The last whole text that what was fed last has overwritten: a progress bar as it was a moment ago."""
         self._pending = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -24,8 +26,9 @@ class LineSplitter:
             whole, self._pending = self._pending + data[:cut], data[cut:]
         else:
             whole, self._pending = b"", self._pending + data
+        self.overwritten = b""
         if b"\r" in self._pending:
-            self._pending = _last_overwrite(self._pending)
+            self.overwritten, self._pending = _overwritten_and_left(self._pending)
         pieces = b""
         if len(self._pending) > MAX_PENDING:
             pieces, self._pending = _pieces(self._pending)
@@ -60,9 +63,10 @@ def _visible(line: bytes) -> bytes:
     return line[line.rfind(b"\r") + 1 :]
 
 
-def _last_overwrite(pending: bytes) -> bytes:
+def _overwritten_and_left(pending: bytes) -> Tuple[bytes, bytes]:
     # the text before a final \r stays on the screen until something else is written
-    return pending[pending.rstrip(b"\r").rfind(b"\r") + 1 :]
+    cut = pending.rstrip(b"\r").rfind(b"\r") + 1
+    return _visible(pending[:cut]), pending[cut:]
 
 
 def _pieces(pending: bytes) -> Tuple[bytes, bytes]:

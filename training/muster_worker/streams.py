@@ -46,7 +46,10 @@ class Stream:
         if not data:
             self.closed = True
         self.tail.feed(data)
-        return self._pass_on(self._splitter.feed(data) if data else self._splitter.end())
+        metrics = self._pass_on(self._splitter.feed(data) if data else self._splitter.end())
+        # a progress bar may be the only place where a script prints its loss, and its line ends with the epoch
+        metrics.update(self._metrics.read(self._splitter.overwritten))
+        return metrics
 
     def drain(self) -> Dict[str, float]:
         """Take all that a process had written before it ended, never more than a pipe holds."""

@@ -26,6 +26,16 @@ MAX_NAMES = 3
 """Names of nodes in a sentence before it says how many more."""
 
 
+_NO_STEP_WORDS = {
+    "NotPython": "not Python",
+    "PythonIsolated": "Python that ignores its environment",
+    "NotHooked": "Python without muster's hook",
+    "NoTorch": "torch is not imported",
+    "TorchTooOld": "torch is older than 2.0",
+}
+"""What the agents' reasons mean to people; one that a newer agent has stands as it is."""
+
+
 def sentence(picture: Picture, progress: Progress | None) -> str:
     """What is going on, or how it ended: one line of at most `MAX_BYTES`."""
     if picture.outcome.is_decided:
@@ -101,7 +111,7 @@ def _running(picture: Picture, progress: Progress | None) -> str:
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
     reasons = sorted({view.no_step_reason for view in views if view.no_step_reason})
-    return [f"no step count ({reasons[0]})"] if reasons else []
+    return [f"no step count ({_NO_STEP_WORDS.get(reasons[0], reasons[0])})"] if reasons else []
 
 
 def _silence(picture: Picture) -> str:

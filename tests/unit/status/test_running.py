@@ -65,7 +65,7 @@ CASES = (
     (
         facts(running(0, mute(0, "NotPython"), rank(1)), running(1, mute(2, "NotPython"), rank(3))),
         "Running",
-        "4 of 4 ranks run; no step count (NotPython)",
+        "4 of 4 ranks run; no step count (not Python)",
     ),
     (
         facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6)),

@@ -32,6 +32,24 @@ def test_lines(chunks: tuple[bytes, ...], lines: bytes) -> None:
     assert split(*chunks) == lines
 
 
+@pytest.mark.parametrize(
+    ("chunks", "overwritten"),
+    [
+        ((b"\r10%", b"\r20%"), b"10%"),
+        ((b"\r10%\r20%\r3",), b"20%"),
+        ((b"10%\r", b"20%\r"), b"10%"),
+        ((b"\r10%", b"\r2", b"0%"), b""),
+        ((b"\r10%", b"\r20%", b"\nnext"), b""),
+        ((b"windows\r\nnext",), b""),
+    ],
+)
+def test_a_progress_bar_is_whole_once_it_is_overwritten(chunks: tuple[bytes, ...], overwritten: bytes) -> None:
+    splitter = LineSplitter()
+    for chunk in chunks:
+        splitter.feed(chunk)
+    assert splitter.overwritten == overwritten
+
+
 @given(st.lists(st.text(alphabet=st.characters(exclude_characters="\r", codec="utf-8")), max_size=8), st.data())
 def test_however_text_is_cut_nothing_is_lost(texts: list[str], data: st.DataObject) -> None:
     whole = "\n".join(texts).encode()
