@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -40,8 +41,20 @@ _MARKS = {
     "Unknown": "?",
 }
 
+_LEFT_OUT_WHEN_NARROW = ("PID", "NODE", "BEHIND")
+"""Columns of the ranks that a narrow terminal does without, in this order."""
+
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 """A rank's lines have the colour of its number, on the board and in the log."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the ranks; `width` in terminal cells with the gap behind it."""
+
+    title: str
+    cells: tuple[Text, ...]
+    width: int
 
 
 def board(view: View, width: int, height: int) -> RenderableType:
@@ -68,7 +81,8 @@ def _header(view: View) -> Text:
     header.append("  ")
     header.append(status.phase, style=_COLOURS.get(status.phase, ""))
     parts = [clock(view.elapsed)]
-    if status.ranks is not None:
+    if status.ranks is not None and status.completion_time is None:
+        # how many run is no news of a job that is over
         parts.append(f"{status.ranks.ready} ranks")
     header.append("  " + "  ·  ".join([*parts, *pace_parts(status), *metric_parts(status)]))
     return header
@@ -88,28 +102,27 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
-    titles = ("RANK", "NODE", "STATE", "PID", "STEP", "BEHIND")
-    cells = [_rank_cells(row) for row in rows]
-    taken = sum(
-        max([len(title), *(cell[index].cell_len for cell in cells)]) + _GAP for index, title in enumerate(titles)
-    )
-    for row, cell in zip(rows, cells, strict=True):
-        note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
-        # a long note gives way, not the numbers beside it
-        note.truncate(max(0, width - taken), overflow="ellipsis")
-        cell.append(note)
-    return _table((*titles, ""), ("RANK", "PID", "STEP", "BEHIND"), cells)
+    columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "STEP", "BEHIND")]
+    for title in _LEFT_OUT_WHEN_NARROW:
+        if sum(column.width for column in columns) <= width + _GAP:
+            break
+        columns = [column for column in columns if column.title != title]
+    titles = [column.title for column in columns]
+    cells = [[column.cells[index] for column in columns] for index in range(len(rows))]
+    room = width - sum(column.width for column in columns)
+    if room > 0:
+        titles.append("")
+        for row, cell in zip(rows, cells, strict=True):
+            note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
+            # a long note gives way, not the numbers beside it
+            note.truncate(room, overflow="ellipsis")
+            cell.append(note)
+    return _table(titles, ("RANK", "PID", "STEP", "BEHIND"), cells)
 
 
-def _rank_cells(row: RankRow) -> list[Text]:
-    return [
-        Text(str(row.rank), style=rank_colour(row.rank)),
-        Text(row.node),
-        _state(row.state),
-        _count(row.pid),
-        _count(row.step),
-        _behind(row.behind),
-    ]
+def _column(title: str, rows: tuple[RankRow, ...]) -> _Column:
+    cells = tuple(_RANK_CELLS[title](row) for row in rows)
+    return _Column(title, cells, max([len(title), *(cell.cell_len for cell in cells)]) + _GAP)
 
 
 def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
@@ -144,3 +157,13 @@ def _count(value: int | None) -> Text:
 
 def _behind(value: int | None) -> Text:
     return Text(str(value), style="yellow") if value else _count(None)
+
+
+_RANK_CELLS: Mapping[str, Callable[[RankRow], Text]] = {
+    "RANK": lambda row: Text(str(row.rank), style=rank_colour(row.rank)),
+    "NODE": lambda row: Text(row.node),
+    "STATE": lambda row: _state(row.state),
+    "PID": lambda row: _count(row.pid),
+    "STEP": lambda row: _count(row.step),
+    "BEHIND": lambda row: _behind(row.behind),
+}

@@ -86,6 +86,22 @@ def test_a_long_note_gives_way_to_the_numbers() -> None:
     assert len(line) == 60
 
 
+def test_a_narrow_terminal_does_without_some_columns() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 13)), {3: "loading data"})
+    assert drawn(view, width=40)[-2:] == [
+        "   2  digits-1  ● Running     1      12",
+        "   3  digits-1  ● Running    13       -",
+    ]
+    assert drawn(view, width=22)[-1] == "   3  ● Running    13"
+
+
+def test_how_many_ranks_run_is_no_news_of_a_job_that_is_over() -> None:
+    over = status(("Succeeded", "0-3", 4)).model_copy(
+        update={"phase": "Succeeded", "completion_time": "2026-01-01T00:00:00Z"}
+    )
+    assert drawn(View(job(), over, 72))[0].startswith("digits  Succeeded  1:12  ·  step 120  ·")
+
+
 def test_what_a_rank_prints_cannot_move_the_cursor() -> None:
     view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "\x1b[2J\x1b[31mhello\x07\r\nworld"})
     assert drawn(view)[-1].endswith("hello world")
