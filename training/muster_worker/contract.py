@@ -185,6 +185,7 @@ class Report:
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
     problem: Optional[Problem] = None
+    terminated_age: Optional[float] = None  # since a signal or the end of its parent, no command, made the agent stop
     dropped_lines: int = 0  # log lines given up because nobody read the agent's output
 
 

@@ -17,7 +17,7 @@ from muster_worker.gang import Gang
 from muster_worker.log import Log
 from muster_worker.reports import Observation, Snapshot, make_report
 from muster_worker.roster import Handler
-from muster_worker.state import Event, NodeState, PhaseReached, ProblemFound, apply, begin, exit_code
+from muster_worker.state import Event, NodeState, PhaseReached, ProblemFound, Terminated, apply, begin, exit_code
 
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
@@ -154,7 +154,7 @@ class Node:
         self._log.say(f"stopping on {why}")
         self._terminated = True
         self._leaving = True
-        return self._stop(grace)
+        return [Terminated(time.monotonic()), *self._stop(grace)]
 
     def _stop(self, grace: float) -> List[Event]:
         if self._gang is None:

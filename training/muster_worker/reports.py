@@ -58,6 +58,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         ),
         launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
         problem=state.problem,
+        terminated_age=None if state.terminated_at is None else max(0.0, now - state.terminated_at),
         dropped_lines=snapshot.dropped_lines,
     )
 

@@ -62,6 +62,7 @@ class NodeState:
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
     stop_began_at: Optional[float] = None
+    terminated_at: Optional[float] = None
     problem: Optional[Problem] = None
 
 
@@ -101,6 +102,13 @@ class StopBegan:
 
 
 @dataclass(frozen=True)
+class Terminated:
+    """Somebody other than the operator makes the agent stop."""
+
+    at: float
+
+
+@dataclass(frozen=True)
 class PhaseReached:
     """The agent's phase changes."""
 
@@ -114,7 +122,9 @@ class ProblemFound:
     problem: Problem
 
 
-Event = Union[RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, PhaseReached, ProblemFound]
+Event = Union[
+    RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, Terminated, PhaseReached, ProblemFound
+]
 
 
 def begin(state: NodeState, incarnation: int, first_rank: int, procs: int, at: float) -> NodeState:
@@ -139,10 +149,8 @@ def apply(state: NodeState, event: Event) -> NodeState:
         return replace(state, phase=event.phase)
     if isinstance(event, ProblemFound):
         return state if state.problem else replace(state, problem=event.problem)
-    if isinstance(event, StopBegan):
-        return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
-    if isinstance(event, LauncherRecord):
-        return state if state.launcher is not None else replace(state, launcher=event)
+    if isinstance(event, (StopBegan, Terminated, LauncherRecord)):
+        return _apply_once(state, event)
     if isinstance(event, MetricRecord):
         return replace(state, metrics=_with_metric(state.metrics, event))
     return replace(
@@ -152,6 +160,15 @@ def apply(state: NodeState, event: Event) -> NodeState:
             for record in state.ranks
         ),
     )
+
+
+def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRecord]) -> NodeState:
+    """What happens once: the first one stays."""
+    if isinstance(event, StopBegan):
+        return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
+    if isinstance(event, Terminated):
+        return state if state.terminated_at is not None else replace(state, terminated_at=event.at)
+    return state if state.launcher is not None else replace(state, launcher=event)
 
 
 def _with_metric(known: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:

@@ -9,7 +9,7 @@ from muster.plan import last_words
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
 from muster.plan.world import procs_per_node
-from muster_worker.contract import AgentPhase, CommandKind, RankState
+from muster_worker.contract import CommandKind, RankState
 
 LAUNCHER_LOSS_SECONDS = 1.0
 """Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""
@@ -151,12 +151,15 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) ->
 def _stopped_from_outside(node: NodeFacts) -> End | None:
     """The agent stops ranks that muster did not tell it to stop: somebody sent it SIGTERM."""
     agent = current_agent(node)
-    if agent is None or is_told_to_end(node):
+    if agent is None or agent.terminated_at is None:
         return None
-    stops = [rank.ended_at for rank in agent.ranks if rank.report.stopped and rank.ended_at is not None]
-    if agent.report.phase == AgentPhase.STOPPING or (has_ended(node) and stops):
-        return _agent_end(node, min(stops, default=agent.heard_at), "NodeStopped")
-    return None
+    # Muster was first. Where it isn't known when it told the agent, an earlier cause still comes first.
+    if is_told_to_end(node) and node.commanded_at is not None and node.commanded_at <= agent.terminated_at:
+        return None
+    # Its ranks had ended by themselves.
+    if has_ended(node) and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
+        return None
+    return _agent_end(node, agent.terminated_at, "NodeStopped")
 
 
 def _last_word(facts: JobFacts, node: NodeFacts) -> float:

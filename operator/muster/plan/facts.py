@@ -67,6 +67,7 @@ class AgentFacts:
     ranks: tuple[RankFacts, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     launcher: LauncherFacts | None = None
+    terminated_at: float | None = None  # somebody other than the operator made the agent stop
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, MAX_METRICS, AgentPhase, RankReport, RankState, Report
+from muster_worker.contract import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_METRICS,
+    AgentPhase,
+    RankReport,
+    RankState,
+    Report,
+)
 
 CLOCK_SLACK = 300.0
 """Seconds by which an event may seem to lie before the job's creation: the API server stamps that on its own clock."""
@@ -169,6 +177,8 @@ def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
     for index, metric in enumerate(report.metrics):
         if not 0.0 <= metric.age <= oldest:
             return f"metrics[{index}].age: {_NOT_OF_THE_JOB}"
+    if report.terminated_age is not None and not 0.0 <= report.terminated_age <= oldest:
+        return f"terminated_age: {_NOT_OF_THE_JOB}"
     if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
         return f"launcher.age: {_NOT_OF_THE_JOB}"
     return None

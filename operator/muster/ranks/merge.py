@@ -26,6 +26,7 @@ def _read(report: Report, at: float) -> AgentFacts:
         ranks=tuple(_read_rank(rank, report.sequence, at) for rank in sorted(report.ranks, key=_rank_number)),
         metrics=tuple(MetricFacts(value, at - value.age) for value in report.metrics),
         launcher=None if launcher is None else _read_launcher(launcher, report.sequence, at),
+        terminated_at=_time(at, report.terminated_age),
     )
 
 
@@ -60,6 +61,7 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
         ranks=_join_ranks(newer.ranks, older.ranks),
         metrics=_join_metrics(newer, older),
         launcher=_join_launchers(newer.launcher, older.launcher),
+        terminated_at=_earliest(newer.terminated_at, older.terminated_at),
     )
 
 

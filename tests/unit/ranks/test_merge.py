@@ -45,6 +45,7 @@ def reports(draw: st.DrawFn) -> Report:
         phase=draw(st.sampled_from(AgentPhase.ALL)),
         ranks=tuple(draw(ranks(rank)) for rank in range(2) if draw(st.booleans())),
         metrics=draw(st.sampled_from([(), (MetricValue("loss", 0.5, 0, 1.0),), (MetricValue("loss", 0.5, 0, 2.0),)])),
+        terminated_age=draw(maybe_ages),
         launcher=draw(st.none() | st.builds(LauncherEnd, st.just("torchrun"), ages, st.sampled_from([0, 1]))),
     )
 

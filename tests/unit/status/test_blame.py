@@ -29,6 +29,7 @@ from unit.plan.builders import (
     running,
     silence,
     stopped,
+    terminated,
 )
 
 
@@ -373,10 +374,33 @@ CASES = (
     ),
     Case(
         "somebody ended a node",
-        facts(done(0, stopped(0, 1.0), stopped(1, 1.0)), halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1))),
+        facts(
+            terminated(done(0, stopped(0, 1.0), stopped(1, 1.0)), 1.0),
+            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+        ),
         "digits-0 was told to stop by somebody other than muster; 2 others were cut off",
         "NodeStopped",
         {"Stopped": "0-3"},
+    ),
+    Case(
+        "somebody ended a node, and muster the rest of it",
+        facts(
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, told_at=1.2),
+            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+        ),
+        "digits-0 was told to stop by somebody other than muster; 2 others were cut off",
+        "NodeStopped",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "muster ended a node, and somebody was in a hurry",
+        facts(
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, told_at=1.2),
+            halted(1, ended(2, 1.1, exit_code=7), stopped(3, 1.4)),
+        ),
+        "Rank 2 on digits-1 failed with exit code 7; 3 others were stopped",
+        "RankFailed",
+        {"Stopped": "0-1,3", "Failed": "2"},
     ),
     Case(
         "a node is gone",
