@@ -19,15 +19,16 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.local.devices import machine_gpus, with_procs
 from muster.backends.local.environment import PythonHome, inherit, with_python
-from muster.backends.local.inputs import Folders, MissingInput, find_folders
+from muster.backends.local.folder_lock import FolderInUse, own_folder
+from muster.backends.local.folders import Folders, MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout, run_folder
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
-from muster.cli.display import BoardDisplay, Display, LineDisplay
+from muster.cli.display import Display, display_on
 from muster.cli.ending import ending, is_complete
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.problem import BadInput
+from muster.cli.problem import BadInput, system_problem
 from muster.cli.rank_lines import is_wanted, read_line
 from muster.cli.resource import resource_text
 from muster.cli.standard_error import StandardError
@@ -50,20 +51,23 @@ def run_job(options: RunOptions) -> int:
     check_ranks(options, resolved)
     try:
         folders = find_folders(job, options.inputs, options.checkpoint)
-    except MissingInput as error:
+    except MissingFolder as error:
         raise BadInput(str(error)) from None
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
-    display: Display = BoardDisplay(console) if console.is_terminal else LineDisplay(console)
+    display = display_on(console)
     try:
-        with Scratch(_SCRATCH) as scratch:
-            layout = RunLayout(_folder(options, job), scratch.folder, job.metadata.name)
-            session = _Session(resolved, layout, display, options)
-            turn = asyncio.run(session.run(_machine(display, gpus), folders))
-        return _finish(session, job, turn)
+        folder = _folder(options, job)
+        with own_folder(folder), Scratch(_SCRATCH) as scratch:
+            layout = RunLayout(folder, scratch.folder, job.metadata.name)
+            run = _Run(resolved, layout, display, options)
+            turn = asyncio.run(run.run(_machine(display, gpus), folders))
+        return _finish(run, job, turn)
+    except FolderInUse as error:
+        raise BadInput(f"{error}; choose another with --dir") from None
     except OSError as error:
         # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
         display.close(None)
-        display.note(f"muster: {error}")
+        display.note(f"muster: {system_problem(error)}")
         return FAILED
 
 
@@ -97,7 +101,7 @@ def _machine_hosts() -> str:
 
 
 @dataclass
-class _Session:
+class _Run:
     """What changes while a run goes on, and who is told."""
 
     job: Job
@@ -171,17 +175,17 @@ class _Session:
         self._show()
 
 
-def _finish(session: _Session, job: Job, turn: Turn) -> int:
+def _finish(run: _Run, job: Job, turn: Turn) -> int:
     """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
-    options, layout = session.options, session.layout
-    session.end_notice()
-    session.display.close(session.view())
+    options, layout = run.options, run.layout
+    run.end_notice()
+    run.display.close(run.view())
     layout.resource.write_text(resource_text(job, turn.status, "yaml"), encoding="utf-8")
     for line in ending(turn.status, turn.facts, layout, Path.cwd()):
-        session.display.note(line)
+        run.display.note(line)
     if options.output is not None:
         sys.stdout.write(resource_text(job, turn.status, options.output))
-    return _exit_code(session.signals, turn.status)
+    return _exit_code(run.signals, turn.status)
 
 
 def _exit_code(signals: StopSignals | None, status: Status) -> int:

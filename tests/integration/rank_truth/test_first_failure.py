@@ -15,7 +15,7 @@ import pytest
 
 from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case, left_after
 from muster.api.validate import job_of
-from muster.backends.local.inputs import Folders
+from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session

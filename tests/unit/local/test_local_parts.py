@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from muster.api.spec import Job
 from muster.api.validate import job_of
 from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
+from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import hosts_file, node_address
-from muster.backends.local.inputs import MissingInput, find_folders, link_channels
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
 from muster.backends.local.lines import MAX_LINE_BYTES, LineSplitter
 from muster.backends.local.scratch import Scratch
@@ -94,18 +94,18 @@ def test_channels_appear_under_every_node(tmp_path: pathlib.Path) -> None:
 
 def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> None:
     inputs = [{"name": "train", "volume": {"hostPath": {"path": "/nowhere/at/all"}}}]
-    with pytest.raises(MissingInput) as missing:
+    with pytest.raises(MissingFolder) as missing:
         find_folders(job(inputs=inputs), {}, None)
     assert str(missing.value) == (
         "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist; "
         "make it, or read from another one with --input train=DIR"
     )
-    with pytest.raises(MissingInput, match=r"--input train: .*/gone does not exist"):
+    with pytest.raises(MissingFolder, match=r"--input train: .*/gone does not exist"):
         find_folders(job(inputs=inputs), {"train": tmp_path / "gone"}, None)
-    with pytest.raises(MissingInput, match="the job has no input 'tran'; it has train"):
+    with pytest.raises(MissingFolder, match="the job has no input 'tran'; it has train"):
         find_folders(job(inputs=inputs), {"tran": tmp_path}, None)
     checkpoint = {"volume": {"hostPath": {"path": "/nowhere/ckpt"}}}
-    with pytest.raises(MissingInput, match=r"spec\.checkpoint\.volume\.hostPath\.path: .* --checkpoint DIR"):
+    with pytest.raises(MissingFolder, match=r"spec\.checkpoint\.volume\.hostPath\.path: .* --checkpoint DIR"):
         find_folders(job(checkpoint=checkpoint), {}, None)
 
 

@@ -13,8 +13,8 @@ from muster.backends.agent_archive import agent_archive
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.devices import split_gpus
 from muster.backends.local.environment import node_environment
+from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
-from muster.backends.local.inputs import Folders, link_channels
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.plan.render import render_plan

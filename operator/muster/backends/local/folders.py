@@ -10,8 +10,8 @@ from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout, link_folder
 
 
-class MissingInput(Exception):
-    """A folder that the job reads isn't there; the message names the field or flag, and what to do."""
+class MissingFolder(Exception):
+    """A folder isn't there, or is for no input of the job; the message names the field or flag, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Folders:
 
 
 def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | None) -> Folders:
-    """Find every folder that the job reads. `overrides` are the user's own, by channel. Raises `MissingInput`."""
+    """Find every folder that the job reads. `overrides` are the user's own, by channel. Raises `MissingFolder`."""
     names = [channel.name for channel in job.spec.inputs]
     for name in overrides:
         if name not in names:
-            raise MissingInput(
+            raise MissingFolder(
                 f"--input {name}=...: the job has no input {name!r}; it has {', '.join(names) or 'none'}"
             )
     channels = {}
@@ -38,7 +38,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
             )
             continue
         if channel.volume.host_path is None:
-            raise MissingInput(f"spec.inputs[{index}].volume: not on this machine; add --input {channel.name}=DIR")
+            raise MissingFolder(f"spec.inputs[{index}].volume: not on this machine; add --input {channel.name}=DIR")
         field = f"spec.inputs[{index}].volume.hostPath.path"
         hint = f"make it, or read from another one with --input {channel.name}=DIR"
         channels[channel.name] = _existing(Path(channel.volume.host_path.path), field, hint)
@@ -67,4 +67,4 @@ def _existing(folder: Path, field: str, hint: str) -> Path:
     if folder.is_dir():
         return folder
     found = "is not a folder" if folder.exists() else "does not exist"
-    raise MissingInput(f"{field}: {folder} {found}; {hint}")
+    raise MissingFolder(f"{field}: {folder} {found}; {hint}")
