@@ -15,6 +15,9 @@ TorchrunArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 MAX_DEADLINE_SECONDS = 31_536_000
 """A year: longer is a typing error."""
 
+MAX_METRICS = 40
+"""Metrics of one job: each takes a line of the status, and of what people read."""
+
 MAX_WORLD = 100_000
 """Ranks of one job. The rank store and the status are sized for it."""
 
@@ -121,7 +124,7 @@ class Spec(Model):
 
     nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
-        default="Auto", description="Ranks on each node; Auto: its GPUs or Neuron cores, else 1."
+        default="Auto", description="Ranks on each node; Auto: one for each of its GPUs, else 1."
     )
     launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
@@ -135,7 +138,7 @@ class Spec(Model):
         description="Appended to the command as --name value, and given as SM_HPS and SM_HP_<NAME>.",
         max_length=100,
     )
-    metrics: Annotated[tuple[Metric, ...], Field(max_length=40)] = Field(
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
         default=(), description="Numbers read from the ranks' output."
     )
     inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(

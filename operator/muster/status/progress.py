@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from muster.api.spec import MAX_METRICS
 from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
@@ -13,9 +14,6 @@ from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0
 """The pace is an average that forgets over this time: reports of several nodes come in turns."""
-
-MAX_METRICS = 40
-"""As many as the spec may ask for."""
 
 
 def progress_of(picture: Picture) -> Progress | None:
