@@ -116,6 +116,12 @@ class LineDisplay:
         self._console.out(text, highlight=False)
 
 
+def display_on(console: Console) -> Display:
+    """A board where one can be drawn; an Emacs shell, a log that asked for colours and a file get lines."""
+    # not `is_terminal`, which FORCE_COLOR turns on as well
+    return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
+
+
 def plain_line(view: View) -> str:
     """The run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
     metrics = ", ".join(metric_parts(view.status))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster.cli.problem import BadInput
+from muster.cli.problem import BadInput, system_problem
 
 FAILED = 1
 USAGE_ERROR = 2
@@ -23,7 +23,7 @@ def main() -> None:
         _leave(f"muster: {problem}", USAGE_ERROR)
     except OSError as problem:
         # such as a standard output on a full disk; a reader who left early is the command line library's to handle
-        _leave(f"muster: {problem}", FAILED)
+        _leave(f"muster: {system_problem(problem)}", FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

@@ -1,12 +1,13 @@
 """muster started from odd places: without its standard streams, on a full disk, interrupted before it is awake."""
 
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from integration.run.muster_run import MUSTER, write_job
+from integration.run.muster_run import MUSTER, start, write_job
 
 
 def shell(script: str, cwd: pathlib.Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +41,27 @@ def test_reading_a_standard_input_that_is_not_there(tmp_path: pathlib.Path) -> N
 
 def test_an_output_that_can_not_be_written_is_a_sentence(tmp_path: pathlib.Path) -> None:
     done = shell('"$0" crd >/dev/full', tmp_path)
-    assert (done.returncode, done.stderr) == (1, "muster: [Errno 28] No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "muster: No space left on device\n")
+
+
+def test_a_folder_that_can_not_be_made_is_a_sentence(tmp_path: pathlib.Path) -> None:
+    write_job(tmp_path, ["true"])
+    done = shell('"$0" run -f tiny.yaml --dir tiny.yaml', tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"muster: {tmp_path}/tiny.yaml: File exists"
+
+
+def test_a_folder_belongs_to_one_run_at_a_time(tmp_path: pathlib.Path) -> None:
+    job = write_job(tmp_path, ["sh", "-c", 'touch "$SM_OUTPUT_DIR/$RANK"; exec sleep 60'])
+    first = start(tmp_path, job)
+    first.await_files("*", 4)
+    second = shell(f'"$0" run -f tiny.yaml --dir {first.folder}', tmp_path)
+    first.process.send_signal(signal.SIGINT)
+    assert first.wait() == 130
+    assert second.returncode == 2
+    assert second.stderr.splitlines()[-1] == (
+        f"muster: {first.folder}: another run uses this folder now; choose another with --dir"
+    )
 
 
 def test_ctrl_c_while_muster_loads_is_no_stack_trace(tmp_path: pathlib.Path) -> None:
