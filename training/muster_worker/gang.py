@@ -123,8 +123,7 @@ class Gang:
         now = time.monotonic()
         events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
         if self._is_overdue():
-            left = processes.descendants()
-            processes.signal_all(left, signal.SIGKILL)
+            left = processes.signal_all(processes.descendants(), signal.SIGKILL)
         elif not self._children:
             left = processes.descendants()
             if left and not self._leftovers_told:

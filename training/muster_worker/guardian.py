@@ -24,6 +24,8 @@ def guarded(live: Callable[[], int]) -> int:
     Call it before any thread is started. Should the guardian itself be killed, the child gets SIGTERM.
     """
     processes.adopt_orphans()
+    # whoever started us may ignore it, and then the kernel tells nobody how a child ended
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     watched = (*PASSED_ON, signal.SIGCHLD)
     # held from before the fork on: a signal in between must reach the child
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -59,8 +61,7 @@ def _wait(agent: int) -> processes.Ended:
 def _end_all() -> None:
     """Kill everything that is left below, until nothing is."""
     while True:
-        left = processes.descendants()
-        processes.signal_all(left, signal.SIGKILL)
+        left = processes.signal_all(processes.descendants(), signal.SIGKILL)
         processes.reap()
         if not left:
             return

@@ -154,7 +154,9 @@ class Node:
         self._log.say(f"stopping on {why}")
         self._terminated = True
         self._leaving = True
-        return [Terminated(time.monotonic()), *self._stop(grace)]
+        # the report that it stops says why
+        self._state = apply(self._state, Terminated(time.monotonic()))
+        return self._stop(grace)
 
     def _stop(self, grace: float) -> List[Event]:
         if self._gang is None:

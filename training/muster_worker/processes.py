@@ -95,13 +95,21 @@ def descendants() -> Tuple[int, ...]:
     return tuple(pid for pid in found if table[pid].state != "Z")
 
 
-def signal_all(pids: Sequence[int], number: int) -> None:
-    """Send a signal to each process that is still there."""
+def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
+    """Send a signal to each process. Returns `pids` without those of other users (`sudo`).
+
+    Nothing that we do ends those, so nobody must wait for them.
+    """
+    reached = []
     for pid in pids:
         try:
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            continue  # gone, or it changed its user: then only the kernel's death signal reaches it
+        except PermissionError:
+            continue
+        except ProcessLookupError:
+            pass  # it counts: what it started a moment ago isn't in the list
+        reached.append(pid)
+    return tuple(reached)
 
 
 def signal_session(leader: int, number: int) -> None:

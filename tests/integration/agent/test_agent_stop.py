@@ -166,3 +166,25 @@ def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=10) == 143
     assert wait_gone(marker.split("=")[1]) == []
+
+
+def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", "exit 7")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # outlives exec, as in a shell's `trap "" CHLD`
+    try:
+        world.start_agent()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START)
+    assert world.wait_ended().ranks[0].exit_code == 7
+    assert world.leave() == 7
+
+
+def test_sigterm_is_told_apart_from_a_command(world: AgentWorld, marker: str) -> None:
+    start(world, marker, STUBBORN)
+    assert world.collector.reports[0][-1][1].terminated_age is None
+    terminate(world.agents[0])
+    assert world.wait(0, lambda report: report.phase == AgentPhase.STOPPING).terminated_age is not None
+    terminate(world.agents[0])
+    world.agents[0].wait(timeout=30)

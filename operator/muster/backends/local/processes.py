@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -58,6 +59,9 @@ class AgentProcesses:
         known = self._running.get(start.node)
         if known is not None and known.generation >= start.generation:
             return
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            # who started muster ignored it, and then the kernel tells nobody how a child ended
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(
             *(argument.replace("{lifeline}", str(lifeline)) for argument in start.arguments),

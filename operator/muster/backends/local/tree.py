@@ -44,5 +44,5 @@ def _children(pid: int) -> tuple[int, ...]:
 def _send(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
-    except ProcessLookupError:
-        return
+    except (ProcessLookupError, PermissionError):
+        return  # gone, or another user's by now (`sudo`): nothing that we do ends it
