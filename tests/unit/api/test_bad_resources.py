@@ -122,7 +122,8 @@ VALUES = st.one_of(
     st.integers(),
     st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer()),
     st.text(max_size=8),
-    st.sampled_from([[], {}, [None], {"a": {"b": None}}, "^", "(" * 9]),
+    # copies: a later change of the same resource goes into what an earlier one put there
+    st.sampled_from([[], {}, [None], {"a": {"b": None}}, "^", "(" * 9]).map(copy.deepcopy),
 )
 
 
