@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from typing import List, Optional, Tuple
 
@@ -15,6 +16,13 @@ from muster_worker.tail import shorten
 
 MAX_LINKS = 1024
 """Connections at a time: several for each of 128 ranks. A rank's own processes can reach the socket as well."""
+
+
+def most_links() -> int:
+    """How many connections are taken at a time: `MAX_LINKS`, or what leaves the agent descriptors for its own work."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # a connection brings two pipes; with none left the agent could not even read its token
+    return MAX_LINKS if soft == resource.RLIM_INFINITY else min(MAX_LINKS, soft // 4)
 
 
 def listen(path: str) -> socket.socket:

@@ -14,7 +14,7 @@ from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
-from muster_worker.rank_links import MAX_LINKS, RankLink, listen
+from muster_worker.rank_links import RankLink, listen, most_links
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
 from muster_worker.streams import Stream
@@ -41,6 +41,7 @@ class Roster:
         self._log = log
         self._metrics = metrics
         self._links: List[RankLink] = []
+        self._most_links = most_links()
         self._holders: Dict[int, RankLink] = {}
         self.outer: Optional[int] = None  # the wrapper around a node's command, which a rank inside takes over from
         self._listener = listen(place.socket)
@@ -112,7 +113,7 @@ class Roster:
         self._selector.unregister(self._listener)
         self._listener.close()
         os.unlink(self._place.socket)
-        for link in self._links:
+        for link in list(self._links):
             self._forget(link)
             for stream in link.streams:
                 if not stream.closed:
@@ -126,7 +127,7 @@ class Roster:
                 connection, _ = self._listener.accept()
             except OSError:  # nobody waits any more, or we ran out of descriptors: the wrapper runs on without us
                 return []
-            if sum(not link.receiver.closed for link in self._links) >= MAX_LINKS:
+            if sum(not link.receiver.closed for link in self._links) >= self._most_links:
                 connection.close()
                 continue
             link = RankLink(connection)
@@ -215,6 +216,8 @@ class Roster:
         if link.receiver.socket.fileno() != -1:
             self._selector.unregister(link.receiver.socket)
             link.receiver.close()
+        if link.hello is None:  # whoever that was, there may be more of them than memory
+            self._links.remove(link)
 
 
 def _command_line(pid: int) -> Tuple[str, ...]:

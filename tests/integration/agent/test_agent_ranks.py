@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -65,7 +66,7 @@ def test_command_not_found(world: AgentWorld, launcher: str) -> None:
 
 
 def test_wrapper_killed_with_its_rank_known(world: AgentWorld) -> None:
-    rank = run_one(world, "sh", "-c", "kill -9 $PPID; sleep 60")
+    rank = run_one(world, "sh", "-c", "sleep 1; kill -9 $PPID; sleep 60")
     assert (rank.exit_code, rank.signal, rank.reason) == (None, 9, None)
 
 
@@ -192,6 +193,35 @@ def test_what_the_machine_mounts_later_is_there_for_ranks(world: AgentWorld, tmp
         assert world.leave() == 0
     finally:
         subprocess.run(["umount", "-R", "-l", shared], check=True)
+
+
+def test_a_rank_that_takes_all_connections_does_not_silence_its_node(world: AgentWorld) -> None:
+    script = world.script("""
+import os, socket, time
+for _ in range(4):
+    if os.fork() == 0:
+        held = []
+        for _ in range(60):
+            held.append(socket.socket(socket.AF_UNIX))
+            held[-1].connect(os.environ["MUSTER_AGENT_SOCKET"])
+        print("full", flush=True)
+        time.sleep(300)
+time.sleep(1)
+os._exit(7)
+""")
+    world.make_plan(PYTHON, script)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (150, limits[1]))
+    try:
+        world.start_agent()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START)
+    world.wait(0, lambda report: bool(report.ranks) and report.ranks[0].exit_code == 7, patience=10)
+    assert world.log().count("full") == 4
+    world.send(CommandKind.KILL)
+    world.wait_ended()
 
 
 @pytest.mark.parametrize("replace", ["os.mkfifo(mine)", "os.symlink('/dev/zero', mine)", "os.mkdir(mine)"])
