@@ -8,7 +8,7 @@ from typing import Optional, Tuple, Type, TypeVar
 from urllib.parse import urlsplit
 
 from muster_worker import wire
-from muster_worker.contract import Command, ReportAnswer
+from muster_worker.contract import Command, Order, ReportAnswer
 
 MAX_ANSWER_BYTES = 1024 * 1024
 """A command for a job of 10,000 nodes, with every peer's address, stays below it."""
@@ -42,7 +42,7 @@ class CollectorClient:
         _, answer = self._request("POST", "/v1/report", body, _TIMEOUT)
         return _decode(ReportAnswer, answer)
 
-    def command(self, after: Optional[Tuple[int, int, int]], wait: int) -> Optional[Command]:
+    def command(self, after: Optional[Order], wait: int) -> Optional[Command]:
         """Wait up to `wait` seconds for a command above `after`; None when there is none. Raises `Unavailable`."""
         query = f"wait={wait}" if after is None else f"after={'.'.join(map(str, after))}&wait={wait}"
         status, answer = self._request("GET", f"/v1/command?{query}", None, wait + _TIMEOUT)

@@ -36,6 +36,9 @@ TOKEN_AUDIENCE = "muster-collector"
 
 Scalar = Union[str, int, float, bool]
 
+Order = Tuple[int, int, int]
+"""A command's (term, incarnation, index of its kind): a higher one overrides a lower one."""
+
 
 class Launcher:
     """How a node's ranks are started (`spec.launcher`)."""
@@ -217,5 +220,5 @@ class Command:
     grace_seconds: float = 0.0  # of Stop
 
     @property
-    def order(self) -> Tuple[int, int, int]:
+    def order(self) -> Order:
         return (self.term, self.incarnation, CommandKind.ALL.index(self.kind))

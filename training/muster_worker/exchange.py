@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional, Tuple, Union
 
 from muster_worker.collector_client import CollectorClient, Unavailable, backoff
-from muster_worker.contract import Command
+from muster_worker.contract import Command, Order
 from muster_worker.reports import Snapshot, encode_report, make_report
 
 POLL_SECONDS = 20
@@ -133,7 +133,7 @@ class Listener:
         threading.Thread(target=self._run, name="commands", daemon=True).start()
 
     def _run(self) -> None:
-        after: Optional[Tuple[int, int, int]] = None
+        after: Optional[Order] = None
         failures = 0
         while True:
             try:

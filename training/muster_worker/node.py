@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind, Problem, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, Order, Problem, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
@@ -58,7 +58,7 @@ class Node:
         self._selector = selectors.DefaultSelector()
         self._base: Mapping[str, str] = dict(os.environ)
         self._gang: Optional[Gang] = None
-        self._order: Optional[Tuple[int, int, int]] = None  # of the last command that was obeyed
+        self._order: Optional[Order] = None  # of the last command that was obeyed
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
         self._acknowledged: Tuple[int, str] = (-1, "")

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 
 from muster.ranks.refusal import Reason, Refused
-from muster.ranks.store import Order, RankStore
-from muster_worker.contract import Command
+from muster.ranks.store import RankStore
+from muster_worker.contract import Command, Order
 
 
 @dataclass

@@ -16,9 +16,9 @@ from muster.ranks.check import Implausible
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.polls import Polls
 from muster.ranks.refusal import ANSWERS, Reason, Refused
-from muster.ranks.store import Order, RankStore, UnknownJob
+from muster.ranks.store import RankStore, UnknownJob
 from muster_worker import wire
-from muster_worker.contract import MAX_REPORT_BYTES, Command, CommandKind, Report, ReportAnswer
+from muster_worker.contract import MAX_REPORT_BYTES, Command, CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""

@@ -10,10 +10,7 @@ from muster.plan.facts import AgentFacts
 from muster.ranks.check import Shape, check
 from muster.ranks.directory import Member
 from muster.ranks.merge import merge
-from muster_worker.contract import Command, Report
-
-Order = tuple[int, int, int]
-"""A command's (term, incarnation, index of its kind)."""
+from muster_worker.contract import Command, Order, Report
 
 
 class UnknownJob(LookupError):
