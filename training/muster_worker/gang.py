@@ -146,6 +146,8 @@ class Gang:
 
     def _finish(self) -> List[Event]:
         self.finished = True
+        # a killed wrapper's rank dies with it: it may be dead, and not counted as living, before its end was heard of
+        self._reaped.update((end.pid, end) for end in processes.reap())
         events = self._roster.close() + self._roster.resolve_lost(self._reaped, time.monotonic(), 0.0)
         for streams in self._streams.values():
             for stream in streams:

@@ -216,7 +216,7 @@ class Roster:
         if link.receiver.socket.fileno() != -1:
             self._selector.unregister(link.receiver.socket)
             link.receiver.close()
-        if link.hello is None:  # whoever that was, there may be more of them than memory
+        if link.hello is None and link in self._links:  # whoever that was, there may be more of them than memory
             self._links.remove(link)
 
 
