@@ -125,7 +125,10 @@ def _silence(picture: Picture) -> str:
 def _waiting(facts: JobFacts) -> str:
     ready = sum(is_ready(node) for node in facts.nodes)
     if ready == len(facts.nodes):
-        return f"All {ready} nodes are ready; the ranks are about to start"
+        who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
+        return f"{who}; the ranks are about to start"
+    if len(facts.nodes) == 1:
+        return _missing(facts)
     return f"{ready} of {len(facts.nodes)} nodes are ready: {_missing(facts)}"
 
 

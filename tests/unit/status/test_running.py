@@ -97,6 +97,14 @@ def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
     assert (status.nodes.desired, status.nodes.ready) == (2, 1)
 
 
+def test_one_node_is_not_counted() -> None:
+    alone = job(nodes=1)
+    assert summarise(alone, Status(), facts(missing(0)), START).message == "digits-0 does not exist yet"
+    assert (
+        summarise(alone, Status(), facts(ready(0)), START).message == "The node is ready; the ranks are about to start"
+    )
+
+
 def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
     known = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
 
