@@ -36,6 +36,7 @@ from muster.cli.stop import Stop, StopSignals
 from muster.cli.view import View
 from muster.runtime.local_run import LocalRun
 from muster.runtime.reconcile import Turn
+from muster.runtime.steady_clock import steady_clock
 
 FAILED = 1
 _TICK_SECONDS = 0.5
@@ -116,8 +117,9 @@ class _Run:
 
     async def run(self, machine: Machine, folders: Folders) -> Turn:
         """Open the backend, go around until the job is over, and clean up."""
+        clock = steady_clock(time.time(), time.monotonic)
         async with open_session(
-            self.job, self.layout, machine=machine, folders=folders, on_line=self._hear, clock=time.time
+            self.job, self.layout, machine=machine, folders=folders, on_line=self._hear, clock=clock
         ) as session:
 
             def stop(request: Stop) -> None:
@@ -125,7 +127,7 @@ class _Run:
                 session.backend.request_stop(request.by, request.grace_seconds)
                 session.changed.set()
 
-            loop = LocalRun(self.job, session.backend, session.changed, time.time, self._publish)
+            loop = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
             self.signals = StopSignals(stop)
             self.signals.listen(asyncio.get_running_loop())
             ticker = asyncio.create_task(self._tick())
