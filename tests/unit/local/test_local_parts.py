@@ -138,8 +138,9 @@ def test_the_private_folder_goes_with_its_run(tmp_path: pathlib.Path) -> None:
 def test_what_a_killed_run_left_goes_with_the_next_one(tmp_path: pathlib.Path) -> None:
     killed = tmp_path / "muster-killed"
     killed.mkdir()
-    (killed / "lock").touch()
+    (killed / "muster-run.lock").touch()
     (tmp_path / "muster-of-somebody-else").mkdir()
+    (tmp_path / "muster-of-somebody-else" / "lock").touch()
     with Scratch(tmp_path):
         assert not killed.exists()
     assert [entry.name for entry in tmp_path.iterdir()] == ["muster-of-somebody-else"]

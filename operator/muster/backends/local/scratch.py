@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 _PREFIX = "muster-"
-_LOCK = "lock"
+_LOCK = "muster-run.lock"  # a name that no folder of somebody else has: what holds one that nobody locks is removed
 
 
 class Scratch:
