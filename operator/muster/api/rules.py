@@ -13,8 +13,6 @@ from muster.api import interfaces, regexes, reserved
 from muster.api.document import Path, quoted
 from muster.api.spec import MAX_WORLD, Spec, Volume
 
-ML = "/opt/ml"
-_TAKEN = (f"{ML}/input", f"{ML}/model", f"{ML}/output", "/dev", "/proc", "/sys")
 _HYPERPARAMETER = re.compile(r"[^\s=\x00-\x1f-][^\s=\x00-\x1f]{0,255}")
 
 
@@ -141,19 +139,6 @@ def _host_paths(spec: Spec) -> Iterator[Breach]:
             yield Breach((*path, "hostPath", "path"), quoted(volume.host_path.path))
 
 
-def _checkpoint_path(spec: Spec) -> Iterator[Breach]:
-    if spec.checkpoint is not None and not _is_plain_absolute(spec.checkpoint.path):
-        yield Breach(("checkpoint", "path"), quoted(spec.checkpoint.path))
-
-
-def _checkpoint_place(spec: Spec) -> Iterator[Breach]:
-    if spec.checkpoint is None:
-        return
-    path = re.sub("/+", "/", spec.checkpoint.path + "/")
-    if any(path.startswith(f"{taken}/") or f"{taken}/".startswith(path) for taken in _TAKEN):
-        yield Breach(("checkpoint", "path"), quoted(spec.checkpoint.path))
-
-
 def _is_plain_absolute(path: str) -> bool:
     return path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
@@ -171,7 +156,6 @@ def _world(spec: Spec) -> Iterator[Breach]:
 
 _ABSOLUTE_CEL = r"self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')"
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in reserved.TORCHRUN_OPTIONS)
-_TAKEN_PATTERN = "/*|/+opt/*|/+opt/+ml/*|/+opt/+ml/+(input|model|output)(/.*)?|/+(dev|proc|sys)(/.*)?"
 _NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 
 RULES = (
@@ -264,21 +248,6 @@ RULES = (
         sentence="a host path begins with / and has no .. in it; write it in full",
         breaches=_host_paths,
         cel=_ABSOLUTE_CEL,
-    ),
-    Rule(
-        places=("spec.checkpoint.path",),
-        why="It is where the folder appears to the ranks, whatever their working directory.",
-        sentence="a checkpoint path begins with / and has no .. in it; write it in full",
-        breaches=_checkpoint_path,
-        cel=_ABSOLUTE_CEL,
-    ),
-    Rule(
-        places=("spec.checkpoint.path",),
-        why="It would hide the inputs or the model, or be hidden by them.",
-        sentence="checkpoints may not lie in, over or around /opt/ml/{input,model,output}, /dev, /proc or /sys;"
-        " leave the path out for /opt/ml/checkpoints",
-        breaches=_checkpoint_place,
-        cel=f"!self.matches('^({_TAKEN_PATTERN})$')",
     ),
     Rule(
         places=("spec.network.interface",),

@@ -102,9 +102,8 @@ class Input(Model):
 
 
 class Checkpoint(Model):
-    """Where the ranks keep snapshots that outlive them."""
+    """Snapshots that outlive the ranks, which see them at /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
 
-    path: str = Field(default="/opt/ml/checkpoints", description="Where the ranks see it.", max_length=1024)
     volume: Volume | None = Field(default=None, description="Where the snapshots lie; unset: they end with the job.")
 
 

@@ -71,7 +71,7 @@ def full_resource() -> dict[str, JSON]:
                 {"name": "train", "contentType": "image/png", "volume": {"hostPath": {"path": "/data/train"}}},
                 {"name": "validation", "volume": {"hostPath": {"path": "/data/validation"}}},
             ],
-            checkpoint={"path": "/checkpoints", "volume": {"hostPath": {"path": "/data/checkpoints"}}},
+            checkpoint={"volume": {"hostPath": {"path": "/data/checkpoints"}}},
             network={"interface": "^docker0,lo"},
             startupTimeoutSeconds=60,
             activeDeadlineSeconds=3600,
