@@ -20,6 +20,7 @@ class Log:
         self._queue: Deque[bytes] = deque()
         self._buffered = 0
         self._dropped = 0
+        self._gap = 0  # lines given up since the last one that was queued
         self._wake = threading.Condition()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
@@ -35,10 +36,9 @@ class Log:
         with self._wake:
             if self._buffered + len(lines) > MAX_BUFFERED_BYTES:
                 self._dropped += lines.count(b"\n")
+                self._gap += lines.count(b"\n")
                 return
-            self._queue.append(lines)
-            self._buffered += len(lines)
-            self._wake.notify()
+            self._enqueue(self._take_gap() + lines)
 
     def say(self, text: str) -> None:
         """A line of muster's own."""
@@ -49,6 +49,19 @@ class Log:
         deadline = time.monotonic() + timeout
         with self._wake:
             self._wake.wait_for(lambda: self._buffered == 0, max(0.0, deadline - time.monotonic()))
+            if self._gap:
+                self._enqueue(self._take_gap())
+                self._wake.wait_for(lambda: self._buffered == 0, max(0.0, deadline - time.monotonic()))
+
+    def _enqueue(self, lines: bytes) -> None:
+        self._queue.append(lines)
+        self._buffered += len(lines)
+        self._wake.notify_all()
+
+    def _take_gap(self) -> bytes:
+        gap, self._gap = self._gap, 0
+        text = f"[muster] {gap} lines are missing here: they came faster than the output was read\n"
+        return text.encode("ascii") if gap else b""
 
     def _run(self) -> None:
         while True:

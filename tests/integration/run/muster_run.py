@@ -53,6 +53,10 @@ class Started:
         """Wait until the ranks have left `count` files in the run's output."""
         await_true(lambda: len(list((self.folder / "output").glob(pattern))) >= count, seconds, lambda: self.stderr)
 
+    def agents(self) -> list[int]:
+        """The process ids of the run's agents and their guardians."""
+        return [pid for pid, line in _processes(self.mark).items() if "agent.pyz node " in line]
+
     def left(self, seconds: float = 5.0) -> list[str]:
         """Command lines of the run's processes that are still there after `seconds`; returns as soon as none is."""
         until = time.monotonic() + seconds
@@ -178,13 +182,18 @@ def _environment(mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _processes_of(mark: str) -> list[str]:
-    found = []
+    return list(_processes(mark).values())
+
+
+def _processes(mark: str) -> dict[int, str]:
+    found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(entry.name)] = command.decode("utf-8", "replace")
         except OSError:
             continue  # it ended while we looked
     return found

@@ -209,6 +209,16 @@ def test_a_killed_muster_leaves_nothing(tmp_path: pathlib.Path) -> None:
     assert running.left(5) == []
 
 
+def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib.Path) -> None:
+    escape = f"setsid sleep 600 & touch {OUT}/up-$RANK; wait"
+    running = start(tmp_path, write_job(tmp_path, sh(escape)))
+    running.await_files("up-*", 4)
+    for pid in running.agents():
+        os.kill(pid, signal.SIGKILL)
+    assert running.wait() == 1
+    assert running.left(5) == []
+
+
 def test_runs_of_the_same_file_do_not_meet(tmp_path: pathlib.Path) -> None:
     job = write_job(tmp_path, sh(f"touch {OUT}/up-$RANK; sleep 1; echo $MASTER_PORT"))
     both = [start(tmp_path, job, "-o", "json", "--logs") for _ in range(2)]

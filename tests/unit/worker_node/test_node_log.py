@@ -26,3 +26,18 @@ def test_all_is_written_in_order() -> None:
     assert log.dropped_lines == 0
     os.close(reader)
     os.close(writer)
+
+
+def test_a_gap_is_said_where_it_is() -> None:
+    reader, writer = os.pipe()
+    log = Log(writer)
+    log.write(b"x" * (MAX_BUFFERED_BYTES - 1) + b"\n")
+    log.write(b"lost\nand gone\n")
+    shown = b""
+    while len(shown) < MAX_BUFFERED_BYTES:
+        shown += os.read(reader, 1 << 20)
+    log.flush(10.0)
+    assert os.read(reader, 200) == b"[muster] 2 lines are missing here: they came faster than the output was read\n"
+    assert log.dropped_lines == 2
+    os.close(reader)
+    os.close(writer)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.reserved import is_variable
 from muster.api.spec import Job
 from muster.backends.local.devices import VISIBLE
+from muster_worker.contract import is_rendezvous_variable
 
-_FOREIGN = frozenset({"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"})
-_FOREIGN_PREFIXES = ("MASTER_", "OMPI_", "PMI_", "PMIX_", "SM_")
-"""What other launchers and SageMaker set, beside the variables that a job may not set either."""
+_FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
+"""What MPI and SageMaker tell their ranks. A job may set these, so that they are no variables of the rendezvous."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ def inherit(environment: Mapping[str, str]) -> Inherited:
 
 
 def _is_foreign(name: str) -> bool:
-    return is_variable(name) or name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES)
+    return is_rendezvous_variable(name) or name.startswith(_FOREIGN_PREFIXES)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.processes import AgentProcesses, OnLine
+from muster.backends.local.tree import kill_marked
 from muster.plan.render import render_plan
 from muster.plan.world import procs_per_node, world_size
 from muster.ranks.certificate import issue
@@ -108,6 +109,8 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
+            # An agent that was killed together with its guardian leaves its ranks to nobody.
+            kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()
 

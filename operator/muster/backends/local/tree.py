@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -28,6 +30,26 @@ def kill_tree(pid: int) -> None:
             _send(process, signal.SIGKILL)
         killed |= below
     _send(pid, signal.SIGKILL)
+
+
+def kill_marked(mark: bytes) -> None:
+    """SIGKILL every process of this user that has `mark` in its environment, until none is left.
+
+    Who started it may be gone: this finds what no tree of ours has any more.
+    """
+    killed: set[int] = set()
+    while found := set(_marked(mark)) - killed:
+        for process in found:
+            _send(process, signal.SIGKILL)
+        killed |= found
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # it ended meanwhile, or is another user's
+                if mark in (entry / "environ").read_bytes():
+                    yield int(entry.name)
 
 
 def _children(pid: int) -> tuple[int, ...]:
