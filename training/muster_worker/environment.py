@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
 from muster_worker import sagemaker
-from muster_worker.contract import Peer, Plan
+from muster_worker.contract import Peer, Plan, is_rendezvous_variable
 
-_STALE_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
-_STALE = frozenset(
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK"}
-    | {"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHON_EXEC"}
-)
 _KEPT = "MUSTER_CHECKPOINT_DIR"
 
 
@@ -115,4 +110,4 @@ def _defaults(user: Mapping[str, str], place: Place) -> Dict[str, str]:
 
 def _is_stale(name: str) -> bool:
     # a rank may run muster itself, or a shell may have kept variables of an earlier run
-    return name != _KEPT and (name in _STALE or name.startswith(_STALE_PREFIXES))
+    return name != _KEPT and is_rendezvous_variable(name)

@@ -1,17 +1,4 @@
-"""Names that belong to muster: variables of the rendezvous and options of torchrun."""
-
-VARIABLES = (
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "NODE_RANK",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "PYTHON_EXEC",
-)
-VARIABLE_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
+"""Names that belong to muster: options of torchrun and launchers. `contract` has the variables of the rendezvous."""
 
 TORCHRUN_OPTIONS = (
     "nnodes",
@@ -36,11 +23,6 @@ TORCHRUN_OPTIONS = (
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec")
 """Commands that start a node's ranks themselves."""
-
-
-def is_variable(name: str) -> bool:
-    """Whether muster sets this environment variable itself."""
-    return name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
 
 
 def is_torchrun_option(argument: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from muster.api import interfaces, regexes, reserved
 from muster.api.document import Path, quoted
 from muster.api.spec import MAX_WORLD, Spec, Volume
+from muster_worker.contract import RENDEZVOUS_PREFIXES, RENDEZVOUS_VARIABLES, is_rendezvous_variable
 
 _HYPERPARAMETER = re.compile(r"[^\s=\x00-\x1f-][^\s=\x00-\x1f]{0,255}")
 
@@ -82,7 +83,7 @@ def _null_characters(spec: Spec) -> Iterator[Breach]:
 
 def _reserved_variables(spec: Spec) -> Iterator[Breach]:
     for index, variable in enumerate(spec.env):
-        if reserved.is_variable(variable.name):
+        if is_rendezvous_variable(variable.name):
             yield Breach(("env", index, "name"), variable.name)
 
 
@@ -206,8 +207,8 @@ RULES = (
         why="Ranks told another world or rendezvous than their peers' wait for ever.",
         sentence="muster sets this variable itself; choose another name",
         breaches=_reserved_variables,
-        cel=f"!(self in [{', '.join(repr(name) for name in reserved.VARIABLES)}])"
-        f" && !self.matches('^({'|'.join(reserved.VARIABLE_PREFIXES)})')",
+        cel=f"!(self in [{', '.join(repr(name) for name in RENDEZVOUS_VARIABLES)}])"
+        f" && !self.matches('^({'|'.join(RENDEZVOUS_PREFIXES)})')",
     ),
     Rule(
         places=("spec",),

@@ -16,6 +16,8 @@ def test_another_runs_rendezvous_is_dropped_and_named() -> None:
             "HF_HOME": "/hf",
             "RANK": "3",
             "WORLD_SIZE": "4",
+            "ROLE_RANK": "3",
+            "MASTER_KEY": "mine",
             "MASTER_ADDR": "head",
             "PET_NNODES": "2",
             "TORCHELASTIC_RUN_ID": "none",
@@ -24,13 +26,14 @@ def test_another_runs_rendezvous_is_dropped_and_named() -> None:
             "SM_HOSTS": "[]",
         }
     )
-    assert inherited.variables == {"HOME": "/home/me", "WANDB_API_KEY": "x", "HF_HOME": "/hf"}
+    assert inherited.variables == {"HOME": "/home/me", "WANDB_API_KEY": "x", "HF_HOME": "/hf", "MASTER_KEY": "mine"}
     assert inherited.dropped == (
         "MASTER_ADDR",
         "MUSTER_RUN_DIR",
         "OMPI_COMM_WORLD_RANK",
         "PET_NNODES",
         "RANK",
+        "ROLE_RANK",
         "SM_HOSTS",
         "TORCHELASTIC_RUN_ID",
         "WORLD_SIZE",

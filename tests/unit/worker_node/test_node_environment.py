@@ -36,12 +36,7 @@ def test_values_of_variables_are_those_of_sagemaker(value: object, text: str) ->
 
 @given(st.dictionaries(NAMES, st.text(max_size=20)))
 def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
-    kept = {
-        name: value
-        for name, value in base.items()
-        if not name.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_"))
-        and name not in ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "PYTHON_EXEC")
-    }
+    kept = {name: value for name, value in base.items() if not contract.is_rendezvous_variable(name)}
     environment = node_environment(base, a_place())
     assert {name: environment[name] for name in kept} == kept
 
@@ -64,7 +59,9 @@ def test_network_and_threads() -> None:
     assert "OMPI_MCA_btl_tcp_if_include" not in excluding
 
 
-@pytest.mark.parametrize("name", ["RANK", "MASTER_ADDR", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["RANK", "MASTER_ADDR", "ROLE_RANK", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"]
+)
 def test_another_runs_rendezvous_is_gone(name: str) -> None:
     assert name not in node_environment({name: "stale"}, a_place())
 
