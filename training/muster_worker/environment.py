@@ -9,8 +9,6 @@ from typing import Dict, Mapping, Tuple
 from muster_worker import sagemaker
 from muster_worker.contract import Peer, Plan, is_rendezvous_variable
 
-_KEPT = "MUSTER_CHECKPOINT_DIR"
-
 
 @dataclass(frozen=True)
 class Place:
@@ -34,13 +32,18 @@ class Place:
 
 
 def node_environment(base: Mapping[str, str], place: Place) -> Dict[str, str]:
-    """What every process of the node sees. Whatever the user set stays, except another run's rendezvous."""
-    environment = {name: value for name, value in base.items() if not _is_stale(name)}
+    """What every process of the node sees. Whatever the user set stays, except another run's rendezvous.
+
+    A rank may run muster itself, or a shell may have kept variables of an earlier run.
+    """
+    environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
     for name, value in _defaults(environment, place).items():
         environment.setdefault(name, value)
     environment.update(
         MUSTER_AGENT_SOCKET=place.socket,
         MUSTER_ARCHIVE=place.archive,
+        # where the backend keeps them: what shall outlive the job lies behind this folder, in no other
+        MUSTER_CHECKPOINT_DIR=os.path.join(place.root, "checkpoints"),
         MUSTER_PYTHON=place.python,
         MUSTER_RUN_DIR=place.run,
     )
@@ -99,15 +102,9 @@ def _defaults(user: Mapping[str, str], place: Place) -> Dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         # every rank taking every core makes all of them slow; torchrun's own answer is 1, whatever the machine has
         "OMP_NUM_THREADS": str(max(1, place.host.cpus // place.plan.procs_per_node)),
-        _KEPT: os.path.join(place.root, "checkpoints"),
     }
     # Open MPI refuses to start when both the list of interfaces and the list of exceptions are set
     if "OMPI_MCA_btl_tcp_if_exclude" not in user:
         defaults["OMPI_MCA_btl_tcp_if_include"] = place.interface
     defaults.update(sagemaker.variables(place.plan, place.node, place.host, place.root))
     return defaults
-
-
-def _is_stale(name: str) -> bool:
-    # a rank may run muster itself, or a shell may have kept variables of an earlier run
-    return name != _KEPT and is_rendezvous_variable(name)

@@ -66,9 +66,9 @@ def test_another_runs_rendezvous_is_gone(name: str) -> None:
     assert name not in node_environment({name: "stale"}, a_place())
 
 
-def test_the_checkpoint_folder_may_be_given() -> None:
-    assert node_environment({}, a_place())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
-    assert node_environment({"MUSTER_CHECKPOINT_DIR": "/c"}, a_place())["MUSTER_CHECKPOINT_DIR"] == "/c"
+@pytest.mark.parametrize("base", [{}, {"MUSTER_CHECKPOINT_DIR": "/c"}])
+def test_the_checkpoint_folder_is_the_backends(base: dict[str, str]) -> None:
+    assert node_environment(base, a_place())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
 
 
 def test_sagemaker_variables() -> None:
