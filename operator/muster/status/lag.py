@@ -26,7 +26,7 @@ def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, in
     """
     known = tuple(counts)
     if pace is None:
-        return {count.rank: _exact(count, known) for count in known}
+        return _steps_behind_in_report(known)
     moment = min((count.heard_at for count in known), default=0.0)
     then = {count.rank: count.step - pace * max(0.0, count.stepped_at - moment) for count in known}
     furthest = max(then.values(), default=0.0)
@@ -34,7 +34,10 @@ def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, in
     return {rank: round(furthest - step) if furthest - step > explained else 0 for rank, step in then.items()}
 
 
-def _exact(count: Count, others: tuple[Count, ...]) -> int:
-    behind = max(other.step for other in others if other.heard_at == count.heard_at) - count.step
+def _steps_behind_in_report(counts: tuple[Count, ...]) -> Mapping[int, int]:
+    furthest: dict[float, int] = {}
+    for count in counts:
+        furthest[count.heard_at] = max(count.step, furthest.get(count.heard_at, 0))
+    behind = {count.rank: furthest[count.heard_at] - count.step for count in counts}
     # Ranks in step with each other are one apart at any moment.
-    return behind if behind > 1 else 0
+    return {rank: steps if steps > 1 else 0 for rank, steps in behind.items()}
