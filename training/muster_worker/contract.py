@@ -90,6 +90,15 @@ class RankState:
     ALL = (STARTING, RUNNING, EXITED)
 
 
+class EndReason:
+    """Why a rank or a launcher ended, where no exit code or signal of its own tells."""
+
+    COMMAND_NOT_FOUND = "CommandNotFound"  # nothing has the command's name
+    COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # something has, and can't be run
+    WRAPPER_LOST = "WrapperLost"  # who watched the rank was killed, and nobody saw the rank's own end
+    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST)
+
+
 class CommandKind:
     """What an agent is told. The order is the order within an incarnation: a later kind overrides an earlier one."""
 
@@ -154,7 +163,7 @@ class RankReport:
     started_age: Optional[float] = None
     ended_age: Optional[float] = None
     stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
-    reason: Optional[str] = None  # CommandNotFound, CommandNotExecutable, WrapperLost; None: an ordinary end
+    reason: Optional[str] = None  # an EndReason; None: an ordinary end
     last_lines: Tuple[str, ...] = ()  # of standard error, or of standard output when there was none
     step: Optional[int] = None
     step_age: Optional[float] = None
@@ -181,7 +190,7 @@ class LauncherEnd:
     age: float
     exit_code: Optional[int] = None
     signal: Optional[int] = None
-    reason: Optional[str] = None  # CommandNotFound, ...
+    reason: Optional[str] = None  # an EndReason; None: an ordinary end
     last_lines: Tuple[str, ...] = ()
 
 

@@ -8,7 +8,7 @@ import time
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, witness
-from muster_worker.contract import AgentPhase
+from muster_worker.contract import AgentPhase, EndReason
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
@@ -113,7 +113,7 @@ class Gang:
                 self._remember_lines(process)
                 events.append(LauncherRecord(process.name, now, code, number))
             elif self._roster.holder(process.rank) is None:
-                events.append(RankEnded(process.rank, now, code, number, "WrapperLost"))
+                events.append(RankEnded(process.rank, now, code, number, EndReason.WRAPPER_LOST))
         return events + self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
 
     def step(self) -> List[Event]:

@@ -10,7 +10,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from muster_worker import hook_environment, launchers, processes, python_exec
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
-from muster_worker.contract import Launcher
+from muster_worker.contract import EndReason, Launcher
 from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
 
 
@@ -91,5 +91,5 @@ def _take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:
 def _refusal(name: str, program: str, error: OSError) -> LaunchRefused:
     message = f"command {program!r}: {error.strerror}"
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return LaunchRefused(name, NOT_FOUND, "CommandNotFound", message)
-    return LaunchRefused(name, NOT_EXECUTABLE, "CommandNotExecutable", message)
+        return LaunchRefused(name, NOT_FOUND, EndReason.COMMAND_NOT_FOUND, message)
+    return LaunchRefused(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, message)

@@ -70,7 +70,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Refused:
-    """The command couldn't be run: CommandNotFound or CommandNotExecutable. The wrapper exits with 127 or 126."""
+    """The command couldn't be run; `reason` is an `EndReason`. The wrapper exits with 127 or 126."""
 
     reason: str
     message: str

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 PYTHON_OF_PARENT = "--python-of-parent"  # COMMAND is what follows an interpreter: use the one that runs our parent
 ATTACHED = "--attached"  # the rank was started by a launcher of the user's own: its streams stay with that launcher
 
+# contract.EndReason's; its module imports dataclasses, which cost every rank's start more than the rest of the wrapper
+COMMAND_NOT_FOUND = "CommandNotFound"
+COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"
+
 
 class _Place:
     """What the environment says about this rank. `scope` is the hook's; `world` is 0 where nothing is said of it."""
@@ -126,7 +130,7 @@ def _own_environment() -> Dict[str, str]:
 
 
 def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
-    reason = "CommandNotFound" if refusal.exit_code == child.NOT_FOUND else "CommandNotExecutable"
+    reason = COMMAND_NOT_FOUND if refusal.exit_code == child.NOT_FOUND else COMMAND_NOT_EXECUTABLE
     if announcer is None:
         _complain(str(refusal))
     else:

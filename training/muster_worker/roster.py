@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, progress, wire, witness
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
-from muster_worker.contract import Problem
+from muster_worker.contract import EndReason, Problem
 from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
@@ -22,7 +22,7 @@ from muster_worker.streams import Stream
 LOST_SECONDS = 0.5
 """After this long without a trace of a lost wrapper's rank, nobody will ever know how it ended."""
 
-EXIT_CODES = {"CommandNotFound": NOT_FOUND, "CommandNotExecutable": NOT_EXECUTABLE}
+EXIT_CODES = {EndReason.COMMAND_NOT_FOUND: NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE: NOT_EXECUTABLE}
 """How a wrapper ends that refused its command."""
 
 Handler = Callable[[], List[Event]]
@@ -78,7 +78,7 @@ class Roster:
                 code = None if end.signal else end.exit_code
                 events += self._end(link, RankEnded(rank, link.lost_at, code, end.signal or None))
             elif now - link.lost_at >= patience:
-                events += self._end(link, RankEnded(rank, link.lost_at, reason="WrapperLost"))
+                events += self._end(link, RankEnded(rank, link.lost_at, reason=EndReason.WRAPPER_LOST))
         return events
 
     @property

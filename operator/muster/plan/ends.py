@@ -9,7 +9,7 @@ from muster.plan import last_words
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
 from muster.plan.world import procs_per_node
-from muster_worker.contract import CommandKind, RankState
+from muster_worker.contract import CommandKind, EndReason, RankState
 
 LAUNCHER_LOSS_SECONDS = 1.0
 """Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""
@@ -113,7 +113,7 @@ def _failed_processes(node: NodeFacts) -> list[End]:
 
 
 def _went_with(end: End, launcher: End) -> bool:
-    died = end.reason == "WrapperLost" or end.signal == signal.SIGKILL
+    died = end.reason == EndReason.WRAPPER_LOST or end.signal == signal.SIGKILL
     return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
 
 

@@ -21,6 +21,7 @@ from muster.status.views import (
     UNKNOWN,
     RankView,
 )
+from muster_worker.contract import EndReason
 
 MAX_ACTIVITIES = 3
 """More kinds of what the others were doing tell nobody more."""
@@ -132,9 +133,9 @@ def _early(failure: Failure) -> str:
 
 def _how(end: End) -> str:
     """How a culprit ended, where exit code and signal alone would mislead, too."""
-    if end.reason in ("CommandNotFound", "CommandNotExecutable"):
+    if end.reason in (EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE):
         return "could not start"
-    if end.reason == "WrapperLost":
+    if end.reason == EndReason.WRAPPER_LOST:
         return "was lost with the process that watched it"
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
@@ -156,9 +157,9 @@ def _how_it_exited(end: End) -> str:
 def _why(job: Job, end: End) -> str:
     line = last_words.telling_line(end.lines)
     program = last_words.clean(job.spec.command[0], limit=128)
-    if end.reason == "CommandNotFound":
+    if end.reason == EndReason.COMMAND_NOT_FOUND:
         return line if program in line else f"{program} was not found"
-    if end.reason == "CommandNotExecutable":
+    if end.reason == EndReason.COMMAND_NOT_EXECUTABLE:
         return line if program in line else f"{program} is not executable"
     # What a process wrote before somebody killed it is not why.
     if end.signal is not None and end.signal != signal.SIGABRT and not end.stopped:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import announce, link
+from muster_worker import announce, link, rank
+from muster_worker.contract import EndReason
 from muster_worker.link import Ended, Hello, Refused, Started, decode
 from muster_worker.wire import Malformed
 
@@ -101,3 +102,8 @@ def test_what_a_rank_says_is_json(text: str, at: float) -> None:
         announcer._socket = ours
         announcer.say("refused", {"reason": "r", "message": text, "at": at})
         assert decode(theirs.recv(1 << 20)[:-1]) == Refused("r", text, at)
+
+
+def test_the_wrapper_s_words_for_a_refusal_are_the_contract_s() -> None:
+    assert rank.COMMAND_NOT_FOUND == EndReason.COMMAND_NOT_FOUND
+    assert rank.COMMAND_NOT_EXECUTABLE == EndReason.COMMAND_NOT_EXECUTABLE
