@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterable, List, Optional, Tuple
 
-MAX_CHARS = 120
-"""An activity is part of one sentence in the job's status."""
+from muster_worker.contract import MAX_ACTIVITY_CHARS
 
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+|\?\?\?),? in (?P<function>\S.*)')
 _THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
@@ -91,7 +90,7 @@ def _of_frames(frames: List[Frame]) -> Optional[str]:
             return known
     for frame in frames:
         if not frame.is_library:
-            return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line} in {frame.function}"[:MAX_CHARS]
+            return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line} in {frame.function}"[:MAX_ACTIVITY_CHARS]
     return None
 
 

@@ -28,6 +28,9 @@ MAX_LAST_LINES = 8
 MAX_LINE_CHARS = 512
 """Characters of each of those lines; longer ones end in an ellipsis."""
 
+MAX_ACTIVITY_CHARS = 120
+"""Characters of what a rank was in: part of one sentence in the job's status."""
+
 MAX_METRICS = 256
 """Metrics of one node: the 40 of the resource and what scripts report themselves, with room."""
 

@@ -12,7 +12,6 @@ from muster.plan.world import procs_per_node, world_size
 from muster.status.ranges import ranges
 from muster.status.views import (
     FAILED,
-    MAX_ACTIVITY_CHARS,
     PENDING,
     RUNNING,
     STARTING,
@@ -21,7 +20,7 @@ from muster.status.views import (
     UNKNOWN,
     RankView,
 )
-from muster_worker.contract import EndReason
+from muster_worker.contract import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
 """More kinds of what the others were doing tell nobody more."""

@@ -11,7 +11,7 @@ from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome, judge
 from muster.plan.world import home_of, world_size
-from muster_worker.contract import RankState
+from muster_worker.contract import MAX_ACTIVITY_CHARS, RankState
 
 PENDING = "Pending"
 STARTING = "Starting"
@@ -20,10 +20,6 @@ SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 STOPPED = "Stopped"
 UNKNOWN = "Unknown"
-
-MAX_ACTIVITY_CHARS = 120
-"""As long as an agent's words for it may be."""
-
 
 LEARNING_SECONDS = 30.0
 """How long a rank may be without a step count before it is worth a word: importing torch takes seconds."""

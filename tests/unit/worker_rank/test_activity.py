@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker import activity
+from muster_worker.contract import MAX_ACTIVITY_CHARS
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
 ALL_REDUCE = f"""\
@@ -114,4 +115,4 @@ def test_what_a_traceback_says(text: str, expected: str | None) -> None:
 @given(st.text())
 def test_any_text_is_survived(text: str) -> None:
     for seen in (activity.of_dump(text), activity.of_traceback(text.splitlines())):
-        assert seen is None or len(seen) <= activity.MAX_CHARS
+        assert seen is None or len(seen) <= MAX_ACTIVITY_CHARS
