@@ -96,12 +96,11 @@ def _alike(facts: JobFacts, culprit: End, ends: tuple[End, ...]) -> tuple[End, .
     if not words and culprit.exit_code == 1:
         return (culprit,)
     kind = _kind(culprit)
-    others = [end for end in ends if end != culprit and _kind(end) == kind]
+    others = [end for end in ends if _kind(end) == kind]
     # The stop met some of them on their way out.
-    late = [end for end in rank_ends(facts) if end.stopped and end != culprit and _confesses(end)]
-    others += [end for end in late if last_words.likeness(end.lines) == words]
-    return (culprit, *others)
+    others += [end for end in rank_ends(facts) if end.stopped and _confesses(end)]
+    return (culprit, *(end for end in others if end != culprit and last_words.likeness(end.lines) == words))
 
 
-def _kind(end: End) -> tuple[Subject, int | None, int | None, str | None, str]:
-    return (end.subject, end.exit_code, end.signal, end.reason, last_words.likeness(end.lines))
+def _kind(end: End) -> tuple[Subject, int | None, int | None, str | None]:
+    return (end.subject, end.exit_code, end.signal, end.reason)

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 _REMEMBERED = 2048
-"""The same ends are looked at several times a turn; 2,048 of them are at most a few MiB."""
+"""Ranks that fail together say the same, and each is looked at several times a turn; 2,048 are at most a few MiB."""
 
 MAX_CHARS = 300
 """A line in a message is cut there, so that a message stays under 1 KiB with all else it says."""
@@ -43,7 +43,9 @@ _COLLECTIVE = re.compile(
 
 def clean(text: str, limit: int = MAX_CHARS) -> str:
     """One printable line of at most `limit` characters: no escape sequences, control or direction characters."""
-    line = _UNPRINTABLE.sub(" ", _ESCAPES.sub("", text)).strip()
+    # Most lines hold nothing that has to go; a thousand nodes that fail send 100,000 of them.
+    plain = text.isascii() and text.isprintable()
+    line = " ".join(text.split()) if plain else _UNPRINTABLE.sub(" ", _ESCAPES.sub("", text)).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
@@ -91,9 +93,13 @@ def likeness(lines: tuple[str, ...]) -> str:
 
 
 def _cleaned(lines: tuple[str, ...]) -> list[str]:
+    return [cleaned for line in lines if (cleaned := _without_rank(line))]
+
+
+@lru_cache(_REMEMBERED)
+def _without_rank(line: str) -> str:
     # torch prefixes tracebacks with "[rank3]: ", which would make the same line differ between ranks
-    cleaned = (_RANK_PREFIX.sub("", clean(line, limit=2000)) for line in lines)
-    return [line for line in cleaned if line]
+    return _RANK_PREFIX.sub("", clean(line, limit=2000))
 
 
 def _exception_index(cleaned: list[str]) -> int | None:
