@@ -12,6 +12,9 @@ export PYTHONSAFEPATH := 1
 # What others' shells set shall not reach the tools.
 unexport PYTHONHOME PYTHONSTARTUP
 
+# Ranks start in seconds when torch's modules are compiled once and kept, not anew in each process of each run.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv/bin
 CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/muster
 DIGITS := training/examples/digits
