@@ -11,7 +11,7 @@ from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import hosts_file, node_address
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
-from muster.backends.local.lines import MAX_LINE_BYTES, LineSplitter
+from muster.backends.local.lines import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 
 
@@ -111,17 +111,17 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> Non
 
 @given(st.lists(st.binary(max_size=20)))
 def test_lines_do_not_depend_on_how_the_bytes_came(chunks: list[bytes]) -> None:
-    splitter = LineSplitter()
-    lines = [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.close()
+    reader = AgentLineReader()
+    lines = [line for chunk in chunks for line in reader.feed(chunk)] + reader.close()
     text = b"".join(chunks)
     expected = text.split(b"\n")
     assert lines == [line.decode("utf-8", "replace") for line in (expected if expected[-1] else expected[:-1])]
 
 
 def test_an_endless_line_does_not_fill_the_memory() -> None:
-    splitter = LineSplitter()
-    assert [len(line) for line in splitter.feed(b"x" * (MAX_LINE_BYTES + 1))] == [MAX_LINE_BYTES + 1]
-    assert splitter.close() == []
+    reader = AgentLineReader()
+    assert [len(line) for line in reader.feed(b"x" * (MAX_LINE_BYTES + 1))] == [MAX_LINE_BYTES + 1]
+    assert reader.close() == []
 
 
 def test_the_private_folder_goes_with_its_run(tmp_path: pathlib.Path) -> None:

@@ -6,8 +6,11 @@ MAX_LINE_BYTES = 64 * 1024
 """A longer line is passed on in pieces, so that a run's memory stays small whatever its ranks print."""
 
 
-class LineSplitter:
-    """Collects bytes and gives back whole lines as text; what isn't UTF-8 becomes U+FFFD."""
+class AgentLineReader:
+    """Collects bytes and gives back whole lines as text; what isn't UTF-8 becomes U+FFFD.
+
+    That is all: what ranks wrote the agent has made readable already (`muster_worker.lines`).
+    """
 
     def __init__(self) -> None:
         self._rest = b""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from muster.backends.local.lines import LineSplitter
+from muster.backends.local.lines import AgentLineReader
 from muster.backends.local.tree import kill_tree
 from muster.plan.facts import ProcessFacts, ProcessState
 
@@ -119,15 +119,15 @@ class AgentProcesses:
         self.on_change()
 
     async def _copy_output(self, start: AgentStart, running: _Running) -> None:
-        reader, splitter = running.process.stdout, LineSplitter()
-        if reader is None:
+        output, lines = running.process.stdout, AgentLineReader()
+        if output is None:
             raise AssertionError("started with its output as a pipe")
         with _Log(start.log) as log:
-            while data := await reader.read(_CHUNK):
+            while data := await output.read(_CHUNK):
                 problem = log.write(data)
-                for line in (*splitter.feed(data), *problem):
+                for line in (*lines.feed(data), *problem):
                     self.on_line(start.node, line)
-        for line in splitter.close():
+        for line in lines.close():
             self.on_line(start.node, line)
 
 
