@@ -1,12 +1,11 @@
 """What has to be done now for a job: the one decision that every backend carries out."""
 
 from muster.api.spec import Job
-from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.deadlines import active_deadline, gang_has_started, startup_deadline
+from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
-from muster.plan.outcome import Outcome, Verdict, judge
+from muster.plan.outcome import Outcome, Verdict
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 
 FIRST_INCARNATION = 1
@@ -25,42 +24,40 @@ HUNG_SECONDS = 10.0
 """How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
 
 
-def decide(job: Job, previous: Status, facts: JobFacts, now: float, term: int) -> tuple[Action, ...]:
+def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
     """The actions that bring the job further; none when all is as it should be. `now` is in Unix seconds.
 
-    `term` numbers the operator's time as leader: commands of an earlier one are refused by agents. Deciding again on
-    facts that show the actions applied gives nothing new.
+    `outcome` is what `judge` says of these facts. `term` numbers the operator's time as leader: commands of an earlier
+    one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
     """
-    outcome = judge(job, previous, facts, now)
     if outcome.is_decided:
         return _end(job, facts, outcome, now, term)
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Nobody starts before everybody is there: the peers' addresses are part of Start.
     if missing:
         return tuple(CreateNode(node.node, FIRST_GENERATION) for node in missing)
-    if _can_start(previous, facts):
+    if _can_start(facts, outcome):
         return _start(job, facts, term)
     return ()
 
 
-def next_wake(job: Job, previous: Status, facts: JobFacts, now: float) -> float | None:
+def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status; None: never."""
-    outcome = judge(job, previous, facts, now)
     times = [silent_at(node, facts) for node in facts.nodes]
     if outcome.is_decided:
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     else:
-        times += [startup_deadline(job, previous, facts), active_deadline(job, facts)]
+        times += [None if outcome.started else startup_deadline(job, facts), active_deadline(job, facts)]
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _can_start(previous: Status, facts: JobFacts) -> bool:
+def _can_start(facts: JobFacts, outcome: Outcome) -> bool:
     """Whether all nodes are there, and some wait for Start: all, or those that an operator did not come to tell."""
     waiting = [node for node in facts.nodes if not has_started(node)]
     if not waiting or not all(is_ready(node) for node in waiting):
         return False
     # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
-    return not gang_has_started(previous, facts) or all(_peer(node) is not None for node in facts.nodes)
+    return not outcome.started or all(_peer(node) is not None for node in facts.nodes)
 
 
 def _start(job: Job, facts: JobFacts, term: int) -> tuple[Action, ...]:

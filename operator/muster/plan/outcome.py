@@ -9,7 +9,7 @@ from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import has_exited, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
-from muster.plan.nodes import has_ended, is_settled
+from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.world import world_size
 from muster_worker.contract import RankState
 
@@ -38,7 +38,7 @@ class Outcome:
     """The verdict, why, and since when (Unix seconds). It is final once `settled`: nothing of the job runs any more.
 
     `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
-    has neither `at` nor `failure`.
+    has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it.
     """
 
     verdict: Verdict
@@ -46,6 +46,7 @@ class Outcome:
     at: float | None = None
     failure: Failure | None = None
     settled: bool = False
+    started: bool = False
 
     @property
     def is_decided(self) -> bool:
@@ -54,25 +55,31 @@ class Outcome:
 
 
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
-    """The job's outcome. Once `previous` says Complete or Failed it stays so, whatever the facts say later."""
+    """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
+    # A restarted operator knows from the status it wrote that the ranks were told to start.
+    started = previous.start_time is not None or any(has_started(node) for node in facts.nodes)
     settled = all(is_settled(node) for node in facts.nodes)
     # What was told to the world is not taken back.
     last = final_condition(previous)
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        return Outcome(verdict, last.reason, settled=settled)
+        return Outcome(verdict, last.reason, settled=settled, started=started)
+    return replace(_verdict(job, facts, now, started=started), settled=settled, started=started)
+
+
+def _verdict(job: Job, facts: JobFacts, now: float, *, started: bool) -> Outcome:
     failure = find_failure(job, facts)
     over = all(has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
     # Done is done, even when somebody asked for a stop a moment too late.
     if failure is None and over and _succeeded(job, facts):
-        return Outcome(Verdict.SUCCEEDED, SUCCEEDED, at=_last_end(facts), settled=settled)
-    causes = _causes(job, previous, facts, now, failure)
+        return Outcome(Verdict.SUCCEEDED, SUCCEEDED, at=_last_end(facts))
+    causes = _causes(job, facts, now, failure, started=started)
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
-        return replace(first, at=at, settled=settled)
+        return replace(first, at=at)
     # All ended with exit code 0, and yet it isn't what was asked for.
     if over:
-        return Outcome(Verdict.FAILED, _shortfall(job, facts), at=_last_end(facts), settled=settled)
+        return Outcome(Verdict.FAILED, _shortfall(job, facts), at=_last_end(facts))
     return Outcome(Verdict.UNDECIDED)
 
 
@@ -89,7 +96,7 @@ def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
 
 
 def _causes(
-    job: Job, previous: Status, facts: JobFacts, now: float, failure: Failure | None
+    job: Job, facts: JobFacts, now: float, failure: Failure | None, *, started: bool
 ) -> list[tuple[float, Outcome]]:
     """All that can end the job, each with its time: what came first is the reason, the rest are its consequences."""
     causes = []
@@ -97,8 +104,8 @@ def _causes(
         causes.append((failure.at, Outcome(Verdict.FAILED, failure.reason, failure=failure)))
     if facts.stop_request is not None:
         causes.append((facts.stop_request.at, Outcome(Verdict.STOPPED, STOP_REQUESTED)))
-    startup = startup_deadline(job, previous, facts)
-    if startup is not None and now >= startup:
+    startup = startup_deadline(job, facts)
+    if not started and now >= startup:
         causes.append((startup, Outcome(Verdict.FAILED, STARTUP_TIMEOUT)))
     active = active_deadline(job, facts)
     if active is not None and now >= active:

@@ -48,10 +48,11 @@ class Turn:
 async def reconcile(job: Job, previous: Status, backend: Backend, now: float, term: int) -> Turn:
     """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
     facts = await backend.observe(job)
-    actions = decide(job, previous, facts, now, term)
+    outcome = judge(job, previous, facts, now)
+    actions = decide(job, facts, outcome, now, term)
     await backend.apply(actions)
-    status = summarise(job, previous, facts, now)
-    is_over = judge(job, status, facts, now).is_decided and all(is_gone(node) for node in facts.nodes)
-    # an agent that says nothing any more gives no other cause to look whether it obeyed
-    times = (next_wake(job, status, facts, now), now + LOOK_AGAIN_SECONDS if actions else None)
+    status = summarise(job, previous, facts, outcome, now)
+    is_over = outcome.is_decided and all(is_gone(node) for node in facts.nodes)
+    # An agent that says nothing any more gives no other cause to look whether it obeyed.
+    times = (next_wake(job, facts, outcome, now), now + LOOK_AGAIN_SECONDS if actions else None)
     return Turn(facts, status, min((at for at in times if at is not None), default=None), is_over)

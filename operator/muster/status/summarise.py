@@ -4,21 +4,24 @@ from muster.api.spec import Job
 from muster.api.status import NodeCounts, RankStatus, StateRange, Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import has_ended, has_started, is_gone, is_ready, is_silent
-from muster.plan.outcome import Verdict, final_condition
+from muster.plan.outcome import Outcome, Verdict, final_condition
 from muster.status.conditions import conditions
 from muster.status.details import rank_details
 from muster.status.progress import progress_of
 from muster.status.ranges import ranges
 from muster.status.sentences import sentence
 from muster.status.timestamps import to_seconds
-from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture, picture
+from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
 
 
-def summarise(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
-    """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
+def summarise(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Status:
+    """The job's status at `now` (Unix seconds), of which `judge` said `outcome`.
+
+    A job that is over keeps the status with which it ended.
+    """
     if final_condition(previous) is not None:
         return previous
-    seen = picture(job, previous, facts, now)
+    seen = Picture(job, previous, facts, outcome, now)
     progress = progress_of(seen)
     phase = _phase(seen)
     message = sentence(seen, progress)
@@ -75,6 +78,7 @@ def _rank_status(seen: Picture) -> RankStatus:
 
 def _start_time(seen: Picture) -> str | None:
     """When the first rank started. Reports come in any order, so an earlier one may correct it."""
-    known = [] if seen.previous.start_time is None else [seen.previous.start_time]
     starts = [view.facts.started_at for view in seen.views if view.facts is not None]
-    return min([*known, *(to_seconds(at) for at in starts if at is not None)], default=None)
+    first = min((at for at in starts if at is not None), default=None)
+    known = (seen.previous.start_time, None if first is None else to_seconds(first))
+    return min((text for text in known if text is not None), default=None)

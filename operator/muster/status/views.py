@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -9,7 +10,7 @@ from muster.plan import last_words
 from muster.plan.ends import End, Subject, blames_another, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
-from muster.plan.outcome import Outcome, judge
+from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
 from muster_worker.contract import MAX_ACTIVITY_CHARS, RankState
 
@@ -62,26 +63,17 @@ class Picture:
     facts: JobFacts
     outcome: Outcome
     now: float
-    views: tuple[RankView, ...]
 
-
-def picture(job: Job, previous: Status, facts: JobFacts, now: float) -> Picture:
-    """The facts, judged, with one view for each rank of the world, in order."""
-    scene = _Scene(facts, judge(job, previous, facts, now), now)
-    known = _known_ranks(job, facts)
-    ends = {(end.node, end.rank): end for end in rank_ends(facts)}
-    views = []
-    for rank in range(world_size(job)):
-        node, rank_facts = known.get(rank, (facts.nodes[home_of(job, rank)], None))
-        views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), scene))
-    return Picture(job, previous, facts, scene.outcome, now, tuple(views))
-
-
-@dataclass(frozen=True)
-class _Scene:
-    facts: JobFacts
-    outcome: Outcome
-    now: float
+    @cached_property
+    def views(self) -> tuple[RankView, ...]:
+        """One view for each rank of the world, in order."""
+        known = _known_ranks(self.job, self.facts)
+        ends = {(end.node, end.rank): end for end in rank_ends(self.facts)}
+        views = []
+        for rank in range(world_size(self.job)):
+            node, rank_facts = known.get(rank, (self.facts.nodes[home_of(self.job, rank)], None))
+            views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
+        return tuple(views)
 
 
 def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
@@ -95,14 +87,14 @@ def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Ran
     return known
 
 
-def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, scene: _Scene) -> RankView:
+def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, seen: Picture) -> RankView:
     if end is not None:
-        state, reason = _state_of_end(end, scene.outcome)
+        state, reason = _state_of_end(end, seen.outcome)
     elif rank_facts is None:
-        state, reason = _state_unseen(node, scene)
+        state, reason = _state_unseen(node, seen)
     else:
-        state, reason = _state_alive(rank_facts, node, scene)
-    return RankView(rank, node, state, reason, rank_facts, end, _no_step_reason(state, rank_facts, scene.now))
+        state, reason = _state_alive(rank_facts, node, seen)
+    return RankView(rank, node, state, reason, rank_facts, end, _no_step_reason(state, rank_facts, seen.now))
 
 
 def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
@@ -128,22 +120,22 @@ def _state_of_end(end: End, outcome: Outcome) -> tuple[str, str]:
     return FAILED, end.reason or ("RankFailed" if end.signal is None else "RankKilled")
 
 
-def _state_unseen(node: NodeFacts, scene: _Scene) -> tuple[str, str]:
+def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
     if is_gone(node) or has_ended(node) or not has_started(node):
         return PENDING, "NeverStarted"
-    if is_silent(node, scene.facts, scene.now):
+    if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     # Whoever is told to stop before it was seen may or may not have been there.
     return STARTING, "LauncherRuns"
 
 
-def _state_alive(rank: RankFacts, node: NodeFacts, scene: _Scene) -> tuple[str, str]:
+def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, str]:
     if is_gone(node):
         # Ranks die with their agent.
-        return (FAILED, "AgentLost") if _is_to_blame(node, scene.outcome) else (STOPPED, "AgentLost")
+        return (FAILED, "AgentLost") if _is_to_blame(node, seen.outcome) else (STOPPED, "AgentLost")
     if has_ended(node):
         return UNKNOWN, "EndUnknown"
-    if is_silent(node, scene.facts, scene.now):
+    if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from muster.api.spec import Direct, Job, LauncherSpec, Metadata, Spec
+from muster.api.status import Status
 from muster.plan.facts import (
     AgentFacts,
     JobFacts,
@@ -15,6 +16,8 @@ from muster.plan.facts import (
     RankFacts,
     StopRequest,
 )
+from muster.plan.outcome import judge
+from muster.status.summarise import summarise
 from muster_worker.contract import (
     AgentPhase,
     Command,
@@ -182,6 +185,11 @@ def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None
 
 def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
     return JobFacts(T0, nodes, stop)
+
+
+def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
+    """What the status says after `previous`."""
+    return summarise(job, previous, facts, judge(job, previous, facts, now), now)
 
 
 def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:

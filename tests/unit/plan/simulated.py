@@ -135,9 +135,15 @@ class World:
                 entry.known = merge(entry.known, report, at)
             entry.mail.clear()
         facts = self.facts()
-        for action in decide(self.job, self.status, facts, self.now, 1):
+        outcome = judge(self.job, self.status, facts, self.now)
+        for action in decide(self.job, facts, outcome, self.now, 1):
             self.apply(action)
-        self.status = summarise(self.job, self.status, facts, self.now)
+        self.status = summarise(self.job, self.status, facts, outcome, self.now)
+
+    def decide_again(self, previous: Status) -> tuple[Action, ...]:
+        """What would be done now, had the status been `previous`."""
+        facts = self.facts()
+        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, 1)
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):

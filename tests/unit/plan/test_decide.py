@@ -9,6 +9,7 @@ from muster.api.status import Condition, Status
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts
+from muster.plan.outcome import judge
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
     START,
@@ -143,11 +144,16 @@ CASES = (
 def test_what_is_done_next(case: Case) -> None:
     asked = job(startup=case.startup, deadline=case.deadline)
 
-    assert list(decide(asked, case.previous, case.facts, START + case.now, term=1)) == case.actions
+    now = START + case.now
+    outcome = judge(asked, case.previous, case.facts, now)
+
+    assert list(decide(asked, case.facts, outcome, now, term=1)) == case.actions
 
 
 def test_start_tells_every_agent_the_same_peers_in_order() -> None:
-    (action,) = decide(job(3), Status(), facts(ready(0), ready(1), ready(2)), START, term=7)
+    known = facts(ready(0), ready(1), ready(2))
+
+    (action,) = decide(job(3), known, judge(job(3), Status(), known, START), START, term=7)
 
     assert isinstance(action, SendCommand)
     assert action.command.peers == tuple(Peer(n, f"127.0.0.{n + 1}", 29400 + n) for n in range(3))
@@ -180,4 +186,6 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
 def test_when_time_alone_changes_something(
     known: JobFacts, deadline: int | None, now: float, wake: float | None
 ) -> None:
-    assert next_wake(job(2, 1, deadline=deadline), Status(), known, now) == wake
+    asked = job(2, 1, deadline=deadline)
+
+    assert next_wake(asked, known, judge(asked, Status(), known, now), now) == wake

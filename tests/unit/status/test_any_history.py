@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from muster.api.status import Status
 from muster.plan.actions import KillNode
-from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.plan.outcome import final_condition
 from muster.ranks.merge import merge
-from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, CommandKind, RankReport, RankState, Report
-from unit.plan.builders import START, T0, UID, command, job
+from unit.plan.builders import START, T0, UID, command, job, status_of
 from unit.plan.simulated import SimulatedNode, World
 
 LINES = (
@@ -56,7 +54,7 @@ def check(world: World, before: Status) -> None:
     if status.phase == "Succeeded":
         ends = [entry for node in world.nodes for entry in node.ranks]
         assert [(entry.exit_code, entry.stopped) for entry in ends] == [(0, False)] * 6
-    again = decide(world.job, before, world.facts(), world.now, 1)
+    again = world.decide_again(before)
     assert [action for action in again if not isinstance(action, KillNode)] == []
 
 
@@ -115,7 +113,7 @@ def test_every_job_ends_and_says_only_what_is_true(
 
     assert world.is_over
     assert final_condition(world.status) is not None
-    assert decide(world.job, world.status, world.facts(), world.now, 1) == ()
+    assert world.decide_again(world.status) == ()
 
 
 END = st.tuples(
@@ -166,7 +164,7 @@ def told(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
                 NodeFacts(node, f"digits-{node}", process, known[node], command(CommandKind.STOP, 2.0))
                 for node in range(3)
             )
-            status = summarise(job(3, 2), status, JobFacts(T0, tuple(nodes)), START + 5)
+            status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes)), START + 5)
     return status
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, LauncherFacts
-from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,
@@ -28,6 +27,7 @@ from unit.plan.builders import (
     ready,
     running,
     silence,
+    status_of,
     stopped,
     terminated,
 )
@@ -451,7 +451,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_end_is_told_as_it_was(case: Case) -> None:
-    status = summarise(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
+    status = status_of(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert status.message == case.message
@@ -466,7 +466,7 @@ def test_the_end_is_told_as_it_was(case: Case) -> None:
 def test_a_nodes_problem_counts_though_another_is_silent() -> None:
     known = facts(silence(ready(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
 
-    assert summarise(job(), Status(), known, START).message.startswith("digits-1 can't work: no address")
+    assert status_of(job(), Status(), known, START).message.startswith("digits-1 can't work: no address")
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_nodes_problem_counts_though_another_is_silent() -> None:
 def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
     known = facts(halted(0, ended(0, 1.0, exit_code=1, lines=lines)))
 
-    status = summarise(job(1, 1), Status(), known, START + 2)
+    status = status_of(job(1, 1), Status(), known, START + 2)
 
     assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
 
@@ -492,7 +492,7 @@ def test_details_are_the_first_sixteen_with_the_culprit_at_their_head() -> None:
     ranks = [lost_peer(number, 1.1) for number in range(40)]
     ranks[33] = ended(33, 1.2, signal=9)
 
-    status = summarise(job(1, 40), Status(), facts(halted(0, *ranks)), START + 2)
+    status = status_of(job(1, 40), Status(), facts(halted(0, *ranks)), START + 2)
 
     assert status.ranks is not None
     assert [entry.rank for entry in status.ranks.details] == [33, *range(15)]
@@ -504,7 +504,7 @@ def test_details_are_the_first_sixteen_with_the_culprit_at_their_head() -> None:
 def test_while_the_others_are_being_stopped_the_cause_is_told_already() -> None:
     known = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
 
-    status = summarise(job(), Status(), known, START + 1)
+    status = status_of(job(), Status(), known, START + 1)
 
     assert status.phase == "Stopping"
     assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"

@@ -6,7 +6,6 @@ import pytest
 
 from muster.api.status import Condition, Progress, RankDetail, Status
 from muster.plan.facts import JobFacts, RankFacts
-from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
@@ -22,6 +21,7 @@ from unit.plan.builders import (
     ready,
     running,
     starting,
+    status_of,
 )
 
 
@@ -77,7 +77,7 @@ CASES = (
 
 @pytest.mark.parametrize(("known", "phase", "message"), CASES, ids=[message for *_, message in CASES])
 def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> None:
-    status = summarise(job(), Status(), known, START + 10)
+    status = status_of(job(), Status(), known, START + 10)
 
     assert (status.phase, status.message) == (phase, message)
 
@@ -85,7 +85,7 @@ def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> No
 def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
     known = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
 
-    status = summarise(job(), Status(), known, START + 10)
+    status = status_of(job(), Status(), known, START + 10)
 
     assert status.ranks is not None
     assert status.nodes is not None
@@ -99,16 +99,16 @@ def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
 
 def test_one_node_is_not_counted() -> None:
     alone = job(nodes=1)
-    assert summarise(alone, Status(), facts(missing(0)), START).message == "digits-0 does not exist yet"
+    assert status_of(alone, Status(), facts(missing(0)), START).message == "digits-0 does not exist yet"
     assert (
-        summarise(alone, Status(), facts(ready(0)), START).message == "The node is ready; the ranks are about to start"
+        status_of(alone, Status(), facts(ready(0)), START).message == "The node is ready; the ranks are about to start"
     )
 
 
 def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
     known = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
 
-    young = summarise(job(), Status(), known, START + 1)
+    young = status_of(job(), Status(), known, START + 1)
     assert young.ranks is not None
     assert young.ranks.details == ()
     assert "no step count" not in young.message
@@ -119,7 +119,7 @@ def test_a_rank_without_a_step_count_says_why_once() -> None:
         running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
     )
 
-    status = summarise(job(), Status(), known, START + 1)
+    status = status_of(job(), Status(), known, START + 1)
 
     assert status.ranks is not None
     assert status.ranks.details == (
@@ -166,7 +166,7 @@ def before(step: int, seconds: float, pace: float | None) -> Status:
 def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
     known = facts(running(0, at(stepped, step, 0), heard=heard))
 
-    status = summarise(job(1, 1), previous, known, START + heard)
+    status = status_of(job(1, 1), previous, known, START + heard)
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
@@ -176,7 +176,7 @@ def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pac
 def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
     known = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
 
-    status = summarise(job(2, 1), before(95, 10, 4.0), known, START + 20)
+    status = status_of(job(2, 1), before(95, 10, 4.0), known, START + 20)
 
     assert status.progress is not None
     assert status.progress.slowest_rank == slowest
@@ -187,7 +187,7 @@ def test_metrics_are_the_latest_of_all_nodes() -> None:
     second = agent(1, AgentPhase.RUNNING, (rank(1),), metrics=[("loss", 0.4, 1, 9.5), ("accuracy", 0.8, 1, 5.0)])
     known = facts(node(0, first), node(1, second))
 
-    status = summarise(job(2, 1), Status(), known, START + 10)
+    status = status_of(job(2, 1), Status(), known, START + 10)
 
     assert status.progress is not None
     assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
@@ -198,9 +198,9 @@ def conditions(status: Status) -> dict[str, Condition]:
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
-    waiting = summarise(job(), Status(), facts(missing(0), missing(1)), T0)
-    begun = summarise(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
-    later = summarise(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
+    waiting = status_of(job(), Status(), facts(missing(0), missing(1)), T0)
+    begun = status_of(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
+    later = status_of(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
 
     assert [entry.type for entry in later.conditions] == ["Accepted", "Running", "Complete", "Failed"]
     assert conditions(later)["Accepted"].last_transition_time == "2025-11-21T04:05:00Z"
@@ -215,18 +215,18 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 
 def test_a_job_that_is_over_stays_as_it_was() -> None:
     done = facts(node(0, agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=0, step=50),))))
-    over = summarise(job(1, 1), Status(), done, START + 10)
+    over = status_of(job(1, 1), Status(), done, START + 10)
 
     assert (over.phase, over.message) == ("Succeeded", "The rank succeeded at step 50")
     assert conditions(over)["Complete"].status == "True"
     assert conditions(over)["Complete"].reason == "AllRanksSucceeded"
     assert over.completion_time == "2025-11-21T04:05:15Z"
-    assert summarise(job(1, 1), over, facts(missing(0)), START + 999) == over
+    assert status_of(job(1, 1), over, facts(missing(0)), START + 999) == over
 
 
 def test_deadlines_say_which_field_set_them() -> None:
-    late = summarise(job(startup=10), Status(), facts(ready(0), node(1)), T0 + 11)
-    long = summarise(
+    late = status_of(job(startup=10), Status(), facts(ready(0), node(1)), T0 + 11)
+    long = status_of(
         job(deadline=60),
         Status(),
         facts(*(running(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
