@@ -46,6 +46,7 @@ class RankLink:
         self.lost_at: Optional[float] = None  # the connection ended before the rank did
         self.streams: Tuple[Stream, ...] = ()
         self.command_line: Tuple[str, ...] = ()
+        self.told_full = False  # the job's owner knows that its reports don't fit
         self._refusal: Tuple[str, ...] = ()
 
     @property

@@ -14,6 +14,7 @@ from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
+from muster_worker.progress_file import MAX_REPORT_BYTES
 from muster_worker.rank_links import RankLink, listen, most_links
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
@@ -92,6 +93,12 @@ class Roster:
         reported: List[MetricRecord] = []
         for rank, link in self._holders.items():
             reading = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
+            if reading.report_full and not link.told_full:
+                link.told_full = True
+                self._log.say(
+                    f"rank {rank} reports more than fits: a muster_worker.report was left out, because all names and"
+                    f" values together passed {MAX_REPORT_BYTES} bytes; report fewer metrics, or shorter names"
+                )
             at = reading.reported_at
             if at is not None:
                 reported += [MetricRecord(name, value, rank, at) for name, value in reading.metrics.items()]

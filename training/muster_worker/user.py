@@ -50,8 +50,8 @@ def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> No
     The latest value of each stays until the next. A reported step takes the place of the count of optimizer steps.
     Costs some microseconds and no system call; does nothing outside muster and in a rank's child processes. A metric
     that is infinite or not a number is left out, and so is a report when all names and values together pass 4,000
-    bytes. Raises `TypeError` or `ValueError` for a step that isn't a whole number from 0 on, for a value that isn't a
-    number and for a name longer than 64 characters, inside muster and outside.
+    bytes; the node's log says so once. Raises `TypeError` or `ValueError` for a step that isn't a whole number from 0
+    on, for a value that isn't a number and for a name longer than 64 characters, inside muster and outside.
     """
     checked_step = None if step is None else _checked_step(step)
     checked = {name: _checked_value(name, value) for name, value in metrics.items()}

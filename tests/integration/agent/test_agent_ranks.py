@@ -113,6 +113,14 @@ def test_metrics_come_from_the_output(world: AgentWorld) -> None:
     assert {metric.name: metric.value for metric in report.metrics} == {"loss": 0.25, "acc": 0.9}
 
 
+def test_reports_that_do_not_fit_are_said_once(world: AgentWorld) -> None:
+    many = "{f'metric_{n}_' + 'x' * 40: 1.0 for n in range(100)}"
+    script = world.script(f"import muster_worker\nfor _ in range(3):\n    muster_worker.report(1, **{many})\n")
+    assert run_one(world, PYTHON, script).exit_code == 0
+    assert world.leave() == 0
+    assert world.log().count("[muster] rank 0 reports more than fits: ") == 1
+
+
 def test_sagemaker_layout(world: AgentWorld) -> None:
     script = world.script("import os, json\nprint('ENV', json.dumps(dict(os.environ)), flush=True)\n")
     world.make_plan(
