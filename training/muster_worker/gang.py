@@ -59,7 +59,7 @@ class Gang:
                     stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(stream)
                 )
             if process.name == "command":
-                self._roster.outer = process.pid
+                self._roster.let_inner_take_over(process.pid)
         return [] if refused is None else self._refuse(refused)
 
     @property

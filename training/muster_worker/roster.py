@@ -44,13 +44,17 @@ class Roster:
         self._links: List[RankLink] = []
         self._most_links = most_links()
         self._holders: Dict[int, RankLink] = {}
-        self.outer: Optional[int] = None  # the wrapper around a node's command, which a rank inside takes over from
+        self._outer: Optional[int] = None  # the wrapper around a node's command
         self._listener = listen(place.socket)
         selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def holder(self, rank: int) -> Optional[RankLink]:
         """Who speaks for a rank; None until somebody does."""
         return self._holders.get(rank)
+
+    def let_inner_take_over(self, pid: int) -> None:
+        """Process `pid` is the wrapper around a node's command: it speaks for the rank until one inside does."""
+        self._outer = pid
 
     def live(self) -> Dict[int, RankLink]:
         """The ranks that were started and haven't ended."""
@@ -181,7 +185,7 @@ class Roster:
         holder = self._holders.get(hello.rank)
         if holder is None:
             self._holders[hello.rank] = link
-        elif holder.hello is not None and holder.hello.pid == self.outer:
+        elif holder.hello is not None and holder.hello.pid == self._outer:
             holder.rename("command")
             self._holders[hello.rank] = link
         return []
