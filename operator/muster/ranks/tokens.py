@@ -60,11 +60,6 @@ class Verifier:
         self._keys = keys
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
 
-    def replace_keys(self, keys: Keys) -> None:
-        """Trust these keys from now on, and no other: what was verified with old ones is forgotten."""
-        self._keys = keys
-        self._verified.clear()
-
     def recall(self, token: str, now: float) -> PodClaim | None:
         """The claim of a token that was verified before and is still good; cheap."""
         fingerprint = _fingerprint(token)
