@@ -25,6 +25,7 @@ from muster_worker.contract import MetricValue, RankReport, Report
 WIDTH, HEIGHT = 104, 24
 PROCS = 2
 PIDS = (24973, 24975, 24976, 24974)
+MEMORY = (314 * 2**20, 309 * 2**20, 311 * 2**20, 312 * 2**20)
 METRICS = {"accuracy": 0.9725, "loss": 0.01264}
 
 SVG = """\
@@ -77,7 +78,7 @@ def _running() -> View:
         ),
         progress=Progress(step=194, steps_per_second=19.0, metrics=METRICS),
     )
-    return View(_job(), status, 22, _facts((195, 194, 195, 196)))
+    return View(_job(), status, 22, _facts((195, 194, 195, 196), MEMORY))
 
 
 def _killed() -> View:
@@ -99,7 +100,7 @@ def _killed() -> View:
         ),
         progress=Progress(step=211, metrics=METRICS),
     )
-    return View(_job(), status, 24, _facts((211, 211, 211, 211)))
+    return View(_job(), status, 24, _facts((211, 211, 211, 211), (None,) * 4))
 
 
 def _stopped(rank: int) -> RankDetail:
@@ -114,11 +115,14 @@ def _stopped(rank: int) -> RankDetail:
     )
 
 
-def _facts(steps: Sequence[int]) -> JobFacts:
+def _facts(steps: Sequence[int], memory: Sequence[int | None]) -> JobFacts:
     nodes = []
     for node in range(len(steps) // PROCS):
         ranks = range(node * PROCS, (node + 1) * PROCS)
-        reports = tuple(RankReport(rank, rank % PROCS, "Running", pid=PIDS[rank], step=steps[rank]) for rank in ranks)
+        reports = tuple(
+            RankReport(rank, rank % PROCS, "Running", pid=PIDS[rank], step=steps[rank], rss_bytes=memory[rank])
+            for rank in ranks
+        )
         metrics = tuple(
             MetricFacts(MetricValue(name, value, 0, 0.0), 0.0) for name, value in METRICS.items() if node == 0
         )

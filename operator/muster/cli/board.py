@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from muster.cli.view import NodeRow, RankRow, View, clock, metric_parts, node_rows, pace_parts, rank_rows
+from muster.cli.view import NodeRow, RankRow, View, clock, mebibytes, metric_parts, node_rows, pace_parts, rank_rows
 from muster.plan.last_words import clean
 
 MAX_RANK_ROWS = 32
@@ -41,7 +41,7 @@ _MARKS = {
     "Unknown": "?",
 }
 
-_LEFT_OUT_WHEN_NARROW = ("PID", "NODE", "BEHIND")
+_LEFT_OUT_WHEN_NARROW = ("MEM", "PID", "NODE", "BEHIND")
 """Columns of the ranks that a narrow terminal does without, in this order."""
 
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
@@ -102,7 +102,10 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
-    columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "STEP", "BEHIND")]
+    columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "MEM", "STEP", "BEHIND")]
+    if not any(row.memory for row in rows):
+        # nobody lives: what is told of the ends gets the room
+        columns = [column for column in columns if column.title != "MEM"]
     for title in _LEFT_OUT_WHEN_NARROW:
         if sum(column.width for column in columns) <= width + _GAP:
             break
@@ -117,7 +120,7 @@ def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
             # a long note gives way, not the numbers beside it
             note.truncate(room, overflow="ellipsis")
             cell.append(note)
-    return _table(titles, ("RANK", "PID", "STEP", "BEHIND"), cells)
+    return _table(titles, ("RANK", "PID", "MEM", "STEP", "BEHIND"), cells)
 
 
 def _column(title: str, rows: tuple[RankRow, ...]) -> _Column:
@@ -155,6 +158,11 @@ def _count(value: int | None) -> Text:
     return Text("-", style="bright_black") if value is None else Text(str(value))
 
 
+def _memory(value: int | None) -> Text:
+    # 0: it was gone when it was looked at
+    return Text(mebibytes(value)) if value else _count(None)
+
+
 def _behind(value: int | None) -> Text:
     return Text(str(value), style="yellow") if value else _count(None)
 
@@ -164,6 +172,7 @@ _RANK_CELLS: Mapping[str, Callable[[RankRow], Text]] = {
     "NODE": lambda row: Text(row.node),
     "STATE": lambda row: _state(row.state),
     "PID": lambda row: _count(row.pid),
+    "MEM": lambda row: _memory(row.memory),
     "STEP": lambda row: _count(row.step),
     "BEHIND": lambda row: _behind(row.behind),
 }

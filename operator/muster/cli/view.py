@@ -27,12 +27,16 @@ class View:
 
 @dataclass(frozen=True)
 class RankRow:
-    """A rank as a line of the board. `behind` counts a running rank's steps to the one that is furthest."""
+    """A rank as a line of the board. `behind` counts a running rank's steps to the one that is furthest.
+
+    `memory` is what it holds of the machine's memory, in bytes; None of a rank that doesn't live.
+    """
 
     rank: int
     node: str
     state: str
     pid: int | None
+    memory: int | None
     step: int | None
     behind: int | None
     note: str
@@ -65,6 +69,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
                 node=f"{view.job.metadata.name}-{home_of(view.job, rank)}",
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
+                memory=report.rss_bytes if report else None,
                 step=step,
                 behind=behind.get(rank),
                 note=notes.get(rank, ""),
@@ -152,6 +157,11 @@ def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
 def number(value: float) -> str:
     """A metric's value as people read it: four significant digits."""
     return f"{value:.4g}"
+
+
+def mebibytes(count: int) -> str:
+    """Memory as people read it: 412 MiB, 1,536 MiB."""
+    return f"{count / 2**20:,.0f} MiB"
 
 
 def clock(seconds: float) -> str:

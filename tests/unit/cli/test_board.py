@@ -33,11 +33,14 @@ def status(*states: tuple[str, str, int], details: tuple[RankDetail, ...] = ()) 
     )
 
 
-def facts(steps: tuple[int | None, ...], procs: int = 2) -> JobFacts:
+def facts(steps: tuple[int | None, ...], procs: int = 2, memory: int | None = None) -> JobFacts:
     nodes = []
     for node in range(len(steps) // procs):
         ranks = range(node * procs, (node + 1) * procs)
-        reports = tuple(RankReport(rank, rank % procs, "Running", pid=4000 + rank, step=steps[rank]) for rank in ranks)
+        reports = tuple(
+            RankReport(rank, rank % procs, "Running", pid=4000 + rank, step=steps[rank], rss_bytes=memory)
+            for rank in ranks
+        )
         metrics = (MetricFacts(MetricValue("loss", 0.31234, node * procs, 0.0), 0.0),) if node == 0 else ()
         report = Report("uid", node, 0, 1, 1, "Running", ranks=reports)
         agent = AgentFacts(report, 0.0, tuple(RankFacts(entry) for entry in reports), metrics)
@@ -84,6 +87,20 @@ def test_a_long_note_gives_way_to_the_numbers() -> None:
     assert line.startswith("   3  digits-1  ● Running  4003     1       -  xxx")
     assert line.endswith("…")
     assert len(line) == 60
+
+
+def test_what_living_ranks_hold_of_memory() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=3 * 2**29))
+    assert drawn(view)[3:5] == [
+        "RANK  NODE      STATE       PID        MEM  STEP  BEHIND",
+        "   0  digits-0  ● Running  4000  1,536 MiB     1       -  loss 0.3123",
+    ]
+
+
+def test_memory_is_the_first_to_give_way() -> None:
+    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=412 * 2**20))
+    assert "412 MiB" in drawn(view, width=54)[-1]
+    assert drawn(view, width=53)[-1] == "   3  digits-1  ● Running  4003     1       -"
 
 
 def test_a_narrow_terminal_does_without_some_columns() -> None:
