@@ -46,11 +46,24 @@ class Failure:
 
     def blames(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the culprits."""
-        return (rank, node) in self._places
+        return (rank, node) in self._culprits
+
+    def left_early(self, rank: int, node: int) -> bool:
+        """Whether this rank ended with exit code 0 while others relied on it."""
+        return (rank, node) in self._early
 
     @cached_property
-    def _places(self) -> frozenset[tuple[int | None, int]]:
+    def lost_nodes(self) -> frozenset[int]:
+        """The nodes that failed as a whole, with all their ranks."""
+        return frozenset(end.node for end in self.culprits if end.subject is not Subject.RANK)
+
+    @cached_property
+    def _culprits(self) -> frozenset[tuple[int | None, int]]:
         return frozenset((end.rank, end.node) for end in self.culprits)
+
+    @cached_property
+    def _early(self) -> frozenset[tuple[int | None, int]]:
+        return frozenset((end.rank, end.node) for end in self.early)
 
 
 def find_failure(job: Job, facts: JobFacts) -> Failure | None:

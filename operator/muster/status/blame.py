@@ -183,15 +183,13 @@ def _signal(number: int) -> str:
 
 
 def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ...]:
-    early = {(end.rank, end.node) for end in failure.early}
     # Ranks of a node that failed went with it; they stood by nothing.
-    lost = {end.node for end in failure.culprits if end.subject is not Subject.RANK}
     return tuple(
         view
         for view in views
         if not failure.blames(view.rank, view.node.node)
-        and (view.rank, view.node.node) not in early
-        and view.node.node not in lost
+        and not failure.left_early(view.rank, view.node.node)
+        and view.node.node not in failure.lost_nodes
     )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import last_words
-from muster.plan.ends import End, Subject, blames_another, rank_ends, ranks_of
+from muster.plan.ends import End, blames_another, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
@@ -89,7 +89,7 @@ def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Ran
 
 def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, seen: Picture) -> RankView:
     if end is not None:
-        state, reason = _state_of_end(end, seen.outcome)
+        state, reason = _state_of_end(rank, end, seen.outcome)
     elif rank_facts is None:
         state, reason = _state_unseen(node, seen)
     else:
@@ -105,12 +105,12 @@ def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     return "" if told in _NOT_YET and began else last_words.clean(told, limit=64)
 
 
-def _state_of_end(end: End, outcome: Outcome) -> tuple[str, str]:
+def _state_of_end(rank: int, end: End, outcome: Outcome) -> tuple[str, str]:
     failure = outcome.failure
-    if failure is not None and end.rank is not None and failure.blames(end.rank, end.node):
+    if failure is not None and failure.blames(rank, end.node):
         return FAILED, end.reason or failure.reason
     if end.is_good:
-        early = failure is not None and end in failure.early
+        early = failure is not None and failure.left_early(rank, end.node)
         return SUCCEEDED, "EndedEarly" if early else "Completed"
     if end.stopped:
         return STOPPED, "StoppedByMuster"
@@ -144,4 +144,4 @@ def _is_to_blame(node: NodeFacts, outcome: Outcome) -> bool:
     failure = outcome.failure
     if failure is None:
         return not outcome.is_decided
-    return any(end.node == node.node and end.subject is Subject.AGENT for end in failure.culprits)
+    return node.node in failure.lost_nodes
