@@ -19,7 +19,7 @@ SMOOTHING_SECONDS = 10.0
 def progress_of(picture: Picture) -> Progress | None:
     """The steps that all counting ranks have taken, the pace and the latest metrics; None while nothing is known.
 
-    A job that is over has no pace.
+    A job none of whose ranks runs has no pace.
     """
     metrics = _metrics(picture.facts)
     counting = _counting(picture.views)
@@ -27,9 +27,10 @@ def progress_of(picture: Picture) -> Progress | None:
         return Progress(metrics=metrics) if metrics else None
     slowest = min(counting, key=lambda view: (_step(view), view.rank))
     at = slowest.facts.stepped_at if slowest.facts is not None else None
+    moves = slowest.state == RUNNING and not picture.outcome.is_decided
     return Progress(
         step=_step(slowest),
-        steps_per_second=None if picture.outcome.is_decided else _pace(slowest, picture.previous.progress),
+        steps_per_second=_pace(slowest, picture.previous.progress) if moves else None,
         slowest_rank=_slowest(lags(picture)),
         metrics=metrics,
         at=None if at is None else to_millis(at),

@@ -172,6 +172,16 @@ def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pac
     assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
 
 
+def test_there_is_no_pace_once_no_rank_runs() -> None:
+    known = facts(running(0, ended(0, 9, exit_code=0, step=150)))
+
+    status = status_of(job(1, 1), before(140, 2, 3.4), known, START + 10)
+
+    assert status.progress is not None
+    assert (status.progress.step, status.progress.steps_per_second) == (150, None)
+    assert status.message == "0 of 1 ranks run; step 150; 1 done (0)"
+
+
 @pytest.mark.parametrize(("more", "slowest"), [(20, None), (22, None), (50, 1), (0, 0)])
 def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
     known = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
