@@ -129,7 +129,7 @@ def _facts(steps: Sequence[int], memory: Sequence[int | None]) -> JobFacts:
         report = Report("uid", node, 0, 1, 1, "Running", ranks=reports)
         agent = AgentFacts(report, 0.0, tuple(RankFacts(entry) for entry in reports), metrics)
         nodes.append(NodeFacts(node, f"digits-{node}", ProcessFacts(ProcessState.RUNNING), agent))
-    return JobFacts(0.0, tuple(nodes))
+    return JobFacts(0.0, tuple(nodes), heartbeat_seconds=5.0)
 
 
 if __name__ == "__main__":

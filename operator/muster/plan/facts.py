@@ -100,5 +100,5 @@ class JobFacts:
 
     created_at: float
     nodes: tuple[NodeFacts, ...]
+    heartbeat_seconds: float
     stop_request: StopRequest | None = None
-    heartbeat_seconds: float = 5.0

@@ -45,7 +45,7 @@ def facts(steps: tuple[int | None, ...], procs: int = 2, memory: int | None = No
         report = Report("uid", node, 0, 1, 1, "Running", ranks=reports)
         agent = AgentFacts(report, 0.0, tuple(RankFacts(entry) for entry in reports), metrics)
         nodes.append(NodeFacts(node, f"digits-{node}", ProcessFacts(ProcessState.RUNNING), agent))
-    return JobFacts(0.0, tuple(nodes))
+    return JobFacts(0.0, tuple(nodes), heartbeat_seconds=5.0)
 
 
 def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:

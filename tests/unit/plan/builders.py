@@ -34,6 +34,7 @@ from muster_worker.contract import (
 T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
 START = T0 + 5
 UID = "3a5c"
+HEARTBEAT_SECONDS = 5.0
 
 
 def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None = None) -> Job:
@@ -184,7 +185,7 @@ def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None
 
 
 def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
-    return JobFacts(T0, nodes, stop)
+    return JobFacts(T0, nodes, HEARTBEAT_SECONDS, stop)
 
 
 def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:

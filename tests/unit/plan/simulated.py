@@ -13,7 +13,7 @@ from muster.plan.outcome import judge
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
-from unit.plan.builders import T0, UID
+from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 
 
 @dataclass
@@ -124,7 +124,7 @@ class World:
     status: Status = field(default_factory=Status)
 
     def facts(self) -> JobFacts:
-        return JobFacts(T0, tuple(entry.facts() for entry in self.nodes), self.stop)
+        return JobFacts(T0, tuple(entry.facts() for entry in self.nodes), HEARTBEAT_SECONDS, self.stop)
 
     def turn(self, *, newest_first: bool = False) -> None:
         self.now += 0.1

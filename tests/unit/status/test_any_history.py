@@ -13,7 +13,7 @@ from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, Pro
 from muster.plan.outcome import final_condition
 from muster.ranks.merge import merge
 from muster_worker.contract import AgentPhase, CommandKind, RankReport, RankState, Report
-from unit.plan.builders import START, T0, UID, command, job, status_of
+from unit.plan.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
 from unit.plan.simulated import SimulatedNode, World
 
 LINES = (
@@ -164,7 +164,7 @@ def told(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
                 NodeFacts(node, f"digits-{node}", process, known[node], command(CommandKind.STOP, 2.0))
                 for node in range(3)
             )
-            status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes)), START + 5)
+            status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes), HEARTBEAT_SECONDS), START + 5)
     return status
 
 

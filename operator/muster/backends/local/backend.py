@@ -54,7 +54,7 @@ class LocalBackend:
     async def observe(self, job: Job) -> JobFacts:
         """What is known of the job's nodes now."""
         nodes = tuple(self._node(job, node) for node in range(job.spec.nodes))
-        return JobFacts(self._created_at, nodes, self._stop, self.heartbeat_seconds)
+        return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, actions: Sequence[Action]) -> None:
         """Do what was decided. Raises `OSError` when an agent can't be started."""
