@@ -11,7 +11,7 @@ from muster.api.schema import Schema, spec_schema, status_schema
 _COLUMNS: tuple[tuple[str, str, str, str], ...] = (
     ("Phase", "string", ".status.phase", "Pending, Starting, Running, Stopping, Succeeded or Failed."),
     ("Nodes", "integer", ".spec.nodes", "Nodes asked for."),
-    ("Ranks", "string", ".status.ranks.ready", "Running ranks of all ranks."),
+    ("Ranks", "string", ".status.ranks.ready", "Running or succeeded ranks of all ranks."),
     ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken."),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created."),
 )

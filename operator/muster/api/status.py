@@ -53,7 +53,7 @@ class RankStatus(Model):
 
     world: int = Field(description="How many ranks the job has.")
     running: int = Field(description="How many run.")
-    ready: str = Field(description="running/world, for the RANKS column.")
+    ready: str = Field(description="Running or succeeded ranks/world, for the RANKS column.")
     by_state: tuple[StateRange, ...] = Field(
         default=(), description="Every rank, by state; the counts add up to world."
     )

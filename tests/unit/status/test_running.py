@@ -223,6 +223,15 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert later.completion_time is None
 
 
+def test_succeeded_ranks_are_as_good_as_running_ones() -> None:
+    half = facts(running(0, ended(0, 9, exit_code=0)), running(1, rank(1)))
+    failed = facts(running(0, ended(0, 9, exit_code=7)), running(1, rank(1)))
+
+    ranks = [status_of(job(2, 1), Status(), known, START + 10).ranks for known in (half, failed)]
+
+    assert [(entry.running, entry.ready) for entry in ranks if entry is not None] == [(1, "2/2"), (1, "1/2")]
+
+
 def test_a_job_that_is_over_stays_as_it_was() -> None:
     done = facts(node(0, agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=0, step=50),))))
     over = status_of(job(1, 1), Status(), done, START + 10)
