@@ -1,11 +1,18 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import muster_worker
 
-
+OUTSIDE = """
+import muster_worker
 class Tensor:
-    def __float__(self) -> float:
+    def __float__(self):
         return 0.5
+muster_worker.report(step=3, loss=0.1, tensor=Tensor(), not_a_number=float("nan"), whole=3)
+"""
 
 
 class Batch:
@@ -13,8 +20,10 @@ class Batch:
         raise RuntimeError("a Tensor with 4 elements cannot be converted to Scalar")
 
 
-def test_outside_muster_a_report_does_nothing() -> None:
-    muster_worker.report(step=3, loss=0.1, tensor=Tensor(), not_a_number=float("nan"), whole=3)
+def test_outside_muster_a_report_leaves_no_trace(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", OUTSIDE], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
