@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -157,10 +156,10 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     world.make_plan(PYTHON, world.script(flood))
     world.launch()
     world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
-    began = time.monotonic()
-    heard = len(world.collector.reports[0])
+    heard, written = len(world.collector.reports[0]), world.log_path(0).stat().st_size
+    # the flood never ends: heartbeats that wait for a moment's peace would not come at all
     world.wait(0, lambda _: len(world.collector.reports[0]) >= heard + 4)
-    assert time.monotonic() - began < 6.0  # four heartbeats of 0.5 s, on a machine that others use too
+    assert world.log_path(0).stat().st_size > written
     world.send(CommandKind.KILL)
     assert world.wait_ended().ranks[0].signal == 9
 
