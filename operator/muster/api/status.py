@@ -68,7 +68,13 @@ class Progress(Model):
     step: int | None = Field(default=None, description="Optimizer steps that every running rank has taken.")
     steps_per_second: float | None = Field(default=None, description="The pace over the last steps.")
     slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
-    metrics: dict[str, float] = Field(default_factory=dict, description="The latest value of each metric.")
+    metrics: dict[str, float] = Field(
+        default_factory=dict,
+        description="The latest value of each metric: at most 64, those of spec.metrics first, then by name.",
+    )
+    metrics_left_out: int | None = Field(
+        default=None, description="How many more metrics there are; unset when all are shown."
+    )
     at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
 
 

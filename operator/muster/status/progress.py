@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from muster.api.spec import MAX_METRICS
+from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
@@ -15,16 +15,21 @@ from muster.status.views import RUNNING, Picture, RankView
 SMOOTHING_SECONDS = 10.0
 """The pace is an average that forgets over this time: reports of several nodes come in turns."""
 
+MAX_METRICS = 64
+"""The most metrics in a status: all 40 that a spec may name, and some that the script reports by itself."""
+
 
 def progress_of(picture: Picture) -> Progress | None:
     """The steps that all counting ranks have taken, the pace and the latest metrics; None while nothing is known.
 
     A job none of whose ranks runs has no pace.
     """
-    metrics = _metrics(picture.facts)
+    metrics = _metrics(picture.job, picture.facts)
+    shown = dict(list(metrics.items())[:MAX_METRICS])
+    left_out = len(metrics) - len(shown) or None
     counting = _counting(picture.views)
     if not counting:
-        return Progress(metrics=metrics) if metrics else None
+        return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
     slowest = min(counting, key=lambda view: (_step(view), view.rank))
     at = slowest.facts.stepped_at if slowest.facts is not None else None
     moves = slowest.state == RUNNING and not picture.outcome.is_decided
@@ -32,7 +37,8 @@ def progress_of(picture: Picture) -> Progress | None:
         step=_step(slowest),
         steps_per_second=_pace(slowest, picture.previous.progress) if moves else None,
         slowest_rank=_slowest(lags(picture)),
-        metrics=metrics,
+        metrics=shown,
+        metrics_left_out=left_out,
         at=None if at is None else to_millis(at),
     )
 
@@ -83,8 +89,8 @@ def _pace(slowest: RankView, before: Progress | None) -> float | None:
     return None if pace is None else float(f"{pace:.3g}")
 
 
-def _metrics(facts: JobFacts) -> dict[str, float]:
-    """The latest value of each metric; of two at the same time the lower rank's."""
+def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
+    """The latest value of each metric, the spec's first; of two at the same time the lower rank's."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
         agent = current_agent(node)
@@ -92,7 +98,9 @@ def _metrics(facts: JobFacts) -> dict[str, float]:
             name = last_words.clean(metric.value.name, limit=63)
             if name not in latest or _recency(metric) > _recency(latest[name]):
                 latest[name] = metric
-    return {name: latest[name].value.value for name in sorted(latest)[:MAX_METRICS]}
+    asked_for = frozenset(metric.name for metric in job.spec.metrics)
+    names = sorted(latest, key=lambda name: (name not in asked_for, name))
+    return {name: latest[name].value.value for name in names}
 
 
 def _recency(metric: MetricFacts) -> tuple[float, int]:

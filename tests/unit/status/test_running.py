@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from muster.api.spec import Metric
 from muster.api.status import Condition, Progress, RankDetail, Status
 from muster.plan.facts import JobFacts, RankFacts
 from muster_worker.contract import AgentPhase, CommandKind
@@ -201,6 +202,21 @@ def test_metrics_are_the_latest_of_all_nodes() -> None:
 
     assert status.progress is not None
     assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
+
+
+def test_metrics_of_the_spec_are_shown_first_and_what_is_left_out_is_counted() -> None:
+    asked = job(1, 1)
+    asked = asked.model_copy(
+        update={"spec": asked.spec.model_copy(update={"metrics": (Metric(name="zeta", regex="z=(.*)"),)})}
+    )
+    values = [("zeta", 1.0, 0, 9.0), *((f"m{number:02}", 0.5, 0, 9.0) for number in range(70))]
+    known = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
+
+    progress = status_of(asked, Status(), known, START + 10).progress
+
+    assert progress is not None
+    assert list(progress.metrics) == ["zeta", *(f"m{number:02}" for number in range(63))]
+    assert progress.metrics_left_out == 7
 
 
 def conditions(status: Status) -> dict[str, Condition]:
