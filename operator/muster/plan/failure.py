@@ -9,7 +9,8 @@ from functools import cached_property
 
 from muster.api.spec import Job
 from muster.plan import last_words
-from muster.plan.ends import End, Subject, blames_another, failed_ends, rank_ends
+from muster.plan.consequences import blames_another, possible_causes
+from muster.plan.ends import End, Subject, rank_ends
 from muster.plan.facts import JobFacts
 from muster.plan.world import world_size
 
@@ -68,7 +69,7 @@ class Failure:
 
 def find_failure(job: Job, facts: JobFacts) -> Failure | None:
     """The job's failure, or None while nothing failed. More facts may name an earlier one."""
-    ends = failed_ends(job, facts)
+    ends = possible_causes(job, facts)
     if not ends:
         return None
     culprit, at = _culprit(facts, ends), ends[0].at

@@ -7,7 +7,8 @@ from functools import cached_property
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import last_words
-from muster.plan.ends import End, blames_another, rank_ends, ranks_of
+from muster.plan.consequences import blames_another
+from muster.plan.ends import End, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome

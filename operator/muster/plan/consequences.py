@@ -1,0 +1,105 @@
+"""Which ends are consequences: of another end, or of what muster told a node to do. Any other can be a cause."""
+
+import signal
+
+from muster.api.spec import Job
+from muster.plan import last_words
+from muster.plan.ends import End, Subject, agent_end, in_order, launcher_end, problem_end, rank_ends_of
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
+from muster.plan.world import procs_per_node
+from muster_worker.contract import CommandKind, EndReason
+
+LAUNCHER_LOSS_SECONDS = 1.0
+"""Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""
+
+_LEAVE_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_ASKED_TO_LEAVE = frozenset(_LEAVE_SIGNALS)
+_ASKED_TO_LEAVE_CODES = frozenset(128 + number for number in _LEAVE_SIGNALS)
+
+
+def possible_causes(job: Job, facts: JobFacts) -> tuple[End, ...]:
+    """The ends that can be a failure's cause, first one first: neither good, nor muster's doing, nor explained."""
+    ends: list[End] = []
+    started = any(has_started(node) for node in facts.nodes)
+    for node in facts.nodes:
+        problem = problem_end(facts, node)
+        ends.extend([problem] if problem is not None else _failed_processes(node))
+        lost = _lost_agent(job, facts, node, started=started)
+        if lost is not None and problem is None:
+            ends.append(lost)
+    return in_order(ends)
+
+
+def blames_another(end: End) -> bool:
+    """Whether an end looks like the consequence of another one: a peer is gone, or somebody asked it to leave."""
+    # Nobody gets SIGKILL or a segmentation fault from a lost connection, whatever was logged before.
+    if end.signal is not None and end.signal not in _ASKED_TO_LEAVE and end.signal != signal.SIGABRT:
+        return False
+    # torchrun sends SIGTERM to a failed rank's siblings, and a script may turn that into an exit code.
+    if end.signal in _ASKED_TO_LEAVE or end.exit_code in _ASKED_TO_LEAVE_CODES:
+        return end.subject is not Subject.AGENT
+    # The wrapper knows why the command did not start at all.
+    if end.reason is not None:
+        return False
+    return last_words.blames_a_peer(end.lines)
+
+
+def _failed_processes(node: NodeFacts) -> list[End]:
+    """Ranks of the node that failed, or its launcher when that was the cause."""
+    ranks = rank_ends_of(node)
+    failed = [end for end in ranks if not end.is_good and not end.stopped]
+    launcher = launcher_end(node)
+    if launcher is not None and not launcher.is_good:
+        # A launcher that is killed takes its ranks along.
+        if launcher.signal is not None and launcher.signal not in _ASKED_TO_LEAVE:
+            own = [end for end in failed if not _went_with(end, launcher)]
+            return [*own, launcher] if len(own) < len(failed) or not ranks else failed
+        # A launcher fails because a rank did, or ends because its ranks were stopped.
+        if not failed and not any(end.stopped for end in ranks):
+            failed.append(launcher)
+    return failed
+
+
+def _went_with(end: End, launcher: End) -> bool:
+    died = end.reason == EndReason.WRAPPER_LOST or end.signal == signal.SIGKILL
+    return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
+
+
+def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) -> End | None:
+    outside = _stopped_from_outside(node)
+    if outside is not None or has_ended(node):
+        return outside
+    process = node.process
+    # It was told to leave.
+    if node.command is not None and node.command.kind == CommandKind.EXIT:
+        return None
+    if process.state is ProcessState.EXITED:
+        # The work was done; what the agent had still to do was to say so.
+        if sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
+            return None
+        at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
+        return agent_end(node, at, "AgentLost")
+    # A process of a gang that has started does not go missing unless somebody removed it.
+    if process.state is ProcessState.MISSING and started:
+        return agent_end(node, _last_word(facts, node), "NodeLost")
+    return None
+
+
+def _stopped_from_outside(node: NodeFacts) -> End | None:
+    """The agent stops ranks that muster did not tell it to stop: somebody sent it SIGTERM."""
+    agent = current_agent(node)
+    if agent is None or agent.terminated_at is None:
+        return None
+    # Muster was first. Where it isn't known when it told the agent, an earlier cause still comes first.
+    if is_told_to_end(node) and node.commanded_at is not None and node.commanded_at <= agent.terminated_at:
+        return None
+    # Its ranks had ended by themselves.
+    if has_ended(node) and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
+        return None
+    return agent_end(node, agent.terminated_at, "NodeStopped")
+
+
+def _last_word(facts: JobFacts, node: NodeFacts) -> float:
+    agent = current_agent(node)
+    return facts.created_at if agent is None else agent.heard_at
