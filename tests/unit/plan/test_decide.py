@@ -46,7 +46,6 @@ GOOD = (
     done(1, ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)),
 )
 BROKEN = (running(0, rank(0), rank(1)), running(1, ended(2, 9.0, exit_code=1), rank(3)))
-KILLED = Command(1, UID, 1, CommandKind.KILL)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,6 +38,7 @@ def not_found(seconds: float) -> LauncherFacts:
 
 
 NOPE = "ModuleNotFoundError: No module named 'nope'"
+REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
 
 
 def states(status: Status) -> dict[str, str]:
@@ -200,18 +201,6 @@ CASES = (
         {"Failed": "0-3"},
     ),
     Case(
-        "an import error on all ranks",
-        facts(
-            *(
-                halted(n, *(ended(r, 1.0 + r / 100, exit_code=1, lines=(*TRACEBACK, NOPE)) for r in (2 * n, 2 * n + 1)))
-                for n in range(3)
-            )
-        ),
-        f"All 6 ranks failed the same way: {NOPE}",
-        "RankFailed",
-        {"Failed": "0-5"},
-    ),
-    Case(
         "an import error that some ranks did not live to see",
         facts(
             halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15)),
@@ -258,23 +247,8 @@ CASES = (
     ),
     Case(
         "an outside service refuses all of them",
-        facts(
-            halted(
-                0,
-                *(
-                    ended(n, 1.0, exit_code=1, lines=("ConnectionRefusedError: [Errno 111] Connection refused",))
-                    for n in (0, 1)
-                ),
-            ),
-            halted(
-                1,
-                *(
-                    ended(n, 1.0, exit_code=1, lines=("ConnectionRefusedError: [Errno 111] Connection refused",))
-                    for n in (2, 3)
-                ),
-            ),
-        ),
-        "All 4 ranks failed the same way: ConnectionRefusedError: [Errno 111] Connection refused",
+        facts(*(halted(n, *(ended(2 * n + i, 1.0, exit_code=1, lines=(REFUSED,)) for i in (0, 1))) for n in (0, 1))),
+        f"All 4 ranks failed the same way: {REFUSED}",
         "RankFailed",
         {"Failed": "0-3"},
     ),
