@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
@@ -166,26 +165,6 @@ class AgentWorld:
 
     def termination(self, node: int) -> Path:
         return self.folder / f"termination-{node}.json"
-
-
-def wait_gone(marker: str, seconds: float = 5.0) -> list[str]:
-    """Wait until no process has `marker` in its environment; those that are left after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while (left := marked(marker)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
-
-
-def marked(marker: str) -> list[str]:
-    """The command lines of living processes with `marker` in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and marker.encode() in (entry / "environ").read_bytes():
-                found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes().replace(bytes(1), b' ').decode()}")
-        except OSError:
-            continue
-    return found
 
 
 def terminate(agent: subprocess.Popen[bytes]) -> None:

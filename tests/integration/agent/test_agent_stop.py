@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld, terminate, wait_gone
+from agent_world import AgentWorld, terminate
+from marked_processes import left_after
 from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
 
 PYTHON = sys.executable
@@ -54,9 +55,9 @@ def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
     report = world.wait_ended()
     assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
     assert report.ranks[0].activity == "train.py:5 in <module>"
-    assert wait_gone(marker.split("=")[1], 1.0) != []  # the agent itself, until it is told to leave
+    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is told to leave
     assert world.leave() == 12
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_who_ignores_sigterm_is_killed_after_the_grace(world: AgentWorld, marker: str) -> None:
@@ -72,7 +73,7 @@ def test_who_ran_away_is_found(world: AgentWorld, marker: str, kind: str) -> Non
     world.send(kind, grace=0.5)
     world.wait_ended()
     assert world.leave() != 0
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
@@ -80,7 +81,7 @@ def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=20) == 143
     assert world.wait_ended().ranks[0].stopped
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_sigterm_before_the_start(world: AgentWorld) -> None:
@@ -102,7 +103,7 @@ def test_the_parent_is_gone(world: AgentWorld, marker: str) -> None:
     world.wait(0, lambda _: "] on" in world.log())
     os.close(writer)
     assert agent.wait(timeout=20) == 143
-    assert wait_gone(value) == []
+    assert left_after(value) == []
 
 
 def test_the_agent_is_killed(world: AgentWorld, marker: str) -> None:
@@ -110,7 +111,7 @@ def test_the_agent_is_killed(world: AgentWorld, marker: str) -> None:
     inner = world.collector.reports[0]
     assert inner
     world.agents[0].kill()
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) -> None:
@@ -120,7 +121,7 @@ def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) 
     (agent,) = map(int, children.split())
     os.kill(agent, signal.SIGKILL)
     assert world.agents[0].wait(timeout=10) == -signal.SIGKILL
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -> None:
@@ -129,7 +130,7 @@ def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -
     world.launch(environment={f"X{name}": value})
     assert world.wait_ended(patience=15).ranks[0].exit_code == 0
     assert world.leave() == 0
-    assert wait_gone(value) == []
+    assert left_after(value) == []
 
 
 def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
@@ -165,7 +166,7 @@ def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
     world.wait(0, lambda report: report.phase == AgentPhase.STOPPING)
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=10) == 143
-    assert wait_gone(marker.split("=")[1]) == []
+    assert left_after(marker.split("=")[1]) == []
 
 
 def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> None:

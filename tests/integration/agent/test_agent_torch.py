@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld, wait_gone
+from agent_world import AgentWorld
+from marked_processes import left_after
 from muster_worker.contract import CommandKind, Launcher, RankState
 
 pytest.importorskip("torch")
@@ -83,7 +84,7 @@ def test_a_rank_gone_in_a_collective_and_the_gang_stopped(world: AgentWorld) -> 
     world.send(CommandKind.STOP, grace=5.0)
     world.wait_ended()
     assert world.leave() != 0
-    assert wait_gone(marker) == []
+    assert left_after(marker) == []
 
 
 def test_torchs_absence_is_the_launchers_end(world: AgentWorld) -> None:

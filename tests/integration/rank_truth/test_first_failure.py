@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case, left_after
+from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case
+from marked_processes import left_after
 from muster.api.validate import job_of
 from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
@@ -84,7 +85,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
             )
             await witness.kill()
             await run
-    assert left_after(mark, 5.0) == ()
+    assert left_after(mark) == []
     return witness
 
 

@@ -5,10 +5,11 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import dataclass
 from typing import Any
+
+from marked_processes import left_after
 
 HERE = pathlib.Path(__file__).parent
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
@@ -68,30 +69,6 @@ class Case:
         }
 
 
-def processes_of(mark: str) -> dict[int, str]:
-    """The processes that carry `mark` in their environment, by pid."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if mark.encode() in (entry / "environ").read_bytes():
-                found[int(entry.name)] = (
-                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                )
-        except OSError:
-            continue  # it ended while we looked, or is a zombie
-    return found
-
-
-def left_after(mark: str, seconds: float) -> tuple[str, ...]:
-    """What is still there `seconds` from now; returns as soon as nothing is."""
-    until = time.monotonic() + seconds
-    while (left := processes_of(mark)) and time.monotonic() < until:
-        time.sleep(0.05)
-    return tuple(left.values())
-
-
 def run(case: Case, folder: pathlib.Path, seconds: float = 120) -> Truth:
     """Run the job to its end, in `folder`."""
     mark = f"truth-{uuid.uuid4()}"
@@ -106,6 +83,6 @@ def run(case: Case, folder: pathlib.Path, seconds: float = 120) -> Truth:
         timeout=seconds,
         check=False,
     )
-    left = left_after(mark, 5.0)
+    left = tuple(left_after(mark))
     assert done.stdout, f"muster run printed no resource; it said:\n{done.stderr}"
     return Truth(done.returncode, json.loads(done.stdout)["status"], done.stderr, left)

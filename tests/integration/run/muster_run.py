@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from marked_processes import left_after, marked
+
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"
 
@@ -55,14 +57,11 @@ class Started:
 
     def agents(self) -> list[int]:
         """The process ids of the run's agents and their guardians."""
-        return [pid for pid, line in _processes(self.mark).items() if "agent.pyz node " in line]
+        return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent.pyz node " in line]
 
     def left(self, seconds: float = 5.0) -> list[str]:
         """Command lines of the run's processes that are still there after `seconds`; returns as soon as none is."""
-        until = time.monotonic() + seconds
-        while (found := _processes_of(self.mark)) and time.monotonic() < until:
-            time.sleep(0.05)
-        return found
+        return left_after(f"{MARK}={self.mark}", seconds)
 
 
 def start(
@@ -179,21 +178,3 @@ def _prepare(folder: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def _environment(mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
     return {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONUNBUFFERED": "1", MARK: mark, **(env or {})}
-
-
-def _processes_of(mark: str) -> list[str]:
-    return list(_processes(mark).values())
-
-
-def _processes(mark: str) -> dict[int, str]:
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(entry.name)] = command.decode("utf-8", "replace")
-        except OSError:
-            continue  # it ended while we looked
-    return found
