@@ -48,7 +48,7 @@ CHECKS = (
     Check(
         "format (ruff; `make format` puts it right)", tool("ruff", "format", "--check", "--output-format=concise", ".")
     ),
-    Check("lint (ruff)", tool("ruff", "check", "--quiet", "--output-format=concise", ".")),
+    Check("lint (ruff)", tool("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
     Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
     Check("the agent imports only the standard library", agent.foreign_imports),
     Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
