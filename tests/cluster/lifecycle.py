@@ -2,8 +2,6 @@
 
 import contextlib
 import datetime as dt
-import errno
-import os
 import shutil
 import signal
 import subprocess
@@ -12,14 +10,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import components, control_plane, credentials, images, lan, node, packages, programs, waiting
+from cluster import cgroups, components, control_plane, credentials, images, lan, node, packages, programs, waiting
 from cluster.components import Component, Found
 from cluster.node import Machine
 from cluster.places import State
 from cluster.say import CannotGoOn, say
 
-CGROUPS = Path("/sys/fs/cgroup")
-CGROUP = "muster-cluster"
 COMPONENTS = frozenset(
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", node.SWITCH]
     + [f"{each.name}{part}" for each in lan.NODES for part in ("", "-containerd", "-kubelet", "-kube-proxy")]
@@ -59,6 +55,7 @@ def bring_up(machine: Machine, archives: tuple[Path, ...], denial_seconds: int) 
     (state.folder / "Corefile").write_text(control_plane.corefile(state, denial_seconds), encoding="utf-8")
     for each in lan.NODES:
         node.write_files(machine, each)
+        cgroups.make(each.name)
     with ThreadPoolExecutor() as pool:
         loaded = [pool.submit(start_containerd, machine, each, keepers[each], archives) for each in lan.NODES]
         start_control_plane(machine)
@@ -135,7 +132,7 @@ def down(state: State, keep: Path | None = None) -> None:
         # The kernel removes it a moment after the namespace at its other end, and the next start shall not meet it.
         if Path(f"/sys/class/net/{lan.HOST_LINK}").exists():
             subprocess.run(["ip", "link", "del", lan.HOST_LINK], check=False, capture_output=True)
-        remove_cgroups()
+        cgroups.remove(DYING_SECONDS)
         remove_folder(state, keep)
 
 
@@ -146,29 +143,6 @@ def interruptions_later() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, signal.SIG_IGN))
         yield
-
-
-def remove_cgroups() -> None:
-    """The containers' cgroups, in each hierarchy, the innermost first."""
-    deadline = time.monotonic() + DYING_SECONDS
-    for root in [*CGROUPS.glob(f"*/{CGROUP}"), *CGROUPS.glob(CGROUP)]:
-        for folder, _, _ in os.walk(root, topdown=False):
-            remove_cgroup(Path(folder), deadline)
-
-
-def remove_cgroup(folder: Path, deadline: float) -> None:
-    """Remove one; it's busy until the kernel is done with its last process."""
-    while True:
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                raise CannotGoOn(f"{folder} can't be removed: {error.strerror}") from None
-            time.sleep(waiting.PAUSE_SECONDS)
-        else:
-            return
 
 
 def remove_folder(state: State, keep: Path | None) -> None:

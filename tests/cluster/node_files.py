@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from cluster import cgroups
 from cluster.lan import DOMAIN, HOST, PODS, Node
 from cluster.places import State
 
@@ -10,7 +11,7 @@ PAUSE_IMAGE = "cluster.muster.dev/pause:1"
 
 
 def containerd(folder: Path, plugins: Path) -> str:
-    """containerd's config.toml. Its folders have the usual names: they are the node's own (keeper.py)."""
+    """containerd's config.toml. Its folders have the usual names, which are the node's."""
     return f"""\
 version = 2
 
@@ -36,7 +37,7 @@ def cni(node: Node) -> str:
         "bridge": "cni0",
         "isGateway": True,
         "hairpinMode": True,
-        # Pods see each other's own addresses. With masquerading, Open MPI 4 hangs: its peers come from a node's address.
+        # Pods see each other's own addresses; Open MPI 4 hangs when its peers come from a node's.
         "ipMasq": False,
         "ipam": {"type": "host-local", "ranges": [[{"subnet": node.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
@@ -62,9 +63,8 @@ def kubelet(node: Node, state: State) -> str:
             # The machine's search domains are nothing to the pods.
             "resolvConf": "/dev/null",
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/muster-cluster/{node.name}",
-            # Two nodes share the machine's cgroups, and neither owns their root.
-            "cgroupsPerQOS": False,
+            # Two nodes share the machine's cgroups: each has a branch of them.
+            "cgroupRoot": f"/{cgroups.BRANCH}/{node.name}",
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
             "failSwapOn": False,

@@ -66,7 +66,7 @@ def provide() -> Tools:
     if missing:
         raise CannotGoOn(
             f"missing on this machine: {', '.join(missing)}. On Debian or Ubuntu they come of themselves, where "
-            "apt-get can download; elsewhere install containerd, runc, the CNI plug-ins, iptables, iproute2, util-linux."
+            "apt-get can download; else install containerd, runc, the CNI plug-ins, iptables, iproute2, util-linux."
         )
     return tools
 
