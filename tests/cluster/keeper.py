@@ -11,8 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What kubelet and containerd have fixed paths in, so that two nodes on one machine don't meet there.
-OWN = ("/var/lib", "/var/log")
+# What containerd and kubelet have fixed paths in, so that two nodes on one machine don't meet there. In memory, it's
+# filled in a moment and gone with the node: unpacked images are thousands of files, and a disk takes 20 s to drop them.
+IN_MEMORY = ("/var/lib", "/run")
 
 
 def main(name: str, folder: Path) -> None:
@@ -22,11 +23,11 @@ def main(name: str, folder: Path) -> None:
     # This /proc is still the machine's, which knows another number than getpid.
     process = Path("/proc/self").readlink().name
     socket.sethostname(name)
-    for own in OWN:
-        source = folder / own.strip("/").replace("/", "-")
-        source.mkdir(parents=True, exist_ok=True)
-        mount("--bind", str(source), own)
-    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    logs = folder / "log"
+    logs.mkdir()
+    mount("--bind", str(logs), "/var/log")
+    for own in IN_MEMORY:
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", own)
     mount("-t", "proc", "proc", "/proc")
     # What the kubelet mounts for a pod is seen by the pod's containers.
     mount("--make-rshared", "/")
