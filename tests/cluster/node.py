@@ -87,6 +87,7 @@ def write_files(machine: Machine, node: lan.Node) -> None:
     for name, text in (
         ("containerd.toml", node_files.containerd(folder, machine.tools.cni)),
         ("kubelet.yaml", node_files.kubelet(node, machine.state)),
+        ("resolv.conf", node_files.resolver()),
         ("kube-proxy.yaml", node_files.kube_proxy(node, machine.state)),
     ):
         (folder / name).write_text(text, encoding="utf-8")
