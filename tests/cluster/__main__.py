@@ -60,7 +60,9 @@ def up(state: State, denial_seconds: int) -> None:
         if lifecycle.running() and not whole(state):
             say("parts of an earlier cluster are there; taking them down first")
             lifecycle.down(state)
-        if not lifecycle.running():
+        if lifecycle.running():
+            say("it runs already, and stays as it was started")
+        else:
             lifecycle.up(state, denial_seconds)
     say("it runs until `make cluster-down`. To use it:")
     sys.stdout.write(f"export KUBECONFIG={state.kubeconfig}\n")

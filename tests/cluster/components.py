@@ -42,7 +42,6 @@ class Found:
 
     name: str
     pid: int
-    folder: Path
 
 
 def start(
@@ -57,7 +56,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=output if stdout is None else stdout,
             stderr=output,
-            env=dict(os.environ) | dict(environment) | {MARK: f"{name}@{state.folder}"},
+            env=dict(os.environ) | dict(environment) | {MARK: name},
             start_new_session=True,
         )
     return Component(name, process, log)
@@ -77,8 +76,7 @@ def marked() -> list[Found]:
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")
             if key == MARK:
-                name, _, folder = value.partition("@")
-                found.append(Found(name, int(process.name), Path(folder)))
+                found.append(Found(value, int(process.name)))
     return found
 
 

@@ -24,6 +24,12 @@ while True:
             raise
         time.sleep(0.1)
 """
+# The API server by its Service, with what every pod has for it.
+ASK_API = """
+import ssl, urllib.request
+context = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+print(urllib.request.urlopen("https://kubernetes.default.svc/version", timeout=20, context=context).status)
+"""
 
 
 def server(name: str, node: str, namespace: str, *, host: bool = False) -> Manifest:
@@ -98,6 +104,7 @@ def test_pods_on_both_nodes_reach_each_other_by_address_and_by_name(kubectl: Kub
                 assert kubectl("exec", source, inside, "--", "python3", "-c", FETCH, url) == "200\n"
     for name, node in zip(names, NODES, strict=True):
         assert f"serving on {node.name}" in kubectl("logs", name, inside)
+        assert kubectl("exec", name, inside, "--", "python3", "-c", ASK_API) == "200\n"
 
 
 def test_the_fabric_connects_the_nodes(kubectl: Kubectl, namespace: str) -> None:
@@ -108,3 +115,25 @@ def test_the_fabric_connects_the_nodes(kubectl: Kubectl, namespace: str) -> None
     url = f"http://{NODES[1].fabric_address}:{PORT}"
     assert kubectl("exec", names[0], inside, "--", "python3", "-c", FETCH, url) == "200\n"
     assert NODES[0].fabric_address in kubectl("exec", names[0], inside, "--", "ip", "addr", "show", "fabric0")
+
+
+def test_a_container_above_its_memory_is_killed(kubectl: Kubectl, namespace: str) -> None:
+    container = {
+        "name": "hungry",
+        "image": PYTHON_IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["python3", "-c", "bytearray(200_000_000)"],
+        "resources": {"limits": {"memory": "50Mi"}},
+    }
+    kubectl.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "hungry", "namespace": namespace},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+    )
+    kubectl.wait("jsonpath={.status.phase}=Failed", "pod/hungry", f"--namespace={namespace}")
+    pod = json.loads(kubectl("get", "pod", "hungry", f"--namespace={namespace}", "--output=json"))
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
