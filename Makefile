@@ -19,11 +19,12 @@ VENV := .venv/bin
 CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/muster
 DIGITS := training/examples/digits
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
+CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 
-.PHONY: help setup demo test check format lock upgrade generate clean
+.PHONY: help setup demo test check format lock upgrade generate clean cluster cluster-down test-cluster
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Bring .venv up to date from the hashed lock (downloads are kept in ~/.cache/muster)
 	@PYTHONPATH=tools $(PYTHON) -m muster_dev setup
@@ -54,6 +55,16 @@ lock: setup ## Resolve pyproject.toml into requirements/*.txt, keeping versions 
 
 upgrade: setup ## As lock, with the newest versions
 	@$(DEV) lock --upgrade
+
+cluster: setup ## Start a real two-node Kubernetes on this machine and keep it (docs/cluster.md; as root)
+	@$(CLUSTER) up
+
+cluster-down: setup ## Take it down; nothing of it is left
+	@$(CLUSTER) down
+
+test-cluster: setup ## Run the tests that need it, on one of their own or on the one that runs
+	@$(CLUSTER) build
+	@$(VENV)/python -m pytest tests/cluster $(ARGS)
 
 clean: ## Remove .venv and what tools keep in the tree
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

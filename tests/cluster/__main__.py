@@ -1,0 +1,116 @@
+"""`python -m cluster up|down|status|build`: a real two-node Kubernetes on this machine (docs/cluster.md)."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+
+from cluster import lifecycle, places
+from cluster.places import State
+from cluster.say import CannotGoOn, say
+
+# In the abstract namespace: it's the machine's, leaves no file, and is free again when its holder dies.
+LOCK = "\0muster-cluster"
+INTERRUPTED = 130
+# For fast tests; clusters in the field remember a missing name for 30 s.
+DENIAL_SECONDS = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; the exit code."""
+    commands: dict[str, Callable[[State, int], None]] = {
+        "build": build,
+        "up": up,
+        "down": down,
+        "status": status,
+    }
+    parser = argparse.ArgumentParser(prog="cluster", description="A real two-node Kubernetes on this machine.")
+    parser.add_argument("command", choices=commands)
+    parser.add_argument(
+        "--denial-seconds", type=int, default=DENIAL_SECONDS, help="how long the DNS remembers a missing name"
+    )
+    chosen = parser.parse_args(arguments)
+    # As Ctrl-C: what was started is taken down.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        commands[chosen.command](places.state(), chosen.denial_seconds)
+    except CannotGoOn as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    return 0
+
+
+def build(state: State, _: int) -> None:
+    """Build and fetch, so that a later start takes seconds."""
+    must_be_root()
+    with alone():
+        lifecycle.prepare(state)
+    say(f"everything is built, in {places.cache()}")
+
+
+def up(state: State, denial_seconds: int) -> None:
+    """Start the cluster unless it runs; say how to use it."""
+    must_be_root()
+    with alone():
+        if lifecycle.running() and not whole(state):
+            say("parts of an earlier cluster are there; taking them down first")
+            lifecycle.down(state)
+        if lifecycle.running():
+            say("it runs already, and stays as it was started")
+        else:
+            lifecycle.up(state, denial_seconds)
+    say("it runs until `make cluster-down`. To use it:")
+    sys.stdout.write(f"export KUBECONFIG={state.kubeconfig}\n")
+
+
+def down(state: State, _: int) -> None:
+    """Take the cluster down, whatever there is of it."""
+    must_be_root()
+    with alone():
+        lifecycle.down(state)
+    say("nothing of it is left on this machine but what was built")
+
+
+def status(state: State, _: int) -> None:
+    """Say what runs."""
+    found = lifecycle.running()
+    for each in found:
+        sys.stdout.write(f"{each.pid:>8} {each.name}\n")
+    if not found:
+        say("there is none; `make cluster` starts one")
+    elif whole(state):
+        say(f"it runs: export KUBECONFIG={state.kubeconfig}")
+    else:
+        say("parts of it are missing; `make cluster` starts it anew")
+
+
+def whole(state: State) -> bool:
+    """Whether every component of the cluster runs."""
+    names = {found.name for found in lifecycle.running()}
+    return names.issuperset(lifecycle.COMPONENTS) and state.kubeconfig.exists()
+
+
+def must_be_root() -> None:
+    """Namespaces, mounts and cgroups are the administrator's."""
+    if os.geteuid() != 0:
+        raise CannotGoOn("the cluster needs root, for its namespaces, mounts and cgroups: run this as root.")
+
+
+def alone() -> socket.socket:
+    """A lock on the machine's one cluster. Raises CannotGoOn when another command holds it."""
+    lock = socket.socket(socket.AF_UNIX)
+    try:
+        lock.bind(LOCK)
+    except OSError:
+        lock.close()
+        raise CannotGoOn("another command is at work on the cluster of this machine; wait for it to end.") from None
+    return lock
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

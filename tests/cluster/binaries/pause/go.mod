@@ -1,0 +1,3 @@
+module muster.dev/cluster/pause
+
+go 1.24

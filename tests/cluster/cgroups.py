@@ -1,0 +1,65 @@
+"""The nodes' branches of the machine's cgroups, in version 1's hierarchies or in version 2's one."""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cluster.say import CannotGoOn
+
+ROOT = Path("/sys/fs/cgroup")
+BRANCH = "muster-cluster"
+# A group is busy until the kernel is done with its last process, and nobody tells when that is.
+PAUSE_SECONDS = 0.02
+
+
+def hierarchies() -> Iterator[Path]:
+    """The roots of all mounted hierarchies."""
+    if (ROOT / "cgroup.controllers").exists():
+        yield ROOT
+        return
+    # A controller mounted with another has a link to it.
+    yield from (folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.is_symlink())
+
+
+def make(node: str) -> None:
+    """A node's branch, which a kubelet expects to be there."""
+    for root in hierarchies():
+        (root / BRANCH / node).mkdir(parents=True, exist_ok=True)
+        for folder in (root / BRANCH, root / BRANCH / node):
+            inherit(folder)
+
+
+def inherit(folder: Path) -> None:
+    """Let a group use what its parent may: a new one has no CPU in version 1, no controller in version 2."""
+    for name in ("cpuset.mems", "cpuset.cpus"):
+        if (folder / name).exists() and not (folder / "cgroup.controllers").exists():
+            (folder / name).write_bytes((folder.parent / name).read_bytes())
+    controllers = folder / "cgroup.controllers"
+    if controllers.exists():
+        names = " ".join(f"+{name}" for name in controllers.read_text(encoding="ascii").split())
+        (folder / "cgroup.subtree_control").write_text(names, encoding="ascii")
+
+
+def remove(seconds: float) -> None:
+    """Remove both nodes' branches, the innermost groups first. Raises CannotGoOn when one is busy for `seconds`."""
+    deadline = time.monotonic() + seconds
+    for root in hierarchies():
+        for folder, _, _ in os.walk(root / BRANCH, topdown=False):
+            remove_group(Path(folder), deadline)
+
+
+def remove_group(folder: Path, deadline: float) -> None:
+    """Remove one."""
+    while True:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise CannotGoOn(f"{folder} can't be removed: {error.strerror}") from None
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return

@@ -1,0 +1,108 @@
+"""The cluster's processes: started with a mark in their environment, by which any later command finds them again."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.places import State
+from cluster.say import CannotGoOn
+
+MARK = "MUSTER_CLUSTER_COMPONENT"
+LAST_LINES = 25
+
+
+@dataclass(frozen=True)
+class Component:
+    """A process that this invocation has started."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raise CannotGoOn, with the last lines it wrote, when it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.last_words()}")
+
+    def last_words(self) -> str:
+        """Its last lines, and where the others are."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+        return "\n".join([f"The last lines of {self.log}:", *lines])
+
+
+@dataclass(frozen=True)
+class Found:
+    """A running process that bears the mark."""
+
+    name: str
+    pid: int
+
+
+def start(
+    name: str, command: Sequence[str], state: State, environment: Mapping[str, str], stdout: int | None = None
+) -> Component:
+    """Start a component that outlives this process, whose Ctrl-C it doesn't hear. Its output is appended to its log."""
+    state.logs.mkdir(parents=True, exist_ok=True)
+    log = state.logs / f"{name}.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output if stdout is None else stdout,
+            stderr=output,
+            env=dict(os.environ) | dict(environment) | {MARK: name},
+            start_new_session=True,
+        )
+    return Component(name, process, log)
+
+
+def marked() -> list[Found]:
+    """All processes of any cluster on this machine, whoever started them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            # Gone meanwhile, or not ours to look at.
+            continue
+        for variable in variables:
+            key, _, value = os.fsdecode(variable).partition("=")
+            if key == MARK:
+                found.append(Found(value, int(process.name)))
+    return found
+
+
+def kill(processes: Sequence[Found], seconds: float) -> list[Found]:
+    """SIGKILL: nothing of what they keep is needed again. Returns those that are still there after `seconds`."""
+    waiting: dict[int, Found] = {}
+    for found in processes:
+        try:
+            descriptor = os.pidfd_open(found.pid)
+        except ProcessLookupError:
+            continue
+        waiting[descriptor] = found
+        # Through the descriptor: the number may be another process's by now, the descriptor can't.
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    poll = select.poll()
+    for descriptor in waiting:
+        poll.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(left * 1000):
+            poll.unregister(descriptor)
+            del waiting[descriptor]
+            os.close(descriptor)
+    for descriptor in waiting:
+        os.close(descriptor)
+    return list(waiting.values())

@@ -1,0 +1,103 @@
+"""The configuration of a node's containerd, CNI, kubelet and kube-proxy: text out of facts."""
+
+import json
+from pathlib import Path
+
+from cluster import cgroups
+from cluster.lan import DOMAIN, HOST, PODS, Node
+from cluster.places import State
+
+PAUSE_IMAGE = "cluster.muster.dev/pause:1"
+
+
+def containerd(folder: Path, plugins: Path) -> str:
+    """containerd's config.toml. Its folders have the usual names, which are the node's."""
+    return f"""\
+version = 2
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE_IMAGE}"
+  disable_apparmor = true
+  # Without CAP_SYS_RESOURCE, as in many build machines, every sandbox would die of lowering its score.
+  restrict_oom_score_adj = true
+
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{plugins}"
+    conf_dir = "{folder / "cni"}"
+"""
+
+
+def cni(node: Node) -> str:
+    """The pods' network on one node."""
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "hairpinMode": True,
+        # Pods see each other's own addresses; Open MPI 4 hangs when its peers come from a node's.
+        "ipMasq": False,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": node.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return json.dumps({"cniVersion": "0.4.0", "name": "muster", "plugins": [bridge, ports]}, indent=2)
+
+
+def kubelet(node: Node, state: State) -> str:
+    """The kubelet's configuration. JSON is YAML."""
+    return json.dumps(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": str(state.keys / "authority.crt")},
+            },
+            "authorization": {"mode": "Webhook"},
+            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "clusterDNS": [HOST],
+            "clusterDomain": DOMAIN,
+            "resolvConf": str(state.node(node.name) / "resolv.conf"),
+            "cgroupDriver": "cgroupfs",
+            # Two nodes share the machine's cgroups: each has a branch of them.
+            "cgroupRoot": f"/{cgroups.BRANCH}/{node.name}",
+            "enforceNodeAllocatable": [],
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "localStorageCapacityIsolation": False,
+            "volumePluginDir": str(state.node(node.name) / "volume-plugins"),
+            # The machine's disk may be as full as it likes.
+            "evictionHard": {"memory.available": "50Mi"},
+            "imageGCHighThresholdPercent": 100,
+            "serializeImagePulls": False,
+        },
+        indent=2,
+    )
+
+
+def resolver() -> str:
+    """A node's resolv.conf, for pods that have the node's network: with none, each look-up would wait for 10 s.
+
+    It has none of the machine's search domains, which are nothing to the pods.
+    """
+    return f"nameserver {HOST}\n"
+
+
+def kube_proxy(node: Node, state: State) -> str:
+    """kube-proxy's configuration."""
+    return json.dumps(
+        {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "clientConnection": {"kubeconfig": str(state.keys / "kube-proxy.kubeconfig")},
+            "hostnameOverride": node.name,
+            "mode": "iptables",
+            "clusterCIDR": PODS,
+            # The machine's limits aren't ours to set.
+            "conntrack": {"maxPerCore": 0, "min": 0},
+        },
+        indent=2,
+    )

@@ -1,0 +1,138 @@
+"""What comes from Debian: containerd, runc, CNI plug-ins, iptables, debootstrap.
+
+They are unpacked into the cache, so that nothing is installed on the machine. Without apt-get, the machine's own
+are used.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.places import cache
+from cluster.say import CannotGoOn, say
+
+PACKAGES = (
+    "containerd",
+    "runc",
+    "containernetworking-plugins",
+    "iptables",
+    "debootstrap",
+    # What the programs above are linked with; many machines have it, but not all of it.
+    "libip4tc2",
+    "libip6tc2",
+    "libmnl0",
+    "libnetfilter-conntrack3",
+    "libnfnetlink0",
+    "libnftnl11",
+    "libseccomp2",
+    "libxtables12",
+)
+# Found on every Debian; without them the machine is too bare to say more about.
+MACHINE = ("ip", "mount", "nsenter", "unshare")
+NEEDED = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "iptables")
+CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
+CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """How to run the packages' programs: `environment` finds them, `cni` is the folder of the CNI plug-ins."""
+
+    environment: Mapping[str, str]
+    cni: Path
+
+    def find(self, name: str) -> str:
+        """The path of a program. Raises CannotGoOn when there is none."""
+        found = shutil.which(name, path=self.environment["PATH"])
+        if found is None:
+            raise CannotGoOn(f"{name} is missing: install it, or use a machine with apt-get, which fetches it.")
+        return found
+
+
+def provide() -> Tools:
+    """Tools from the cache, fetched when they aren't there yet. Raises CannotGoOn with all that is missing."""
+    if shutil.which("apt-get") and shutil.which("dpkg"):
+        tools = unpacked(fetch())
+    else:
+        folder = next((folder for folder in CNI_FOLDERS if folder.is_dir()), CNI_FOLDERS[0])
+        tools = Tools({"PATH": search_path()}, folder)
+    missing = [name for name in (*MACHINE, *NEEDED) if shutil.which(name, path=tools.environment["PATH"]) is None]
+    missing += [f"{name} (a CNI plug-in)" for name in CNI_PLUGINS if not (tools.cni / name).exists()]
+    if missing:
+        raise CannotGoOn(
+            f"missing on this machine: {', '.join(missing)}. On Debian or Ubuntu they come of themselves, where "
+            "apt-get can download; else install containerd, runc, the CNI plug-ins, iptables, iproute2, util-linux."
+        )
+    return tools
+
+
+def search_path(*first: Path) -> str:
+    """A PATH on which the administrator's programs are found too."""
+    rest = [os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+    return ":".join([*map(str, first), *filter(None, rest)])
+
+
+def unpacked(root: Path) -> Tools:
+    """The tools of an unpacked tree."""
+    libraries = sorted({str(file.parent) for file in root.glob("**/*.so.*")})
+    extensions = next(iter(root.glob("usr/lib/*/xtables")), root)
+    environment = {
+        "PATH": search_path(root / "usr/sbin", root / "usr/bin"),
+        "LD_LIBRARY_PATH": ":".join(libraries),
+        "XTABLES_LIBDIR": str(extensions),
+        "DEBOOTSTRAP_DIR": str(root / "usr/share/debootstrap"),
+    }
+    return Tools(environment, root / "usr/lib/cni")
+
+
+def fetch() -> Path:
+    """The tree into which the packages are unpacked, made when it isn't there."""
+    release = Path("/etc/os-release").read_bytes() if Path("/etc/os-release").exists() else b""
+    key = hashlib.sha256(repr(PACKAGES).encode() + release).hexdigest()[:12]
+    root = cache() / f"debian-{key}"
+    if root.is_dir():
+        return root
+    say(f"fetching {', '.join(PACKAGES[:5])} (unpacked into {root}; nothing is installed)")
+    with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+        archives = Path(scratch) / "archives"
+        tree = Path(scratch) / "tree"
+        archives.mkdir()
+        tree.mkdir()
+        run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES], archives)
+        for archive in sorted(archives.glob("*.deb")):
+            run(["dpkg", "-x", str(archive), str(tree)], archives)
+        choose_iptables(tree / "usr/sbin")
+        tree.rename(root)
+    return root
+
+
+def choose_iptables(folder: Path) -> None:
+    """Debian's alternatives system, which names the programs, runs on installing only: name them here."""
+    # nftables where the kernel has it, as on today's distributions.
+    flavour = "nft" if iptables_works(folder / "xtables-nft-multi") else "legacy"
+    for name in ("iptables", "ip6tables"):
+        for suffix in ("", "-save", "-restore"):
+            link = folder / f"{name}{suffix}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(f"xtables-{flavour}-multi")
+
+
+def iptables_works(program: Path) -> bool:
+    """Whether the kernel takes this flavour's rules, tried in a network namespace of its own."""
+    environment = os.environ | dict(unpacked(program.parents[2]).environment)
+    command = ["unshare", "--net", str(program), "iptables", "-t", "nat", "-N", "MUSTER"]
+    return subprocess.run(command, check=False, capture_output=True, env=environment).returncode == 0
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run a package tool in `folder`."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
+    if done.returncode != 0:
+        raise CannotGoOn(
+            f"`{' '.join(command[:6])} ...` failed; `apt-get update` may help:\n{(done.stdout + done.stderr).strip()}"
+        )

@@ -1,0 +1,121 @@
+"""The programs of a Kubernetes, built from their Go modules: no image, no download but the sources with their sums."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.places import BINARIES, cache
+from cluster.say import CannotGoOn, say
+
+# 1.34 is the last whose kubelet runs on cgroup v1 without being asked twice.
+KUBERNETES = "v1.34.4"
+STAMP = "k8s.io/component-base/version"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A folder of `binaries`, whose go.mod pins everything; `programs` are names and the packages they come of."""
+
+    name: str
+    programs: tuple[tuple[str, str], ...]
+    linking: str = "-s -w"
+
+
+MODULES = (
+    Module("pause", (("pause", "."),)),
+    Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),
+    Module("coredns", (("coredns", "."),)),
+    Module("helm", (("helm", "helm.sh/helm/v3/cmd/helm"),)),
+    Module(
+        "kubernetes",
+        tuple(
+            (name, f"k8s.io/kubernetes/cmd/{name}")
+            for name in (
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-scheduler",
+                "kubelet",
+                "kube-proxy",
+                "kubectl",
+            )
+        ),
+        # Without the stamp the API server says that it is v0.0.0, and clients and charts believe it.
+        f"-s -w -X {STAMP}.gitVersion={KUBERNETES} -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=34",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where each program is, by its name."""
+
+    paths: dict[str, Path]
+
+    def __getitem__(self, name: str) -> str:
+        return str(self.paths[name])
+
+
+def build() -> Programs:
+    """Build what isn't in the cache yet. Raises CannotGoOn when Go is missing or a build fails."""
+    paths: dict[str, Path] = {}
+    for module in MODULES:
+        folder = cache() / f"{module.name}-{fingerprint(module)}" / "bin"
+        if not folder.is_dir():
+            make(module, folder)
+        paths |= {name: folder / name for name, _ in module.programs}
+    return Programs(paths)
+
+
+def fingerprint(module: Module) -> str:
+    """Changes with every file of the module and with how it is built."""
+    digest = hashlib.sha256(repr(module).encode())
+    for file in sorted((BINARIES / module.name).iterdir()):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def make(module: Module, folder: Path) -> None:
+    """Build all programs of a module beside `folder` and rename: an interrupted build leaves nothing half done."""
+    names = [name for name, _ in module.programs]
+    say(f"building {', '.join(names)} (kept in {folder})")
+    begun = time.monotonic()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        for group in groups(module):
+            compile_programs(module, group, Path(scratch))
+        # mkdtemp makes it private, but containers and other users may run what is in it.
+        built = Path(scratch) / "bin"
+        built.mkdir()
+        for name in names:
+            (Path(scratch) / name).rename(built / name)
+        built.rename(folder)
+    say(f"built {', '.join(names)} in {time.monotonic() - begun:.0f} s")
+
+
+def groups(module: Module) -> list[tuple[tuple[str, str], ...]]:
+    """Programs that one `go build` can make: those whose package has the program's name go together."""
+    together = tuple((name, package) for name, package in module.programs if package.endswith(f"/{name}"))
+    alone = [((name, package),) for name, package in module.programs if not package.endswith(f"/{name}")]
+    return ([together] if together else []) + alone
+
+
+def compile_programs(module: Module, group: tuple[tuple[str, str], ...], folder: Path) -> None:
+    """One `go build`."""
+    go = shutil.which("go")
+    if go is None:
+        raise CannotGoOn("Go is missing: install Go 1.24 or newer (https://go.dev/dl) and put it on the PATH.")
+    target = f"{folder}/" if len(group) > 1 or group[0][1].endswith(f"/{group[0][0]}") else f"{folder / group[0][0]}"
+    command = [go, "build", "-trimpath", "-ldflags", module.linking, "-o", target, *(package for _, package in group)]
+    # What the user set for their own modules (vendoring, workspaces) has no place here.
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=BINARIES / module.name, env=environment
+    )
+    if done.returncode != 0:
+        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
+        raise CannotGoOn(f"`go build` of {module.name} failed; the module cache or the network may be missing:\n{last}")

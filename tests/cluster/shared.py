@@ -1,0 +1,80 @@
+"""The cluster as tests have it: started when the first test needs it, down at the end unless it ran before."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster import lifecycle, places, programs
+
+TESTS = Path(__file__).resolve().parents[1]
+# The first start on a machine builds everything; `make test-cluster` has done that before.
+START_SECONDS = 240
+# kubectl's own, in what it's asked to wait for.
+WAIT_SECONDS = 60
+
+Manifest = Mapping[str, object]
+
+
+class SharedCluster:
+    """`kept` says that it ran before the tests, which leave it as it is."""
+
+    def __init__(self) -> None:
+        self.kept = bool(lifecycle.running())
+        self._up = False
+
+    def up(self) -> None:
+        """Start it when it doesn't run."""
+        if not self._up:
+            self.command("up")
+            self._up = True
+
+    def down(self) -> None:
+        """Take it down."""
+        self.command("down")
+        self._up = False
+
+    def close(self) -> None:
+        """Leave the machine as it was."""
+        if not self.kept:
+            self.down()
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `python -m cluster ...`, as make does."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "cluster", *arguments],
+            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def command(self, *arguments: str) -> str:
+        """Run `python -m cluster ...` to its good end; what it said."""
+        with self.begin(*arguments) as process:
+            said, _ = process.communicate(timeout=START_SECONDS)
+        assert process.returncode == 0, said
+        return said
+
+
+class Kubectl:
+    """kubectl as the administrator."""
+
+    def __init__(self) -> None:
+        self._command = [programs.build()["kubectl"], f"--kubeconfig={places.state().kubeconfig}"]
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run it to its good end; what it printed."""
+        done = subprocess.run([*self._command, *arguments], check=False, capture_output=True, text=True, input=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def apply(self, *manifests: Manifest) -> None:
+        """Apply manifests."""
+        self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+
+    def wait(self, condition: str, *objects: str) -> None:
+        """Wait until objects have a condition."""
+        self("wait", f"--for={condition}", f"--timeout={WAIT_SECONDS}s", *objects)

@@ -1,0 +1,139 @@
+"""The cluster is one: nodes, pods on both, the network between them, names, logs."""
+
+import json
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.images import PYTHON_IMAGE
+from cluster.lan import NODES
+from cluster.shared import Kubectl, Manifest
+
+PORT = 8080
+# A new Service's rules are in the kernel a moment after its pod is ready: until then it's refused.
+FETCH = """
+import sys, time, urllib.request
+deadline = time.monotonic() + 20
+while True:
+    try:
+        print(urllib.request.urlopen(sys.argv[1], timeout=5).status)
+        break
+    except OSError:
+        if time.monotonic() > deadline:
+            raise
+        time.sleep(0.1)
+"""
+# The API server by its Service, with what every pod has for it.
+ASK_API = """
+import ssl, urllib.request
+context = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+print(urllib.request.urlopen("https://kubernetes.default.svc/version", timeout=20, context=context).status)
+"""
+
+
+def server(name: str, node: str, namespace: str, *, host: bool = False) -> Manifest:
+    """A pod on `node` that serves HTTP, with its own network or the node's."""
+    command = ["sh", "-c", f"echo serving on {node}; exec python3 -m http.server {PORT}"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "hostNetwork": host,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {
+                    "name": "server",
+                    "image": PYTHON_IMAGE,
+                    "imagePullPolicy": "Never",
+                    "command": command,
+                    "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+                }
+            ],
+        },
+    }
+
+
+def service(name: str, namespace: str) -> Manifest:
+    """A Service for the pods of the same name."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"app": name}, "ports": [{"port": PORT}]},
+    }
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+def test_both_nodes_are_ready_and_say_their_version(kubectl: Kubectl) -> None:
+    nodes = json.loads(kubectl("get", "nodes", "--output=json"))["items"]
+    ready = {
+        node["metadata"]["name"]: condition["status"]
+        for node in nodes
+        for condition in node["status"]["conditions"]
+        if condition["type"] == "Ready"
+    }
+    assert ready == {node.name: "True" for node in NODES}
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes} == {
+        json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
+    }
+
+
+def test_pods_on_both_nodes_reach_each_other_by_address_and_by_name(kubectl: Kubectl, namespace: str) -> None:
+    inside = f"--namespace={namespace}"
+    names = [f"on-{node.name}" for node in NODES]
+    pods = [server(name, node.name, namespace) for name, node in zip(names, NODES, strict=True)]
+    kubectl.apply(*pods, *(service(name, namespace) for name in names))
+    kubectl.wait("condition=Ready", *(f"pod/{name}" for name in names), inside)
+    for source in names:
+        for target in names:
+            address = kubectl("get", "pod", target, inside, "--output=jsonpath={.status.podIP}")
+            domain = f"{target}.{namespace}.svc.cluster.local"
+            for host in (address, target, domain):
+                url = f"http://{host}:{PORT}"
+                assert kubectl("exec", source, inside, "--", "python3", "-c", FETCH, url) == "200\n"
+    for name, node in zip(names, NODES, strict=True):
+        assert f"serving on {node.name}" in kubectl("logs", name, inside)
+        assert kubectl("exec", name, inside, "--", "python3", "-c", ASK_API) == "200\n"
+
+
+def test_the_fabric_connects_the_nodes(kubectl: Kubectl, namespace: str) -> None:
+    inside = f"--namespace={namespace}"
+    names = [f"host-{node.name}" for node in NODES]
+    kubectl.apply(*(server(name, node.name, namespace, host=True) for name, node in zip(names, NODES, strict=True)))
+    kubectl.wait("condition=Ready", *(f"pod/{name}" for name in names), inside)
+    url = f"http://{NODES[1].fabric_address}:{PORT}"
+    assert kubectl("exec", names[0], inside, "--", "python3", "-c", FETCH, url) == "200\n"
+    assert NODES[0].fabric_address in kubectl("exec", names[0], inside, "--", "ip", "addr", "show", "fabric0")
+
+
+def test_a_container_above_its_memory_is_killed(kubectl: Kubectl, namespace: str) -> None:
+    container = {
+        "name": "hungry",
+        "image": PYTHON_IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["python3", "-c", "bytearray(200_000_000)"],
+        "resources": {"limits": {"memory": "50Mi"}},
+    }
+    kubectl.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "hungry", "namespace": namespace},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+    )
+    kubectl.wait("jsonpath={.status.phase}=Failed", "pod/hungry", f"--namespace={namespace}")
+    pod = json.loads(kubectl("get", "pod", "hungry", f"--namespace={namespace}", "--output=json"))
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)

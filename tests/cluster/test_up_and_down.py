@@ -1,0 +1,62 @@
+"""What `make cluster` makes, `make cluster-down` takes away, from any state."""
+
+import signal
+import subprocess
+
+import pytest
+
+from cluster import lifecycle, places
+from cluster.images import PYTHON_IMAGE
+from cluster.shared import Kubectl, SharedCluster
+from cluster.traces import traces
+
+
+def test_down_leaves_nothing(own_cluster: SharedCluster) -> None:
+    before = traces()
+    own_cluster.up()
+    kubectl = Kubectl()
+    kubectl("run", "sleeper", f"--image={PYTHON_IMAGE}", "--image-pull-policy=Never", "--", "sleep", "1000")
+    kubectl.wait("condition=Ready", "pod/sleeper")
+    assert traces() - before, "what it looks at can't tell a running cluster from none"
+    own_cluster.down()
+    assert traces() == before
+
+
+# The signs that a start is at its beginning, in its middle, near its end.
+@pytest.mark.parametrize("component", ["switch", "kube-apiserver", "node-2-kube-proxy"])
+def test_an_interrupted_start_leaves_nothing_but_logs(own_cluster: SharedCluster, component: str) -> None:
+    before = traces()
+    with own_cluster.begin("up") as start:
+        wait_until_it_runs(component, start)
+        start.send_signal(signal.SIGINT)
+        said, _ = start.communicate(timeout=60)
+    assert start.returncode == 130, said
+    assert traces() - before == {f"file {places.state().logs}"}
+    own_cluster.down()
+    assert traces() == before
+
+
+def test_a_start_that_was_killed_is_taken_down(own_cluster: SharedCluster) -> None:
+    before = traces()
+    with own_cluster.begin("up") as start:
+        wait_until_it_runs("kube-apiserver", start)
+        start.kill()
+    own_cluster.down()
+    assert traces() == before
+
+
+def test_two_commands_at_once_are_refused(own_cluster: SharedCluster) -> None:
+    with own_cluster.begin("up") as start:
+        wait_until_it_runs("etcd", start)
+        with own_cluster.begin("down") as second:
+            said, _ = second.communicate(timeout=60)
+        assert (second.returncode, "another command is at work" in said) == (1, True), said
+        start.send_signal(signal.SIGINT)
+        start.communicate(timeout=60)
+    own_cluster.down()
+
+
+def wait_until_it_runs(component: str, start: subprocess.Popen[str]) -> None:
+    """Look until it's there: a process that begins tells nobody."""
+    while all(found.name != component for found in lifecycle.running()):
+        assert start.poll() is None, start.communicate()[0]

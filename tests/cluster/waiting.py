@@ -1,0 +1,50 @@
+"""Waiting for components to serve, while watching that they live."""
+
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cluster.components import Component
+from cluster.say import CannotGoOn
+
+# On an idle machine everything is there within seconds; two cores busy with something else take their time.
+PATIENCE_SECONDS = 120.0
+# Nobody tells when a port begins to listen or a file appears: it's asked this often.
+PAUSE_SECONDS = 0.05
+
+
+def until(ready: Callable[[], bool], component: Component, what: str) -> None:
+    """Wait until `ready`. Raises CannotGoOn when the component ends before, or takes too long."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not ready():
+        component.check()
+        if time.monotonic() > deadline:
+            raise CannotGoOn(f"{what} isn't there after {PATIENCE_SECONDS:.0f} s. {component.last_words()}")
+        time.sleep(PAUSE_SECONDS)
+
+
+def serves(url: str, authority: Path | None = None) -> Callable[[], bool]:
+    """Whether `url` answers with 200."""
+    context = ssl.create_default_context(cafile=authority) if authority else None
+
+    def ask() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=5, context=context) as answer:  # noqa: S310 - our own addresses
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    return ask
+
+
+def wait_for(kubectl: Sequence[str], condition: str, objects: Sequence[str], component: Component) -> None:
+    """Let kubectl watch until the objects have the condition. `component` is the one to blame when they don't."""
+    command = [*kubectl, "wait", f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s", *objects]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        component.check()
+        raise CannotGoOn(f"{' '.join(objects)}: no {condition}: {done.stderr.strip()}. {component.last_words()}")
