@@ -89,7 +89,7 @@ def test_targets_and_files_that_pages_name_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for target in re.findall(r"`make (\w+)", text):
+        for target in re.findall(r"`make ([\w-]+)", text):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / link).exists(), f"{page}: {link}"
