@@ -96,8 +96,10 @@ def verdict(witnesses: list[Witness]) -> str:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("launcher", "kills"), [("direct", 44), ("torchrun", 6)])
-async def test_a_killed_rank_is_named_within_a_second(launcher: str, kills: int, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(("launcher", "kills", "right"), [("direct", 44, 43), ("torchrun", 6, 6)])
+async def test_a_killed_rank_is_named_within_a_second(
+    launcher: str, kills: int, right: int, tmp_path: pathlib.Path
+) -> None:
     chance = random.Random(20261121)  # noqa: S311 - which rank dies is no secret, and the same in every run
     case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--culprit", "-1"), nodes=3)
 
@@ -107,7 +109,7 @@ async def test_a_killed_rank_is_named_within_a_second(launcher: str, kills: int,
 
     witnesses = [await witness_a_kill(case, folder, chance.randrange(WORLD)) for folder in folders]
 
-    assert sum(witness.is_right for witness in witnesses) >= kills - 1, verdict(witnesses)
+    assert sum(witness.is_right for witness in witnesses) >= right, verdict(witnesses)
 
 
 @pytest.mark.timeout(300)
