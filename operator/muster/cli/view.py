@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from muster.api.spec import Job
 from muster.api.status import RankDetail, Status
-from muster.plan.facts import AgentFacts, JobFacts
+from muster.plan.facts import JobFacts
 from muster.plan.world import home_of
-from muster.status.lag import Count, steps_behind
+from muster.status.lag import count_of, steps_behind
 from muster_worker.contract import RankReport
 
 
@@ -116,15 +116,10 @@ def _reports(facts: JobFacts | None) -> dict[int, RankReport]:
 
 def _behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
     pace = view.status.progress.steps_per_second if view.status.progress else None
-    counts = (count for node in view.facts.nodes if node.agent for count in _counts(node.agent)) if view.facts else ()
-    return steps_behind((count for count in counts if states.get(count.rank) == "Running"), pace)
-
-
-def _counts(agent: AgentFacts) -> Iterator[Count]:
-    for rank in agent.ranks:
-        if rank.report.step is not None:
-            stepped_at = agent.heard_at if rank.stepped_at is None else rank.stepped_at
-            yield Count(rank.report.rank, rank.report.step, stepped_at, agent.heard_at)
+    agents = [node.agent for node in view.facts.nodes if node.agent] if view.facts else []
+    counts = (count_of(rank, agent.heard_at) for agent in agents for rank in agent.ranks)
+    running = (count for count in counts if count is not None and states.get(count.rank) == "Running")
+    return steps_behind(running, pace)
 
 
 def _notes(view: View) -> dict[int, str]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from muster.plan.facts import RankFacts
+
 SEEN_LATE_SECONDS = 0.3
 """A step's end and a report's arrival are seen a little late; what that explains is no lag."""
 
@@ -15,6 +17,14 @@ class Count:
     step: int
     stepped_at: float
     heard_at: float
+
+
+def count_of(rank: RankFacts, heard_at: float) -> Count | None:
+    """What a report heard at `heard_at` (Unix seconds) says of a rank's steps; None when nobody counts them."""
+    step = rank.report.step
+    if step is None:
+        return None
+    return Count(rank.report.rank, step, heard_at if rank.stepped_at is None else rank.stepped_at, heard_at)
 
 
 def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:

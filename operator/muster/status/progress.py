@@ -8,7 +8,7 @@ from muster.api.status import Progress
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
-from muster.status.lag import Count, steps_behind
+from muster.status.lag import count_of, steps_behind
 from muster.status.timestamps import from_text, to_millis
 from muster.status.views import RUNNING, Picture, RankView
 
@@ -47,13 +47,9 @@ def lags(picture: Picture) -> Mapping[int, int]:
     """How many steps each running rank is behind the one that is furthest."""
     before = picture.previous.progress
     running = [view for view in _counting(picture.views) if view.state == RUNNING]
-    return steps_behind(map(_count, running), before.steps_per_second if before is not None else None)
-
-
-def _count(view: RankView) -> Count:
-    heard_at = view.node.agent.heard_at if view.node.agent is not None else 0.0
-    stepped_at = view.facts.stepped_at if view.facts is not None else None
-    return Count(view.rank, _step(view), heard_at if stepped_at is None else stepped_at, heard_at)
+    counts = (count_of(view.facts, view.node.agent.heard_at) for view in running if view.facts and view.node.agent)
+    pace = before.steps_per_second if before is not None else None
+    return steps_behind((count for count in counts if count is not None), pace)
 
 
 def _slowest(behind: Mapping[int, int]) -> int | None:
