@@ -1,8 +1,9 @@
 """`make lock`: resolve pyproject.toml's requirements into the hashed files under requirements/.
 
-One resolution for everything, written as three files that add to each other, so that each can be left out:
+One resolution for everything, written as four files that add to each other, so that each can be left out:
 
 - base.txt: what the package itself needs;
+- cluster.txt: what the operator and the commands that ask a cluster add: with base.txt all that its image holds;
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
@@ -28,8 +29,9 @@ PREFIX = "# made from requirements "
 
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
-    "dev.txt": ("what tests, checks and examples add to base.txt", ("--extra", "dev")),
-    "torch.txt": ("what torch adds to base.txt and dev.txt", ("--extra", "dev", "--extra", "train")),
+    "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
+    "dev.txt": ("what tests, checks and examples add to base.txt and cluster.txt", ("--extra", "dev")),
+    "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),
 }
 
 

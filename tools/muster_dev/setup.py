@@ -51,7 +51,9 @@ def build() -> None:
     uv = fetch_uv.uv()
     make_venv(uv)
     torch = choose_torch()
-    parts = ["base.txt", "dev.txt"] if torch else ["base.txt", "dev.txt", "torch.txt"]
+    parts = ["base.txt", "cluster.txt", "dev.txt"]
+    if not torch:
+        parts.append("torch.txt")
     borrow_torch.forget()
     install(uv, parts)
     if torch:

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from muster.api.document import JSON
+
 HyperparameterValue = str | int | float | bool
 
 Argument = Annotated[str, Field(max_length=32768)]
@@ -58,6 +60,10 @@ class LauncherSpec(Model):
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
 
 
+KubernetesObject = dict[str, JSON]
+"""A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
+
+
 class EnvVar(Model):
     """An environment variable of every rank."""
 
@@ -67,6 +73,11 @@ class EnvVar(Model):
         max_length=256,
     )
     value: str = Field(default="", description="Its value. Not a place for secrets.", max_length=32768)
+    value_from: KubernetesObject | None = Field(
+        default=None,
+        description="Where the value comes from instead, as in a container: secretKeyRef, configMapKeyRef, fieldRef. "
+        "With `muster run` the variable is taken from your own environment.",
+    )
 
 
 class Metric(Model):
@@ -82,10 +93,39 @@ class HostPath(Model):
     path: str = Field(description="The folder's absolute path.", min_length=1, max_length=1024)
 
 
+class Claim(Model):
+    """A PersistentVolumeClaim of the job's namespace."""
+
+    claim_name: str = Field(description="The claim's name.", min_length=1, max_length=253)
+
+
+class Nfs(Model):
+    """A folder of an NFS server."""
+
+    server: str = Field(description="The server's name or address.", min_length=1, max_length=253)
+    path: str = Field(description="The absolute path that the server exports.", min_length=1, max_length=1024)
+
+
+class ConfigMapFiles(Model):
+    """The entries of a ConfigMap as files."""
+
+    name: str = Field(description="The ConfigMap's name.", min_length=1, max_length=253)
+
+
+class SecretFiles(Model):
+    """The entries of a Secret as files."""
+
+    secret_name: str = Field(description="The Secret's name.", min_length=1, max_length=253)
+
+
 class Volume(Model):
     """Where a folder's content lives: exactly one of its fields."""
 
     host_path: HostPath | None = Field(default=None, description="A folder of the node that the rank runs on.")
+    persistent_volume_claim: Claim | None = Field(default=None, description="A PersistentVolumeClaim.")
+    nfs: Nfs | None = Field(default=None, description="A folder of an NFS server.")
+    config_map: ConfigMapFiles | None = Field(default=None, description="A ConfigMap's entries, to read only.")
+    secret: SecretFiles | None = Field(default=None, description="A Secret's entries, to read only.")
 
 
 class Input(Model):
@@ -107,6 +147,45 @@ class Checkpoint(Model):
     volume: Volume | None = Field(default=None, description="Where the snapshots lie; unset: they end with the job.")
 
 
+class Output(Model):
+    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DATA_DIR)."""
+
+    volume: Volume = Field(description="Where it is kept, in the folders <job>/model and <job>/output.")
+
+
+class Resources(Model):
+    """What the container of each node asks for, as in a container."""
+
+    limits: dict[str, str | int | float] = Field(default_factory=dict, description="At most this.", max_length=32)
+    requests: dict[str, str | int | float] = Field(default_factory=dict, description="At least this.", max_length=32)
+    claims: tuple[KubernetesObject, ...] = Field(
+        default=(), description="Claims of dynamic resource allocation.", max_length=32
+    )
+
+
+class Cleanup(Model):
+    """What is deleted once the job is over. The resource itself never is: GitOps would run it again."""
+
+    pods: Literal["Running", "All", "None"] = Field(
+        default="Running", description="Which pods are deleted when the job ends: those that still run, all, or none."
+    )
+    after_seconds: int | None = Field(
+        default=None,
+        description="So long after the end all that muster made for the job is deleted; unset: with the resource.",
+        ge=0,
+        le=MAX_DEADLINE_SECONDS,
+    )
+
+
+class NodeOverride(Model):
+    """Where some nodes differ."""
+
+    nodes: str = Field(
+        description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=512
+    )
+    template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
+
+
 class Network(Model):
     """The network between the ranks."""
 
@@ -121,17 +200,30 @@ class Network(Model):
 class Spec(Model):
     """What the job is and how it runs."""
 
+    backend: Literal["Kubernetes"] = Field(
+        default="Kubernetes", description="Who runs it when it is applied to a cluster. `muster run` runs it here."
+    )
+    suspend: bool = Field(
+        default=False, description="Stop the ranks and give up the pods; false again starts the job anew."
+    )
     nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
         default="Auto", description="Ranks on each node; Auto: one for each of its GPUs, else 1."
     )
     launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
+    image: str | None = Field(
+        default=None,
+        description="The image of the ranks' container. Unset: the one of container `trainer` in template.",
+        min_length=1,
+        max_length=1024,
+    )
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
     env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
         default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
     )
+    resources: Resources = Field(default_factory=Resources, description="What the container of each node asks for.")
     hyperparameters: dict[str, HyperparameterValue] = Field(
         default_factory=dict,
         description="Appended to the command as --name value, and given as SM_HPS and SM_HP_<NAME>.",
@@ -143,25 +235,38 @@ class Spec(Model):
     inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
         default=(), description="Channels: the data that the ranks read."
     )
+    output: Output | None = Field(default=None, description="Where models and other results are kept.")
     checkpoint: Checkpoint | None = Field(default=None, description="Where snapshots are kept.")
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
     startup_timeout_seconds: int = Field(
-        default=900, description="How long the nodes may take until all are ready.", ge=1, le=86400
+        default=900, description="How long the nodes may take until all are ready, once all are placed.", ge=1, le=86400
     )
     active_deadline_seconds: int | None = Field(
         default=None, description="How long the job may take in all; unset: no limit.", ge=1, le=MAX_DEADLINE_SECONDS
+    )
+    cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")
+    template: KubernetesObject = Field(
+        default_factory=dict,
+        description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. Its container "
+        "`trainer` is the ranks'. Merged, never replaced.",
+    )
+    node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
+        default=(), description="Where some nodes differ."
     )
 
 
 class Metadata(Model):
     """The part of Kubernetes' metadata that muster reads; the rest is Kubernetes' own."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
     name: str = Field(description="A DNS label of at most 40 characters.", max_length=40)
     namespace: str = Field(default="default", description="The namespace.")
     uid: str = Field(default="", description="Given by the API server.")
     generation: int = Field(default=1, description="Given by the API server.")
+    creation_timestamp: str = Field(
+        default="", alias="creationTimestamp", description="Given by the API server (RFC 3339)."
+    )
 
 
 class Job(Model):

@@ -8,7 +8,7 @@ from muster.api.spec import Model
 class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
 
-    type: str = Field(description="Accepted, Running, Complete or Failed.")
+    type: str = Field(description="Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.")
     status: str = Field(description="True, False or Unknown.")
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(default="", description="Why, as a sentence.")
@@ -37,6 +37,8 @@ class RankDetail(Model):
     rank: int = Field(description="The global rank.")
     node: int = Field(description="The node's index.")
     node_name: str = Field(description="The node's name.")
+    pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
+    machine: str | None = Field(default=None, description="The cluster's node that the pod runs on.")
     state: str = Field(description="The rank's state.")
     pid: int | None = Field(default=None, description="The rank's process id on its node.")
     exit_code: int | None = Field(default=None, description="The exit code; unset when a signal ended it.")
@@ -48,6 +50,13 @@ class RankDetail(Model):
     at: str | None = Field(default=None, description="When it ended (RFC 3339).")
 
 
+class StepRange(Model):
+    """The ranks that have taken as many optimizer steps."""
+
+    step: int = Field(description="Optimizer steps.")
+    ranks: str = Field(description="Which ranks, as ranges. At most 512 characters, then an ellipsis.")
+
+
 class RankStatus(Model):
     """All ranks."""
 
@@ -56,6 +65,9 @@ class RankStatus(Model):
     ready: str = Field(description="Running or succeeded ranks/world, for the RANKS column.")
     by_state: tuple[StateRange, ...] = Field(
         default=(), description="Every rank, by state; the counts add up to world."
+    )
+    by_step: tuple[StepRange, ...] = Field(
+        default=(), description="The ranks' steps, least first: at most 16 groups, those that are furthest behind."
     )
     details: tuple[RankDetail, ...] = Field(
         default=(), description="Ranks with something to say, first failure first; at most 16."
@@ -82,11 +94,18 @@ class Status(Model):
     """What is known of the job."""
 
     observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
-    phase: str = Field(default="Pending", description="Pending, Starting, Running, Stopping, Succeeded or Failed.")
+    phase: str = Field(
+        default="Pending", description="Pending, Starting, Running, Suspended, Stopping, Succeeded or Failed."
+    )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
-    conditions: tuple[Condition, ...] = Field(default=(), description="Accepted, Running, Complete, Failed.")
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
+    )
     nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
     progress: Progress | None = Field(default=None, description="How far the job is.")
-    start_time: str | None = Field(default=None, description="When the ranks were first started (RFC 3339).")
+    incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
+    start_time: str | None = Field(
+        default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
+    )
     completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")

@@ -29,4 +29,25 @@ class KillNode:
     why: str
 
 
-Action = CreateNode | SendCommand | KillNode
+@dataclass(frozen=True)
+class RemoveNode:
+    """Delete the node's pod; what still runs in it gets `grace_seconds` from SIGTERM to SIGKILL."""
+
+    node: int
+    grace_seconds: float
+    why: str
+
+
+@dataclass(frozen=True)
+class RemoveStray:
+    """Delete a pod of the job that is none of its nodes (any more)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RemoveLeftovers:
+    """Delete what else was made for the job: its Service, its ConfigMap."""
+
+
+Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveStray | RemoveLeftovers

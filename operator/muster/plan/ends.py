@@ -82,7 +82,7 @@ def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
 def agent_end(node: NodeFacts, at: float, reason: str) -> End:
     """The end of the node's agent, as its process tells of it."""
     process = node.process
-    words = (process.detail,) if process.detail else ()
+    words = (process.trouble.message,) if process.trouble is not None else ()
     return End(
         Subject.AGENT,
         node.node,

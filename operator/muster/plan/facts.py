@@ -13,13 +13,29 @@ class ProcessState(StrEnum):
     """A node's process (locally) or pod (on a cluster), as its backend sees it without asking the agent."""
 
     MISSING = "Missing"
+    WAITING = "Waiting"  # it exists, and its agent has not begun: it is being placed, or its image is fetched
     RUNNING = "Running"
     EXITED = "Exited"
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """What keeps a node from being there or at work, or what ended it, where its agent can't tell.
+
+    `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
 class ProcessFacts:
-    """`exit_code` and `signal` are the agent's own; `detail` is what the backend knows of why, for people."""
+    """`exit_code` and `signal` are the agent's own. `trouble` is what the backend knows of why it is in this state.
+
+    `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
+    The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
+    """
 
     state: ProcessState
     generation: int = 0
@@ -27,7 +43,10 @@ class ProcessFacts:
     signal: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
-    detail: str | None = None
+    trouble: Trouble | None = None
+    name: str | None = None
+    machine: str | None = None
+    scheduled_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,10 +114,16 @@ class StopRequest:
 class JobFacts:
     """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet.
 
-    `heartbeat_seconds` is the pace that the collector gives the job's agents.
+    `created_at` is when the job was created or, after that, last resumed. `heartbeat_seconds` is the pace that the
+    collector gives the job's agents. `refusal` says why no node of this job can be made as it is written. `strays` are
+    the names of pods that are the job's and no longer wanted: beyond its nodes, or replaced. `leftovers` says that
+    something else of the job (its Service, its ConfigMap) exists.
     """
 
     created_at: float
     nodes: tuple[NodeFacts, ...]
     heartbeat_seconds: float
     stop_request: StopRequest | None = None
+    refusal: Trouble | None = None
+    strays: tuple[str, ...] = ()
+    leftovers: bool = False

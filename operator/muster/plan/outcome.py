@@ -31,6 +31,7 @@ class Verdict(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     STOPPED = "Stopped"
+    SUSPENDED = "Suspended"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Outcome:
     """The verdict, why, and since when (Unix seconds). It is final once `settled`: nothing of the job runs any more.
 
     `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
-    has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it.
+    has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
+    `incarnation` is that start's number, or that of the next one. `began_at` is when the job was created or last
+    resumed: its deadlines count from there.
     """
 
     verdict: Verdict
@@ -47,6 +50,8 @@ class Outcome:
     failure: Failure | None = None
     settled: bool = False
     started: bool = False
+    incarnation: int = 1
+    began_at: float = 0.0
 
     @property
     def is_decided(self) -> bool:

@@ -35,12 +35,15 @@ class LocalRun:
         status = Status()
         while True:
             self.changed.clear()
-            turn = await reconcile(self.job, status, self.backend, self.clock(), _TERM)
+            turn = await reconcile(self.job, status, self.backend, self, self.clock(), _TERM)
             status = turn.status
             self.publish(turn)
             if turn.is_over:
                 return turn
             await self._rest(turn)
+
+    async def write(self, status: Status) -> None:
+        """A local run's status ends with it: `publish` shows it, and nobody takes over."""
 
     async def _rest(self, turn: Turn) -> None:
         pause = None if turn.wake_at is None else max(0.0, turn.wake_at - self.clock())

@@ -26,8 +26,16 @@ class Backend(Protocol):
         """What is known of the job now."""
         ...
 
-    async def apply(self, actions: Sequence[Action]) -> None:
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Do what was decided. Doing it again changes nothing."""
+        ...
+
+
+class Journal(Protocol):
+    """Where a job's status is kept."""
+
+    async def write(self, status: Status) -> None:
+        """Keep it. What `muster.status.news.is_news` says of it is kept when this returns; mere progress may wait."""
         ...
 
 
@@ -45,13 +53,15 @@ class Turn:
     is_over: bool
 
 
-async def reconcile(job: Job, previous: Status, backend: Backend, now: float, term: int) -> Turn:
+async def reconcile(job: Job, previous: Status, backend: Backend, journal: Journal, now: float, term: int) -> Turn:
     """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
     facts = await backend.observe(job)
     outcome = judge(job, previous, facts, now)
     actions = decide(job, facts, outcome, now, term)
-    await backend.apply(actions)
-    status = summarise(job, previous, facts, outcome, now)
+    status = summarise(job, previous, facts, outcome, actions, now)
+    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    await journal.write(status)
+    await backend.apply(job, actions)
     is_over = outcome.is_decided and all(is_gone(node) for node in facts.nodes)
     # An agent that says nothing any more gives no other cause to look whether it obeyed.
     times = (next_wake(job, facts, outcome, now), now + LOOK_AGAIN_SECONDS if actions else None)

@@ -1,7 +1,10 @@
 """From facts to the status: what a reader of the resource is told."""
 
+from collections.abc import Sequence
+
 from muster.api.spec import Job
 from muster.api.status import NodeCounts, RankStatus, StateRange, Status
+from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import has_ended, has_started, is_gone, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition
@@ -14,8 +17,10 @@ from muster.status.timestamps import to_seconds
 from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
 
 
-def summarise(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Status:
-    """The job's status at `now` (Unix seconds), of which `judge` said `outcome`.
+def summarise(
+    job: Job, previous: Status, facts: JobFacts, outcome: Outcome, actions: Sequence[Action], now: float
+) -> Status:
+    """The job's status at `now` (Unix seconds), of which `judge` said `outcome` and `decide` `actions`.
 
     A job that is over keeps the status with which it ended.
     """

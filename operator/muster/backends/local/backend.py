@@ -10,7 +10,15 @@ from typing import assert_never
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
-from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.actions import (
+    Action,
+    CreateNode,
+    KillNode,
+    RemoveLeftovers,
+    RemoveNode,
+    RemoveStray,
+    SendCommand,
+)
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
 from muster.ranks.store import RankStore
 from muster_worker.contract import Command
@@ -56,7 +64,7 @@ class LocalBackend:
         nodes = tuple(self._node(job, node) for node in range(job.spec.nodes))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
-    async def apply(self, actions: Sequence[Action]) -> None:
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
         """Do what was decided. Raises `OSError` when an agent can't be started."""
         for action in actions:
             match action:
@@ -66,6 +74,8 @@ class LocalBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
+                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                    raise AssertionError("a local run is over before there is anything to remove")
                 case _:
                     assert_never(action)
 

@@ -1,0 +1,65 @@
+"""What the API server answers when it doesn't do what it was asked."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+NO_ANSWER = 0
+"""The status of a request that got no answer: it may have been carried out, or not."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One of the things that are wrong with an object (metav1.StatusCause)."""
+
+    field: str
+    message: str
+
+
+class ApiError(Exception):
+    """`status` is HTTP's or `NO_ANSWER`; `reason` and `message` are metav1.Status's; `retry_after` is in seconds."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        causes: tuple[Cause, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.causes = causes
+        self.retry_after = retry_after
+
+    @property
+    def is_not_found(self) -> bool:
+        """There is no such object."""
+        return self.status == HTTPStatus.NOT_FOUND
+
+    @property
+    def already_exists(self) -> bool:
+        """An object of this name is there."""
+        return self.status == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
+
+    @property
+    def is_conflict(self) -> bool:
+        """The object has changed meanwhile, or isn't the one that was meant."""
+        return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
+
+    @property
+    def is_gone(self) -> bool:
+        """The resource version is too old to watch from."""
+        return self.status == HTTPStatus.GONE
+
+    @property
+    def is_refusal(self) -> bool:
+        """The request, as it is, will not be carried out: sending it again changes nothing."""
+        return self.status in (
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.FORBIDDEN,
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+        )

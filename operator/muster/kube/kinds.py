@@ -1,0 +1,44 @@
+"""The kinds of objects that muster asks the API server for, and where they are found there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from muster.api.document import JSON
+from muster.api.names import GROUP, PLURAL, VERSION
+
+Object = Mapping[str, JSON]
+"""An object as the API server sends and takes it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A namespaced kind. `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    name: str
+
+    @property
+    def api_version(self) -> str:
+        """The object's `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL's path: of one object, or of all (`namespace` None: of all namespaces)."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part is not None]
+        return "/".join(parts)
+
+
+PODS = Kind("", "v1", "pods", "Pod")
+SERVICES = Kind("", "v1", "services", "Service")
+CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
+SECRETS = Kind("", "v1", "secrets", "Secret")
+EVENTS = Kind("", "v1", "events", "Event")
+LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
