@@ -2,10 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
-
-from muster.api.document import JSON
 
 HyperparameterValue = str | int | float | bool
 
@@ -60,7 +58,7 @@ class LauncherSpec(Model):
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
 
 
-KubernetesObject = dict[str, JSON]
+KubernetesObject = dict[str, JsonValue]
 """A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
 
 

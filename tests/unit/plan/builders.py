@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from muster.api.spec import Direct, Job, LauncherSpec, Metadata, Spec
 from muster.api.status import Status
+from muster.plan.decide import decide
 from muster.plan.facts import (
     AgentFacts,
     JobFacts,
@@ -15,6 +16,7 @@ from muster.plan.facts import (
     ProcessState,
     RankFacts,
     StopRequest,
+    Trouble,
 )
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
@@ -120,7 +122,8 @@ def exited(
     at: float, exit_code: int | None = None, signal: int | None = None, detail: str | None = None
 ) -> ProcessFacts:
     """A node's process that ended `at` seconds after the start."""
-    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, detail)
+    trouble = None if detail is None else Trouble("AgentLost", detail)
+    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, trouble)
 
 
 def agent(
@@ -163,7 +166,7 @@ def node(
 
 
 def missing(number: int) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.MISSING))
+    return node(number, process=ProcessFacts(ProcessState.MISSING, generation=-1))
 
 
 def ready(number: int) -> NodeFacts:
@@ -190,7 +193,8 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
     """What the status says after `previous`."""
-    return summarise(job, previous, facts, judge(job, previous, facts, now), now)
+    outcome = judge(job, previous, facts, now)
+    return summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now)
 
 
 def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, KillNode
+from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
 from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.plan.nodes import is_gone
@@ -51,7 +51,7 @@ class SimulatedRank:
 class SimulatedNode:
     number: int
     starts: int
-    process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.MISSING))
+    process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.MISSING, generation=-1))
     phase: str | None = None
     incarnation: int = 0
     sequence: int = 0
@@ -136,9 +136,10 @@ class World:
             entry.mail.clear()
         facts = self.facts()
         outcome = judge(self.job, self.status, facts, self.now)
-        for action in decide(self.job, facts, outcome, self.now, 1):
+        actions = decide(self.job, facts, outcome, self.now, 1)
+        self.status = summarise(self.job, self.status, facts, outcome, actions, self.now)
+        for action in actions:
             self.apply(action)
-        self.status = summarise(self.job, self.status, facts, outcome, self.now)
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """What would be done now, had the status been `previous`."""
@@ -151,7 +152,7 @@ class World:
             entry.process = dataclasses.replace(entry.process, state=ProcessState.RUNNING, started_at=self.now)
         elif isinstance(action, KillNode):
             self.nodes[action.node].leave(self.now, None, 9)
-        else:
+        elif isinstance(action, SendCommand):
             for number in action.nodes:
                 self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now
 

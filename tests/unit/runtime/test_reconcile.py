@@ -18,11 +18,15 @@ class SilentNodes:
         self.known = known
         self.now = T0
         self.killed: list[int] = []
+        self.written = Status()
 
     async def observe(self, _: Job) -> JobFacts:
         return self.known
 
-    async def apply(self, actions: Sequence[Action]) -> None:
+    async def write(self, status: Status) -> None:
+        self.written = status
+
+    async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         for action in actions:
             if isinstance(action, SendCommand):
                 told = [
@@ -40,7 +44,7 @@ async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happe
     status, now = Status(), START
     for _ in range(20):
         nodes.now = now
-        turn = await reconcile(a_job, status, nodes, now, 1)
+        turn = await reconcile(a_job, status, nodes, nodes, now, 1)
         status = turn.status
         if nodes.killed:
             break

@@ -80,7 +80,7 @@ class AgentProcesses:
         """What is known of the node's agent process."""
         running = self._running.get(node)
         if running is None:
-            return ProcessFacts(ProcessState.MISSING)
+            return ProcessFacts(ProcessState.MISSING, generation=-1)
         if running.ended_at is None:
             return ProcessFacts(ProcessState.RUNNING, running.generation, started_at=running.started_at)
         code = running.process.returncode or 0
