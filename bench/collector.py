@@ -109,6 +109,7 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
     store.register(Shape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
+    collector.lead()
 
     runner = web.ServerRunner(web.Server(plain, access_log=None))
     await runner.setup()

@@ -144,6 +144,7 @@ async def collector_site(
         store=store, verifier=verifier, directory=directory, certificate=certificate, clock=clock, limits=limits
     )
     url = await collector.start("127.0.0.1")
+    collector.lead()
     connector = aiohttp.TCPConnector(ssl=trusting(certificate))
     try:
         async with aiohttp.ClientSession(connector=connector) as client:

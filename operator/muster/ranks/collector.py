@@ -36,7 +36,7 @@ _NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noq
 
 
 class Collector:
-    """Takes agents' reports into the store and gives them their commands.
+    """Takes agents' reports into the store and gives them their commands, once `lead` is called.
 
     `clock` gives Unix seconds. `refused` counts, by reason, the requests and connections that changed nothing.
     """
@@ -81,6 +81,20 @@ class Collector:
     def open_connections(self) -> int:
         """How many connections there are, in whatever state."""
         return 0 if self._connections is None else len(self._connections)
+
+    def lead(self) -> None:
+        """This operator decides: agents are heard from now on."""
+        self._routes.lead()
+
+    def step_down(self, leader: str | None) -> None:
+        """`leader` decides (None: nobody knows who): every agent gets 503, those that wait for a command at once."""
+        self._routes.step_down(leader)
+
+    def use(self, certificate: ServingCertificate) -> None:
+        """Show this certificate on new connections; those that are open stay."""
+        self._context = server_context(certificate)
+        if self._connections is not None:
+            self._connections.context = self._context
 
     async def close(self) -> None:
         """Answer the long polls, let requests under way finish, drop all connections."""

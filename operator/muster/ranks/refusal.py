@@ -8,6 +8,7 @@ from http import HTTPStatus
 class Reason(StrEnum):
     """The keys of `Collector.refused`."""
 
+    NOT_LEADER = "NotLeader"
     NO_TOKEN = "NoToken"  # noqa: S105 - a word for people
     BAD_TOKEN = "BadToken"  # noqa: S105 - a word for people
     EXPIRED = "Expired"
@@ -52,6 +53,7 @@ class Answer:
 
 
 ANSWERS = {
+    Reason.NOT_LEADER: Answer(HTTPStatus.SERVICE_UNAVAILABLE, "This operator is not the leader;"),
     Reason.NO_TOKEN: Answer(HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."),
     Reason.BAD_TOKEN: Answer(HTTPStatus.UNAUTHORIZED, "The token is not one of this cluster's pods."),
     Reason.EXPIRED: Answer(HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."),

@@ -24,7 +24,8 @@ MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""
 
 _HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
-_UNREAD = frozenset({Reason.TOO_LARGE, Reason.TOO_SLOW, Reason.COMPRESSED, Reason.BAD_HTTP})
+_CLOSING = frozenset({Reason.NOT_LEADER, Reason.TOO_LARGE, Reason.TOO_SLOW, Reason.COMPRESSED, Reason.BAD_HTTP})
+_LEADER_UNKNOWN = "who is, is not known yet."
 _ORDER = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d)", re.ASCII)
 _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 
@@ -32,7 +33,7 @@ _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 class Routes:
     """Handles requests. `refused` counts, by reason, those that changed nothing; `clock` gives Unix seconds.
 
-    A body may take `body_seconds`.
+    A body may take `body_seconds`. Everything is refused until `lead` is called.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class Routes:
         self._refused = refused
         self._polls = Polls(store)
         self._encoded: tuple[Command, bytes] | None = None
+        self._leads = False
+        self._leader = _LEADER_UNKNOWN
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the only entry."""
@@ -61,11 +64,27 @@ class Routes:
         except UnknownJob:
             return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS))
 
+    def lead(self) -> None:
+        """This operator decides: agents are heard."""
+        self._leads = True
+
+    def step_down(self, leader: str | None) -> None:
+        """`leader` decides (None: nobody knows who): agents are sent away, those that wait for a command too."""
+        self._leads = False
+        self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
+        self._polls.close()
+
     def close(self) -> None:
         """Answer all long polls now."""
         self._polls.close()
 
+    def _require_leading(self) -> None:
+        if not self._leads:
+            raise Refused(Reason.NOT_LEADER, detail=self._leader)
+
     async def _answer(self, request: web.BaseRequest) -> web.Response:
+        # before any token is looked at: who doesn't lead doesn't know the pods
+        self._require_leading()
         # whoever has no good token learns nothing, not even what is there
         admitted = self._admission.admit(request, self._clock())
         match request.method, request.path:
@@ -77,6 +96,7 @@ class Routes:
 
     async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
         body = await read_body(request, MAX_REPORT_BYTES, self._body_seconds)
+        self._require_leading()
         # ages count to the arrival of the last byte
         at = self._clock()
         try:
@@ -98,6 +118,7 @@ class Routes:
         after, wait = _read_query(request)
         member = admitted.member
         command = await self._polls.wait(admitted.pod_uid, member.job_uid, member.node, after, wait)
+        self._require_leading()
         if command is None:
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
         return _json(self._encode(command))
@@ -128,8 +149,9 @@ def refusal(refused: Refused) -> web.Response:
         headers=headers,
         content_type="application/json",
     )
-    # who has no good token gets no second request on the same connection
-    if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _UNREAD:
+    # who has no good token gets no second request on the same connection; behind a Service the next one may reach
+    # the leader
+    if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _CLOSING:
         response.force_close()
     return response
 

@@ -14,7 +14,7 @@ from muster_worker.contract import Command, Order, Report
 
 
 class UnknownJob(LookupError):
-    """The job was not registered, or was forgotten."""
+    """The job, or this pod of it, is not expected: not registered yet, or forgotten."""
 
 
 @dataclass
@@ -35,6 +35,15 @@ class _Entry:
             raise ValueError(f"node {number}: the job has nodes 0 to {self.shape.nodes - 1}")
         return self.nodes.setdefault(number, _Node())
 
+    def forget(self) -> None:
+        for number in list(self.nodes):
+            self.replace(number)
+
+    def replace(self, number: int) -> None:
+        node = self.nodes.pop(number, None)
+        if node is not None:
+            _wake(node)
+
 
 class RankStore:
     """Jobs, the newest facts of their agents, and the newest command of each."""
@@ -43,18 +52,32 @@ class RankStore:
         self._jobs: dict[str, _Entry] = {}
 
     def register(self, shape: Shape) -> None:
-        """Expect reports of this job. Again with the same shape, nothing changes; with another, all is forgotten."""
-        known = self._jobs.get(shape.job_uid)
-        if known is not None and known.shape == shape:
-            return
-        self.forget(shape.job_uid)
-        self._jobs[shape.job_uid] = _Entry(shape)
+        """Expect reports of this job. Again with the same shape, nothing changes.
+
+        With another one (the job was scaled while it was suspended) all that its agents said is forgotten; who waits
+        for `changed` goes on waiting.
+        """
+        known = self._jobs.setdefault(shape.job_uid, _Entry(shape))
+        if known.shape != shape:
+            known.shape = shape
+            known.forget()
 
     def forget(self, job_uid: str) -> None:
         """Drop all that is known of the job, and let go of who waits for its commands."""
         entry = self._jobs.pop(job_uid, None)
-        for node in entry.nodes.values() if entry is not None else ():
-            _wake(node)
+        if entry is not None:
+            entry.forget()
+
+    def replace(self, job_uid: str, node: int) -> None:
+        """The node gets a new pod: what the old one said and was told is not the new one's."""
+        entry = self._jobs.get(job_uid)
+        if entry is not None:
+            entry.replace(node)
+
+    def clear(self) -> None:
+        """Forget every job: another operator decides from now on, and this one learns anew should it lead again."""
+        for job_uid in list(self._jobs):
+            self.forget(job_uid)
 
     def agents(self) -> int:
         """How many agents the registered jobs have: what the pace is made from."""
@@ -96,15 +119,25 @@ class RankStore:
         return command if command is not None and (after is None or command.order > after) else None
 
     async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
-        """Wait for a command above `after`. Raises `UnknownJob`, also when the job is forgotten meanwhile."""
+        """Wait for a command above `after`.
+
+        Raises `UnknownJob`, also when the job is forgotten or the node's pod replaced meanwhile, and for a node that
+        the job doesn't have (any more).
+        """
+        entry = self._entry(job_uid)
+        if node >= entry.shape.nodes:
+            raise UnknownJob("the job has no such node")
+        known = entry.node(node)
         while (command := self.command(job_uid, node, after)) is None:
-            waiting = self._entry(job_uid).node(node).waiting
             future = asyncio.get_running_loop().create_future()
-            waiting.add(future)
+            known.waiting.add(future)
             try:
                 await future
             finally:
-                waiting.discard(future)
+                known.waiting.discard(future)
+            # a command that came with a new pod is not for the old one
+            if self._entry(job_uid).nodes.get(node) is not known:
+                raise UnknownJob("the node's pod was replaced")
         return command
 
     def changed(self, job_uid: str) -> asyncio.Event:

@@ -8,13 +8,14 @@ import hashlib
 import json
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from muster.ranks.keys import Keys, VerifyingKey
+from muster.ranks.keys import Keys
 from muster.ranks.refusal import Reason, Refused
 
 MAX_TOKEN_CHARS = 8192
@@ -47,18 +48,31 @@ class PodClaim:
 @dataclass(frozen=True)
 class _Verified:
     claim: PodClaim
+    kid: str
     not_before: float
     expires: float
 
 
 class Verifier:
-    """Tells whose a token is. Remembers tokens that were good, so that a heartbeat doesn't cost a signature."""
+    """Tells whose a token is. Remembers tokens that were good, so that a heartbeat doesn't cost a signature.
 
-    def __init__(self, issuer: str, audience: str, keys: Keys) -> None:
+    `on_unknown_key` is called for each token whose key is not among `keys`: the issuer may have a new one.
+    """
+
+    def __init__(
+        self, issuer: str, audience: str, keys: Keys, on_unknown_key: Callable[[], None] = lambda: None
+    ) -> None:
         self._issuer = issuer
         self._audience = audience
         self._keys = keys
+        self._on_unknown_key = on_unknown_key
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+
+    def replace_keys(self, keys: Keys) -> None:
+        """From now on the issuer has these keys; a token signed with another one is not good any more."""
+        kept = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
+        self._keys = keys
+        self._verified = OrderedDict((token, known) for token, known in self._verified.items() if known.kid in kept)
 
     def recall(self, token: str, now: float) -> PodClaim | None:
         """The claim of a token that was verified before and is still good; cheap."""
@@ -83,7 +97,8 @@ class Verifier:
         return verified.claim
 
     def _verify(self, token: str) -> _Verified:
-        key, algorithm = self._choose_key(token)
+        kid, algorithm = self._choose_key(token)
+        key = self._keys[kid]
         try:
             claims = jwt.decode(
                 token, key.key, algorithms=[algorithm], audience=self._audience, issuer=self._issuer, options=_OPTIONS
@@ -93,9 +108,9 @@ class Verifier:
             raise Refused(Reason.WRONG_AUDIENCE if wrong else Reason.BAD_TOKEN) from None
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise Refused(Reason.BAD_TOKEN) from None
-        return _Verified(_read_claim(claims), *_read_period(claims))
+        return _Verified(_read_claim(claims), kid, *_read_period(claims))
 
-    def _choose_key(self, token: str) -> tuple[VerifyingKey, str]:
+    def _choose_key(self, token: str) -> tuple[str, str]:
         # the cheapest first: size, then the header, and only then a signature
         if len(token) > MAX_TOKEN_CHARS:
             raise Refused(Reason.BAD_TOKEN)
@@ -104,11 +119,16 @@ class Verifier:
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise Refused(Reason.BAD_TOKEN) from None
         kid, algorithm = header.get("kid"), header.get("alg")
-        key = self._keys.get(kid) if isinstance(kid, str) else None
-        # the key says what it may be used with: no "none", no HMAC with a public key
-        if key is None or not isinstance(algorithm, str) or algorithm not in key.algorithms or "crit" in header:
+        if not isinstance(kid, str) or not isinstance(algorithm, str) or "crit" in header:
             raise Refused(Reason.BAD_TOKEN)
-        return key, algorithm
+        key = self._keys.get(kid)
+        if key is None:
+            self._on_unknown_key()
+            raise Refused(Reason.BAD_TOKEN)
+        # the key says what it may be used with: no "none", no HMAC with a public key
+        if algorithm not in key.algorithms:
+            raise Refused(Reason.BAD_TOKEN)
+        return kid, algorithm
 
 
 class LocalIssuer:

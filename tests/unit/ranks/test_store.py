@@ -78,6 +78,64 @@ async def test_who_waits_for_a_command_of_a_forgotten_job_is_let_go() -> None:
         await waiting
 
 
+async def test_a_new_pod_of_a_node_inherits_nothing_of_the_old_one() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    leave = Command(0, UID, 1, CommandKind.EXIT)
+    store.send(UID, 0, leave)
+    store.send(UID, 1, leave)
+    of_the_old_pod = asyncio.create_task(store.next_command(UID, 0, leave.order))
+    await asyncio.sleep(0)
+
+    store.replace(UID, 0)
+    start = Command(0, UID, 1, CommandKind.START)
+    store.send(UID, 0, start)
+
+    assert store.agent(UID, 0) is None
+    assert store.command(UID, 0, None) == start
+    assert store.command(UID, 1, None) == leave
+    with pytest.raises(UnknownJob):
+        await of_the_old_pod
+
+
+def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
+    store = RankStore()
+
+    store.replace(UID, 0)
+
+    assert store.agents() == 0
+
+
+async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    changed = store.changed(UID)
+    of_the_third_node = asyncio.create_task(store.next_command(UID, 2, None))
+    await asyncio.sleep(0)
+
+    store.register(replace(SHAPE, nodes=2))
+
+    with pytest.raises(UnknownJob):
+        await of_the_third_node
+    with pytest.raises(UnknownJob, match="no such node"):
+        await store.next_command(UID, 2, None)
+    changed.clear()
+    store.record(MEMBER, report(1, running(0)), T0)
+    assert store.changed(UID) is changed
+    assert changed.is_set()
+
+
+def test_nothing_is_left_of_a_cleared_store() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+
+    store.clear()
+    assert store.agents() == 0
+
+    store.register(SHAPE)
+    assert store.agent(UID, 0) is None
+
+
 async def test_a_command_not_above_the_asked_one_wakes_nobody() -> None:
     store = registered()
     waiting = asyncio.create_task(store.next_command(UID, 0, (0, 1, 1)))
