@@ -1,9 +1,10 @@
 """`make lock`: resolve pyproject.toml's requirements into the hashed files under requirements/.
 
-One resolution for everything, written as four files that add to each other, so that each can be left out:
+One resolution for everything, written as files that add to each other, so that each can be left out:
 
 - base.txt: what the package itself needs;
 - cluster.txt: what the operator and the commands that ask a cluster add: with base.txt all that its image holds;
+- build.txt: what makes the package's wheel;
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
@@ -30,7 +31,8 @@ PREFIX = "# made from requirements "
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
     "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
-    "dev.txt": ("what tests, checks and examples add to base.txt and cluster.txt", ("--extra", "dev")),
+    "build.txt": ("what makes the package's wheel", ("--extra", "build")),
+    "dev.txt": ("what tests, checks and examples add to all above", ("--extra", "dev")),
     "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),
 }
 
