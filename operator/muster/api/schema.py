@@ -13,7 +13,7 @@ from muster.api.status import Status
 Schema = dict[str, JSON]
 
 _KEPT = ("description", "default", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
-         "maxItems", "minProperties", "maxProperties")  # fmt: skip
+         "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
 """Lists whose entries server-side apply merges by a key, and refuses to hold twice."""
@@ -84,8 +84,9 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
     result: Schema = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
-    kind = source["type"]
-    result["type"] = kind
+    kind = source.get("type")
+    if kind is not None:
+        result["type"] = kind
     if kind == "integer":
         result["format"] = "int64"
     if kind == "array":
@@ -118,11 +119,6 @@ def _union(
     some = [option for option in options if option.get("type") != "null"]
     if len(some) == 1:
         return {**_converted(some[0], definitions, name), **own}
-    if name == "hyperparameters":
-        # A schema has no word for text, number or truth value: muster refuses the rest itself. Null is let through
-        # so that it is refused, too; the API server would drop it without a word.
-        return {"x-kubernetes-preserve-unknown-fields": True, "nullable": True,
-                "description": "Text, a number or a truth value."}  # fmt: skip
     number = next(option for option in some if option.get("type") == "integer")
     word = next(option for option in some if "const" in option)
     least, most = number["minimum"], number["maximum"]

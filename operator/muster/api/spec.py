@@ -2,10 +2,26 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-HyperparameterValue = str | int | float | bool
+_FREE = "x-kubernetes-preserve-unknown-fields"
+
+HyperparameterValue = Annotated[
+    str | int | float | bool,
+    WithJsonSchema({_FREE: True, "nullable": True, "description": "Text, a number or a truth value."}),
+]
+"""A schema has no word for text, number or truth value: muster refuses the rest itself. Null is let through so that it
+is refused, too; the API server would drop it without a word."""
+
+Quantity = Annotated[
+    str | int | float,
+    WithJsonSchema({_FREE: True, "nullable": True, "description": "A quantity: 8, 0.5, 500m, 64Gi."}),
+]
+"""As in a container. A schema's int-or-string would refuse the 0.5 that a container takes."""
+
+KubernetesObject = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object", _FREE: True})]
+"""A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
 
 Argument = Annotated[str, Field(max_length=32768)]
 """One word of a command line. Linux allows 128 KiB; a longer script belongs in a file."""
@@ -58,10 +74,6 @@ class LauncherSpec(Model):
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
 
 
-KubernetesObject = dict[str, JsonValue]
-"""A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
-
-
 class EnvVar(Model):
     """An environment variable of every rank."""
 
@@ -73,8 +85,8 @@ class EnvVar(Model):
     value: str = Field(default="", description="Its value. Not a place for secrets.", max_length=32768)
     value_from: KubernetesObject | None = Field(
         default=None,
-        description="Where the value comes from instead, as in a container: secretKeyRef, configMapKeyRef, fieldRef. "
-        "With `muster run` the variable is taken from your own environment.",
+        description="Where the value comes from instead, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
+        "resourceFieldRef. With `muster run` the variable is taken from your own environment.",
     )
 
 
@@ -148,14 +160,17 @@ class Checkpoint(Model):
 class Output(Model):
     """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DATA_DIR)."""
 
-    volume: Volume = Field(description="Where it is kept, in the folders <job>/model and <job>/output.")
+    volume: Volume = Field(
+        description="Where it is kept, in the folders <job>/model and <job>/output. "
+        "`muster run` keeps it in the run's folder."
+    )
 
 
 class Resources(Model):
     """What the container of each node asks for, as in a container."""
 
-    limits: dict[str, str | int | float] = Field(default_factory=dict, description="At most this.", max_length=32)
-    requests: dict[str, str | int | float] = Field(default_factory=dict, description="At least this.", max_length=32)
+    limits: dict[str, Quantity] = Field(default_factory=dict, description="At most this.", max_length=32)
+    requests: dict[str, Quantity] = Field(default_factory=dict, description="At least this.", max_length=32)
     claims: tuple[KubernetesObject, ...] = Field(
         default=(), description="Claims of dynamic resource allocation.", max_length=32
     )
