@@ -112,3 +112,59 @@ def crd() -> None:
     from muster.api.crd import crd_yaml
 
     typer.echo(crd_yaml(), nl=False)
+
+
+Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Its namespace. [default: the kubeconfig's]"),
+]
+
+
+@app.command()
+def ranks(*, job: Name, namespace: Namespace = None) -> None:
+    """Show every rank of a job on a cluster: live on a terminal, until it is over; else once."""
+    from muster.cli.cluster import Wanted
+    from muster.cli.ranks import show_ranks
+
+    raise typer.Exit(show_ranks(Wanted(job, namespace)))
+
+
+@app.command()
+def logs(
+    *,
+    job: Name,
+    namespace: Namespace = None,
+    rank: Annotated[
+        list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until the job is over.")
+    ] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="LINES", min=0, help="Begin with the last lines of each node.")
+    ] = None,
+) -> None:
+    """Print what the ranks of a job on a cluster print, each line with its rank."""
+    from muster.cli.cluster import Wanted
+    from muster.cli.logs import Asked, follow_logs, show_logs
+
+    asked = Asked(frozenset(rank or ()), tail)
+    show = follow_logs if follow else show_logs
+    raise typer.Exit(show(Wanted(job, namespace), asked))
+
+
+@app.command()
+def wait(
+    *,
+    job: Name,
+    namespace: Namespace = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up after so long: exit code 124.")
+    ] = None,
+) -> None:
+    """Wait until a job on a cluster is over. Exit code 0 only when it is Complete."""
+    from muster.cli.cluster import Wanted
+    from muster.cli.wait import wait_for_job
+
+    raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))

@@ -11,6 +11,8 @@ FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
+_CLUSTER_EXTRA = ("kopf", "kubernetes")
+
 
 def main() -> None:
     """Run the command and leave with its exit code: 2 for bad input, 130 for Ctrl-C before a job began."""
@@ -21,6 +23,11 @@ def main() -> None:
         app(standalone_mode=True)
     except BadInput as problem:
         _leave(f"muster: {problem}", USAGE_ERROR)
+    except ModuleNotFoundError as missing:
+        # a laptop's muster comes without what asks a cluster
+        if missing.name not in _CLUSTER_EXTRA:
+            raise
+        _leave(f"muster: this command asks a cluster and needs {missing.name}: pip install 'muster[cluster]'", FAILED)
     except OSError as problem:
         # such as a standard output on a full disk; a reader who left early is the command line library's to handle
         _leave(f"muster: {system_problem(problem)}", FAILED)
