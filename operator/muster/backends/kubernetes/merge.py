@@ -1,10 +1,11 @@
 """Partial pods, one over the other: what two of them say both holds, and where they contradict, the later one wins.
 
-As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences: lists
-without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null, which
-takes a field away, does so at any depth.
+As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences:
+lists without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null,
+which takes a field away, does so at any depth.
 """
 
+import json
 import posixpath
 from collections.abc import Callable
 
@@ -36,8 +37,10 @@ _KEYS: dict[str, tuple[str, ...]] = {
 _WHOLE = frozenset({"command", "args"})
 """A command line is one thing: half of one and half of another start nothing."""
 
-_DEFAULTS = {"protocol": "TCP"}
+_DEFAULTS: dict[str, JSON] = {"protocol": "TCP"}
 """What an entry means that leaves the field out."""
+
+_PATHS = frozenset({"mountPath", "devicePath"})
 
 
 def merge(below: Fields, above: Fields) -> Fields:
@@ -51,18 +54,19 @@ def merge(below: Fields, above: Fields) -> Fields:
     return result
 
 
-def entry_key(name: str, entry: JSON) -> tuple[JSON, ...] | None:
-    """What the entry of list `name` is known by; None when entries of that list have no name."""
-    if name not in _KEYS or not isinstance(entry, dict):
+def entry_key(name: str, entry: JSON) -> str | None:
+    """What the entry of list `name` is known by; None when nothing tells it from others."""
+    fields = _KEYS.get(name)
+    if fields is None or not isinstance(entry, dict) or entry.get(fields[0]) is None:
         return None
-    return tuple(_key_part(entry, field) for field in _KEYS[name])
+    return ",".join(str(_key_part(entry, field)) for field in fields)
 
 
 def _key_part(entry: Fields, field: str) -> JSON:
-    value = entry.get(field, _DEFAULTS.get(field))
-    if field in {"mountPath", "devicePath"} and isinstance(value, str):
+    value = entry.get(field)
+    if field in _PATHS and isinstance(value, str):
         return posixpath.normpath(value)  # /data and /data/ are one place
-    return value
+    return _DEFAULTS.get(field, "") if value is None else value
 
 
 def _merged(name: str, below: JSON, above: JSON) -> JSON:
@@ -77,16 +81,31 @@ def _merged_lists(name: str, below: list[JSON], above: list[JSON]) -> list[JSON]
     if name in _WHOLE:
         return list(above)
     result = list(below)
-    open_places = {entry_key(name, entry): place for place, entry in enumerate(below) if entry_key(name, entry)}
+    places = _places(name, below)
+    known = {_exactly(entry) for entry in below}
     for entry in above:
-        key = entry_key(name, entry)
-        # an entry that stands twice in one list stays twice: the API server knows what it makes of that
-        place = open_places.pop(key, None) if key is not None else None
-        if place is not None:
+        added = _merged("", None, entry)
+        key = entry_key(name, added)
+        if key is not None and places.get(key):
+            # what stands twice in one list stays twice: the API server knows what it makes of that
+            place = places[key].pop(0)
             result[place] = _ENTRY_MERGES.get(name, _merged_entries)(result[place], entry)
-        elif key is not None or entry not in below:
-            result.append(merge({}, entry) if isinstance(entry, dict) else entry)
+        elif key is not None or _exactly(added) not in known:
+            result.append(added)
     return result
+
+
+def _places(name: str, entries: list[JSON]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, entry in enumerate(entries):
+        key = entry_key(name, entry)
+        if key is not None:
+            places.setdefault(key, []).append(place)
+    return places
+
+
+def _exactly(entry: JSON) -> str:
+    return json.dumps(entry, sort_keys=True)  # to Python, 1 and true are equal
 
 
 def _merged_entries(below: JSON, above: JSON) -> JSON:

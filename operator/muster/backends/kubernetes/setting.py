@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """`cluster_domain` is what Services' names end in; agents report to `collector_url`."""
+    """`cluster_domain` is what the names of Services end in; agents report to `collector_url`."""
 
     cluster_domain: str
     collector_url: str

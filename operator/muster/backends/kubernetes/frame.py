@@ -1,0 +1,102 @@
+"""What a pod of a job is besides its container: whose it is, what it is called, how it is treated."""
+
+from muster.api.document import JSON
+from muster.api.names import API_VERSION, KIND
+from muster.api.spec import Job
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.names import (
+    GENERATION_LABEL,
+    JOB_LABEL,
+    JOB_UID_LABEL,
+    NODE_LABEL,
+    SPEC_HASH_ANNOTATION,
+    TRAINER,
+    children_name,
+    host_name,
+    pod_name,
+)
+from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, spec_of
+from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.spec_hash import spec_hash
+
+_EVICTIONS = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+
+
+def owner_reference(job: Job) -> Fields:
+    """Who a child belongs to: with the job, the cluster deletes it, also while no operator runs."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def job_labels(job: Job) -> Fields:
+    """What all children of a job are found by."""
+    return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
+
+
+def defaults(user: Fields) -> tuple[Piece, ...]:
+    """What a pod is given unless its owner, who wrote `user`, says otherwise."""
+    return (
+        Piece(
+            in_spec({"containers": [{"name": TRAINER}]}), MUSTER, "the ranks' container; first, so that tools show it"
+        ),
+        *(
+            Piece(
+                {"metadata": {"annotations": {name: value}}},
+                MUSTER,
+                "a node's end ends the whole job: autoscalers shall not move this pod to save a machine",
+            )
+            for name, value in _EVICTIONS.items()
+        ),
+        Piece(
+            in_spec({"automountServiceAccountToken": False}),
+            MUSTER,
+            "a training script has no business with the Kubernetes API",
+        ),
+        Piece(
+            in_spec({"enableServiceLinks": False}),
+            MUSTER,
+            "variables of each Service of the namespace could be taken for a rendezvous",
+        ),
+        *_host_network(user),
+    )
+
+
+def _host_network(user: Fields) -> list[Piece]:
+    if spec_of(user).get("hostNetwork") is not True:
+        return []
+    why = "with spec.template's hostNetwork, names of the cluster are found only so"
+    return [Piece(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, why)]
+
+
+def identity(job: Job, node: int, generation: int, setting: Setting) -> tuple[Piece, ...]:
+    """What the operator knows the pod by, and its peers."""
+    name = job.metadata.name
+    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), GENERATION_LABEL: str(generation)}
+    owners: list[JSON] = [owner_reference(job)]
+    searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
+    return (
+        Piece({"apiVersion": "v1", "kind": "Pod"}, MUSTER, "each node of the job is a pod"),
+        Piece(
+            {"metadata": {"name": pod_name(name, node, generation)}}, MUSTER, "job, node, and which pod of that node"
+        ),
+        Piece({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's"),
+        Piece({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by them"),
+        Piece(
+            {"metadata": {"annotations": {SPEC_HASH_ANNOTATION: spec_hash(job)}}},
+            MUSTER,
+            "tells whether the pod is what the job asks for now",
+        ),
+        Piece({"metadata": {"ownerReferences": owners}}, MUSTER, "the pod goes with the job"),
+        Piece(in_spec({"restartPolicy": "Never"}), MUSTER, "one rank started anew would find no peers"),
+        Piece(in_spec({"hostname": host_name(node)}), MUSTER, "SageMaker's name of the node"),
+        Piece(
+            in_spec({"subdomain": children_name(name)}), MUSTER, "the Service under which the nodes' names are found"
+        ),
+        Piece(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... are found in every pod"),
+    )

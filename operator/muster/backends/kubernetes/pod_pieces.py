@@ -1,0 +1,45 @@
+"""The pieces of a node's pod: muster's defaults, what the job's owner wrote over them, and what has to be as it is."""
+
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.backends.kubernetes.agent_container import agent
+from muster.backends.kubernetes.frame import defaults, identity
+from muster.backends.kubernetes.mounts import folders
+from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
+from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.written import written
+from muster.plan.facts import Trouble
+
+
+@dataclass(frozen=True)
+class PodPieces:
+    """In the order in which they count: `owners` is merged over `defaults`, `fixed` over both."""
+
+    defaults: tuple[Piece, ...]
+    owners: tuple[Piece, ...]
+    fixed: tuple[Piece, ...]
+
+    @property
+    def all(self) -> tuple[Piece, ...]:
+        return (*self.defaults, *self.owners, *self.fixed)
+
+
+def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPieces:
+    """Raises `NotRenderable` for a job that can't become pods."""
+    owners = written(job, node)
+    user = stacked(owners)
+    if not trainer_of(user).get("image"):
+        raise NotRenderable(
+            Trouble(
+                "ImageNotSet",
+                "no image is set for the ranks' container: set spec.image, for example "
+                "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
+            )
+        )
+    return PodPieces(
+        defaults=(*defaults(user), *folders(job, user)),
+        owners=owners,
+        fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user)),
+    )

@@ -1,0 +1,51 @@
+"""A job's children as objects for the API server. Pure: the same job gives the same objects."""
+
+import base64
+
+from muster.api.spec import Job
+from muster.backends.kubernetes.frame import job_labels, owner_reference
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, children_name
+from muster.backends.kubernetes.pieces import stacked
+from muster.backends.kubernetes.pod_pieces import pod_pieces
+from muster.backends.kubernetes.setting import Setting
+from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster_worker import wire
+from muster_worker.contract import Plan
+
+
+def pod(job: Job, node: int, generation: int, setting: Setting) -> Object:
+    """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
+    return stacked(pod_pieces(job, node, generation, setting).all)
+
+
+def service(job: Job) -> Object:
+    """The headless Service that gives the nodes their names, also before they are ready."""
+    spec: Fields = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {JOB_UID_LABEL: job.metadata.uid},
+    }
+    return {**_head(SERVICES, job), "spec": spec}
+
+
+def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
+    """The ConfigMap with the plan and the agent, which every pod of the job mounts."""
+    return {
+        **_head(CONFIG_MAPS, job),
+        "data": {PLAN_KEY: wire.encode(plan).decode("utf-8")},
+        "binaryData": {ARCHIVE_KEY: base64.b64encode(archive).decode("ascii")},
+    }
+
+
+def _head(kind: Kind, job: Job) -> Fields:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {
+            "name": children_name(job.metadata.name),
+            "namespace": job.metadata.namespace,
+            "labels": job_labels(job),
+            "ownerReferences": [owner_reference(job)],
+        },
+    }

@@ -1,0 +1,45 @@
+"""What the job's owner wrote about the pods, in the order in which it counts."""
+
+from muster.api.document import JSON
+from muster.api.spec import EnvVar, Job, NodeOverride
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.pieces import Piece, in_trainer
+
+
+def written(job: Job, node: int) -> tuple[Piece, ...]:
+    """The pieces of a node's pod that its owner asked for word by word; later ones win."""
+    return (*_short_fields(job), *_templates(job, node))
+
+
+def _short_fields(job: Job) -> list[Piece]:
+    spec = job.spec
+    pieces: list[Piece] = []
+    if spec.image is not None:
+        pieces.append(Piece(in_trainer({"image": spec.image}), "spec.image", "yours"))
+    resources: Fields = spec.resources.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if resources:
+        pieces.append(Piece(in_trainer({"resources": resources}), "spec.resources", "yours"))
+    if spec.env:
+        variables: list[JSON] = [_variable(variable) for variable in spec.env]
+        pieces.append(Piece(in_trainer({"env": variables}), "spec.env", "yours"))
+    return pieces
+
+
+def _variable(variable: EnvVar) -> Fields:
+    if variable.value_from is not None:
+        return {"name": variable.name, "valueFrom": dict(variable.value_from)}
+    return {"name": variable.name, "value": variable.value}
+
+
+def _templates(job: Job, node: int) -> list[Piece]:
+    pieces = [Piece(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
+    for index, override in enumerate(job.spec.node_overrides):
+        if concerns(override, node):
+            pieces.append(Piece(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
+    return pieces
+
+
+def concerns(override: NodeOverride, node: int) -> bool:
+    """Whether the override is for this node."""
+    bounds = [part.partition("-") for part in override.nodes.split(",")]
+    return any(int(first) <= node <= int(last or first) for first, _, last in bounds)
