@@ -17,8 +17,21 @@ BACKDATE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
+class Authority:
+    """A certificate authority with its key, both PEM. Times are Unix seconds."""
+
+    certificate: str
+    key: str
+    made_at: float
+    expires_at: float
+
+    def __repr__(self) -> str:
+        return f"Authority(made_at={self.made_at}, expires_at={self.expires_at})"  # the key must not get into a log
+
+
+@dataclass(frozen=True)
 class ServingCertificate:
-    """A server's certificate with its key, signed by an authority made for it alone. All PEM."""
+    """A server's certificate with its key, and the certificate of the authority that signed it. All PEM."""
 
     authority: str
     certificate: str
@@ -29,25 +42,47 @@ class ServingCertificate:
 
 
 def issue(hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
-    """A certificate for `hosts` (names and IP addresses), from `now` (Unix seconds).
+    """A certificate for `hosts` (names and IP addresses), from `now` (Unix seconds), by an authority of its own.
 
     The authority's key is thrown away: nobody can make another. Raises `ValueError` without a host.
     """
+    return sign(make_authority(now, lifetime_seconds), hosts, now, lifetime_seconds)
+
+
+def make_authority(now: float, lifetime_seconds: float) -> Authority:
+    """A new authority, good from `now` (Unix seconds)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _authority(key, _period(now, now + lifetime_seconds))
+    return Authority(_pem(certificate), _key_pem(key).decode("ascii"), now, now + lifetime_seconds)
+
+
+def sign(authority: Authority, hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
+    """A certificate for `hosts`, from `now` (Unix seconds), that doesn't outlive the authority.
+
+    Raises `ValueError` without a host, and for an authority that can't be read.
+    """
     if not hosts:
         raise ValueError("hosts: a serving certificate needs a name or an address")
-    moment = datetime.fromtimestamp(now, UTC)
-    period = (moment - BACKDATE, moment + timedelta(seconds=lifetime_seconds))
-    ca_key = ec.generate_private_key(ec.SECP256R1())
+    ca_certificate, ca_key = _read(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(ca_key, period)
-    certificate = _serving(key, ca_key, authority, hosts, period)
-    return ServingCertificate(
-        authority=_pem(authority),
-        certificate=_pem(certificate),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
-    )
+    period = _period(now, min(now + lifetime_seconds, authority.expires_at))
+    certificate = _serving(key, ca_key, ca_certificate, hosts, period)
+    return ServingCertificate(authority.certificate, _pem(certificate), _key_pem(key))
+
+
+def check_authority(authority: Authority) -> None:
+    """Raises `ValueError` unless certificate and key are PEM and belong together."""
+    certificate, key = _read(authority)
+    if certificate.public_key() != key.public_key():
+        raise ValueError("the key is not the certificate's")
+
+
+def _read(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    certificate = x509.load_pem_x509_certificate(authority.certificate.encode())
+    key = serialization.load_pem_private_key(authority.key.encode(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("the key is not of an elliptic curve")
+    return certificate, key
 
 
 def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
@@ -108,6 +143,10 @@ def _builder(
     )
 
 
+def _period(begin: float, end: float) -> tuple[datetime, datetime]:
+    return datetime.fromtimestamp(begin, UTC) - BACKDATE, datetime.fromtimestamp(end, UTC)
+
+
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
@@ -130,6 +169,12 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
         crl_sign=signs_certificates,
         encipher_only=False,
         decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 

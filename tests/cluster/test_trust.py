@@ -1,0 +1,202 @@
+"""The collector's authorities in a Secret, on a real API server."""
+
+import asyncio
+import base64
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from cluster import places
+from cluster.shared import Kubectl
+from muster.kube.client import Client
+from muster.kube.kinds import SECRETS
+from muster.ranks.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
+from muster.ranks.certificate import ServingCertificate
+from muster.ranks.refusal import Reason, Refused
+from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
+from muster_worker.contract import TOKEN_AUDIENCE
+
+SECRET = "muster-collector"
+
+
+class Clock:
+    """Unix seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Replica:
+    """One operator's trust, and what it showed."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+        self.shown: list[ServingCertificate] = []
+        setting = TrustSetting(namespace, SECRET, ["muster-collector.muster.svc"])
+        self.trust = Trust(client, setting, self.shown.append, clock)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    name = f"test-trust-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
+    del kubectl  # the cluster is up
+    connected = await Client.connect(str(places.state().kubeconfig))
+    yield connected
+    await connected.close()
+
+
+def authorities(kubectl: Kubectl, namespace: str) -> list[dict[str, object]]:
+    secret = json.loads(kubectl("get", "secret", SECRET, "-n", namespace, "-o", "json"))
+    found: list[dict[str, object]] = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
+    return found
+
+
+async def test_replicas_that_start_together_agree(client: Client, namespace: str, kubectl: Kubectl) -> None:
+    replicas = [Replica(client, namespace, Clock()) for _ in range(5)]
+
+    await asyncio.gather(*(replica.trust.start() for replica in replicas))
+
+    (only,) = authorities(kubectl, namespace)
+    assert {replica.trust.bundle() for replica in replicas} == {only["certificate"]}
+    assert {replica.trust.certificate().authority for replica in replicas} == {only["certificate"]}
+    assert len({replica.trust.certificate().key for replica in replicas}) == 5
+
+
+async def test_a_restarted_operator_has_the_same_authority(client: Client, namespace: str) -> None:
+    first, second = (Replica(client, namespace, Clock()) for _ in range(2))
+    await first.trust.start()
+
+    await second.trust.start()
+
+    assert first.trust.bundle() == second.trust.bundle()
+
+
+async def test_an_authority_is_announced_then_signs_then_goes(client: Client, namespace: str, kubectl: Kubectl) -> None:
+    clock = Clock()
+    replicas = [Replica(client, namespace, clock) for _ in range(2)]
+    for replica in replicas:
+        await replica.trust.start()
+    old = replicas[0].trust.bundle()
+
+    clock.now += AUTHORITY_SECONDS * 0.7
+    await asyncio.gather(*(replica.trust.renew() for replica in replicas))
+    both = [str(one["certificate"]) for one in authorities(kubectl, namespace)]
+    assert both[0] == old
+    assert len(both) == 2
+    for replica in replicas:
+        assert replica.trust.bundle() == "".join(both)
+        assert replica.trust.certificate().authority == old
+        assert replica.shown == [replica.trust.certificate()]  # it was old enough to be renewed
+
+    clock.now += SPREAD_SECONDS
+    await replicas[0].trust.renew()
+    assert replicas[0].trust.certificate().authority == both[1]
+    assert len(replicas[0].shown) == 2
+
+    clock.now += AUTHORITY_SECONDS * 0.3
+    await replicas[0].trust.renew()
+    assert replicas[0].trust.bundle() == both[1]
+
+
+@pytest.mark.parametrize(("share", "renewals"), [(0.6, 0), (0.7, 1)])
+async def test_a_serving_certificate_is_renewed_in_time(
+    client: Client, namespace: str, share: float, renewals: int
+) -> None:
+    clock = Clock()
+    replica = Replica(client, namespace, clock)
+    await replica.trust.start()
+
+    clock.now += SERVING_SECONDS * share
+    await replica.trust.renew()
+    await replica.trust.renew()
+
+    assert len(replica.shown) == renewals
+
+
+async def test_a_deleted_secret_comes_back_as_it_was(client: Client, namespace: str, kubectl: Kubectl) -> None:
+    replica = Replica(client, namespace, Clock())
+    await replica.trust.start()
+    before = authorities(kubectl, namespace)
+    kubectl("delete", "secret", SECRET, "-n", namespace)
+
+    await replica.trust.renew()
+
+    assert authorities(kubectl, namespace) == before
+    assert not replica.shown
+
+
+async def test_a_secret_that_somebody_made_is_filled_and_keeps_what_it_has(
+    client: Client, namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl("create", "secret", "generic", SECRET, "-n", namespace, "--from-literal=note=theirs")
+    kubectl("label", "secret", SECRET, "-n", namespace, "team=ml")
+    replica = Replica(client, namespace, Clock())
+
+    await replica.trust.start()
+
+    secret = await client.get(SECRETS, namespace, SECRET)
+    assert isinstance(secret["data"], dict)
+    assert isinstance(secret["metadata"], dict)
+    assert secret["data"]["note"] == base64.b64encode(b"theirs").decode()
+    assert secret["metadata"]["labels"] == {"team": "ml"}
+    assert authorities(kubectl, namespace)[0]["certificate"] == replica.trust.bundle()
+
+
+@pytest.mark.parametrize(("content", "problem"), [(b"junk", "it is not JSON"), (b"\xff", "it is not UTF-8")])
+async def test_a_damaged_secret_is_said_and_left_alone(
+    client: Client, namespace: str, kubectl: Kubectl, content: bytes, problem: str
+) -> None:
+    damaged = {"data": {"authorities.json": base64.b64encode(content).decode()}}
+    kubectl("create", "secret", "generic", SECRET, "-n", namespace)
+    kubectl("patch", "secret", SECRET, "-n", namespace, "-p", json.dumps(damaged))
+
+    with pytest.raises(NoTrust, match=rf"Secret {namespace}/{SECRET}: authorities.json: {problem}.*; delete"):
+        await Replica(client, namespace, Clock()).trust.start()
+
+    assert (await client.get(SECRETS, namespace, SECRET))["data"] == damaged["data"]
+
+
+async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: str, kubectl: Kubectl) -> None:
+    replica = Replica(client, namespace, Clock())
+    await replica.trust.start()
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "worker-0", "namespace": namespace},
+        "spec": {"containers": [{"name": "trainer", "image": "none.invalid/none"}], "nodeName": "node-1"},
+    }
+    for _ in range(100):  # the namespace's service account comes a moment after it
+        if kubectl("get", "serviceaccounts", "-n", namespace, "-o", "name"):
+            break
+        await asyncio.sleep(0.05)
+    kubectl.apply(pod)
+    uid = kubectl("get", "pod", "worker-0", "-n", namespace, "-o", "jsonpath={.metadata.uid}")
+
+    def token(audience: str, *more: str) -> str:
+        return kubectl("create", "token", "default", "-n", namespace, f"--audience={audience}", *more).strip()
+
+    bound = ("--bound-object-kind=Pod", "--bound-object-name=worker-0")
+    claim = replica.trust.verifier.verify(token(TOKEN_AUDIENCE, *bound), time.time())
+    assert (claim.namespace, claim.pod_name, claim.pod_uid) == (namespace, "worker-0", uid)
+    for forged, reason in (
+        (token("somebody-else", *bound), Reason.WRONG_AUDIENCE),
+        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # of a service account, and no pod's
+    ):
+        with pytest.raises(Refused) as refused:
+            replica.trust.verifier.verify(forged, time.time())
+        assert refused.value.reason is reason
+    with pytest.raises(Refused) as refused:
+        replica.trust.verifier.verify(token(TOKEN_AUDIENCE, *bound), time.time() + 7200.0)
+    assert refused.value.reason is Reason.EXPIRED
