@@ -1,0 +1,197 @@
+"""The API server as muster asks it: JSON in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+from muster.api.document import JSON
+from muster.kube.access import find
+from muster.kube.answers import decoded, mapping, objects, status_error, string
+from muster.kube.errors import NO_ANSWER, ApiError
+from muster.kube.kinds import PODS, Kind, Object
+from muster.kube.session import Request, Session
+
+PAGE = 500
+"""Objects in one answer to a list: more take the API server's memory, and this process's time, in one piece."""
+
+WATCH_SECONDS = 290
+"""After this long the API server ends a watch, which is then begun again, maybe at another API server."""
+
+MANAGER = "muster"
+
+ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happened to an object, and the object after it (DELETED: before it). A BOOKMARK's has only a version."""
+
+    type: ChangeType
+    object: Object
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Objects, and the resource version to watch from for what happens to them later."""
+
+    items: tuple[Object, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which part of a container's log, and how. `container` "": the only one; `since_time` is RFC 3339."""
+
+    container: str = ""
+    follow: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    since_time: str | None = None
+
+
+class Client:
+    """Every method raises ApiError: as answered, or with status NO_ANSWER. It repeats nothing: a turn is repeated."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @classmethod
+    async def connect(cls, kubeconfig: str | None = None) -> Self:
+        """A client of the cluster that kubectl would ask (None), or of a kubeconfig's. Raises NoCluster."""
+        return cls(Session(await find(kubeconfig), kubeconfig))
+
+    @property
+    def namespace(self) -> str:
+        """The context's: where people mean who name none."""
+        return self._session.namespace
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """One object."""
+        return await self._session.ask(Request("GET", kind.path(namespace, name)))
+
+    async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
+        """All objects that the selectors mean, of one namespace or (None) of all."""
+        items: list[Object] = []
+        version = ""
+        async for page in self.pages(kind, namespace, labels=labels, fields=fields):
+            items += page.items
+            version = page.resource_version
+        return Listing(tuple(items), version)
+
+    async def pages(
+        self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Listing, None]:
+        """The same in parts of at most PAGE objects, all as of one moment. 410: it took so long that it's forgotten."""
+        query: dict[str, str | int] = {"limit": PAGE, "labelSelector": labels, "fieldSelector": fields}
+        more = True
+        while more:
+            answer = await self._session.ask(Request("GET", kind.path(namespace), query))
+            meta = mapping(answer.get("metadata"))
+            items = tuple(_with_type(kind, item) for item in objects(answer.get("items")))
+            yield Listing(items, string(meta.get("resourceVersion")))
+            query["continue"] = string(meta.get("continue"))
+            more = bool(query["continue"])
+
+    async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
+        """The object as created. Fields that the API server doesn't know are refused."""
+        return await self._create(kind, namespace, body, dry_run="")
+
+    async def rehearse(self, kind: Kind, namespace: str, body: Object) -> Object:
+        """What `create` would answer, quotas and admission included, with nothing created."""
+        return await self._create(kind, namespace, body, dry_run="All")
+
+    async def merge(
+        self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
+    ) -> Object:
+        """The object after a JSON merge patch."""
+        path = kind.path(namespace, name, subresource)
+        request = Request("PATCH", path, {"fieldManager": MANAGER}, dict(patch), "application/merge-patch+json")
+        return await self._session.ask(request)
+
+    async def replace(self, kind: Kind, namespace: str, name: str, body: Object) -> Object:
+        """The object as replaced; a conflict if it's no longer of the body's resourceVersion."""
+        return await self._session.ask(
+            Request("PUT", kind.path(namespace, name), {"fieldManager": MANAGER}, dict(body))
+        )
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
+    ) -> None:
+        """See to it that the object (of this uid) goes, its dependants after it. It may be gone, or another by now."""
+        options: dict[str, JSON] = {"propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        try:
+            await self._session.ask(Request("DELETE", kind.path(namespace, name), body=options))
+        except ApiError as error:
+            # Only the message tells another uid from other conflicts.
+            is_another = uid is not None and error.is_conflict and "uid" in error.message.lower()
+            if not (error.is_not_found or is_another):
+                raise
+
+    async def watch(
+        self, kind: Kind, namespace: str | None = None, *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Change, None]:
+        """What happens after `resource_version`, until the API server ends the watch. 410: that is too long ago."""
+        query: dict[str, str | int] = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": WATCH_SECONDS,
+            "labelSelector": labels,
+            "fieldSelector": fields,
+        }
+        rest = b""
+        async with aclosing(self._session.stream(Request("GET", kind.path(namespace), query))) as chunks:
+            async for chunk in chunks:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield _change(decoded(line))
+
+    async def read(self, path: str) -> str:
+        """What is under another path of the API server, such as its keys."""
+        return (await self._session.text(Request("GET", path))).decode()
+
+    async def log(self, namespace: str, pod: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
+        """A container's output in chunks, which don't end where lines do. 400: the container hasn't started yet."""
+        query: dict[str, str | int] = {
+            "container": options.container,
+            "follow": str(options.follow).lower(),
+            "timestamps": str(options.timestamps).lower(),
+            "tailLines": "" if options.tail_lines is None else options.tail_lines,
+            "sinceSeconds": "" if options.since_seconds is None else options.since_seconds,
+            "sinceTime": options.since_time or "",
+        }
+        async with aclosing(self._session.stream(Request("GET", PODS.path(namespace, pod, "log"), query))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
+        query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
+        return await self._session.ask(Request("POST", kind.path(namespace), query, dict(body)))
+
+
+def _with_type(kind: Kind, item: Object) -> Object:
+    # The API server leaves it out in lists.
+    return {"apiVersion": kind.api_version, "kind": kind.name, **item}
+
+
+def _change(event: Object) -> Change:
+    body = mapping(event.get("object"))
+    match event.get("type"):
+        case "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" as known:
+            return Change(known, body)
+        case "ERROR":
+            raise status_error(body, NO_ANSWER)
+        case other:
+            raise ApiError(NO_ANSWER, "Malformed", f"a watch told of a change of unknown type {other!r}")

@@ -1,0 +1,129 @@
+"""Requests to the API server: limits of number and time, credentials that expire, and errors of one kind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+import aiohttp
+
+from muster.api.document import JSON
+from muster.kube.access import Access, NoCluster, find
+from muster.kube.answers import decoded, refusal
+from muster.kube.errors import NO_ANSWER, ApiError
+from muster.kube.kinds import Object
+
+MAX_IN_FLIGHT = 64
+"""Requests at once, streams aside: the API server shares itself out fairly, and more would only queue there."""
+
+ANSWER_SECONDS = 20.0
+"""How long an answer is waited for; of a stream, its beginning."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked. `query` leaves out what is empty."""
+
+    method: str
+    path: str
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    body: JSON = None
+    content_type: str = "application/json"
+
+    @property
+    def target(self) -> str:
+        """The path with its query."""
+        query = urlencode({key: value for key, value in self.query.items() if value != ""})
+        return f"{self.path}?{query}" if query else self.path
+
+
+class Session:
+    """Sends requests. Belongs to one event loop."""
+
+    def __init__(self, access: Access, kubeconfig: str | None) -> None:
+        self._access = access
+        self._kubeconfig = kubeconfig
+        self._outdated: list[Access] = []
+        self._renewing = asyncio.Lock()
+        self._free = asyncio.Semaphore(MAX_IN_FLIGHT)
+
+    @property
+    def namespace(self) -> str:
+        """The context's."""
+        return self._access.namespace
+
+    async def close(self) -> None:
+        """Close all connections; streams break."""
+        for access in (self._access, *self._outdated):
+            await access.close()
+
+    async def ask(self, request: Request) -> Object:
+        """The object that is answered. Raises ApiError."""
+        return decoded(await self.text(request))
+
+    async def text(self, request: Request) -> bytes:
+        """What is answered. Raises ApiError."""
+        async with self._free, self._answer(request, aiohttp.ClientTimeout(total=ANSWER_SECONDS)) as response:
+            return await response.read()
+
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """What is answered, bit by bit, for as long as it takes. Raises ApiError, also when it's cut off."""
+        async with self._answer(request, aiohttp.ClientTimeout(total=None)) as response:
+            async for chunk in response.content.iter_any():
+                yield chunk
+
+    @contextlib.asynccontextmanager
+    async def _answer(self, request: Request, limit: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
+        # Cancellation passes; everything else that comes from below is the API server not answering.
+        try:
+            response = await self._send(request, limit)
+            try:
+                yield response
+            finally:
+                # A stream that is left early must not be read to its end for the connection's sake.
+                response.close() if limit.total is None else response.release()
+        except TimeoutError as late:
+            raise self._unanswered(request, f"within {ANSWER_SECONDS:.0f} s") from late
+        except (aiohttp.ClientError, OSError) as broken:
+            raise self._unanswered(request, f"({str(broken) or type(broken).__name__})") from broken
+
+    async def _send(self, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        access = self._access
+        try:
+            return await _begin(access, request, limit)
+        except ApiError as refused:
+            if refused.status != HTTPStatus.UNAUTHORIZED:
+                raise
+            # A token from a plug-in or a file may have expired. What is refused so was not carried out.
+            return await _begin(await self._renewed(access, refused), request, limit)
+
+    async def _renewed(self, used: Access, refused: ApiError) -> Access:
+        async with self._renewing:
+            if self._access is used:
+                try:
+                    self._access = await find(self._kubeconfig)
+                except NoCluster as gone:
+                    raise refused from gone
+                # Streams of others are still on it.
+                self._outdated.append(used)
+            return self._access
+
+    def _unanswered(self, request: Request, why: str) -> ApiError:
+        server = self._access.url
+        return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {why}")
+
+
+async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    headers = {"Content-Type": request.content_type}
+    async with asyncio.timeout(ANSWER_SECONDS):
+        response = await access.send(request.method, request.target, headers, request.body, limit)
+        if response.ok:
+            return response
+        try:
+            raise refusal(response.status, response.headers, await response.read())
+        finally:
+            response.release()
