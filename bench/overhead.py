@@ -1,0 +1,83 @@
+"""What muster adds to two pods: from `kubectl apply` to both Succeeded, against the same pods written by hand.
+
+    python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
+
+It asks the cluster of KUBECONFIG, where muster runs. The two are run in turn, pair by pair, so that what else the
+machine does meets both. `--packages` (Python packages with torch) and `--data` (what training/examples/digits/prepare.py
+made) are folders of the cluster's nodes. Prints one JSON line; times are in seconds.
+"""
+
+import argparse
+import json
+import statistics
+import string
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TRAIN = HERE.parent / "training" / "examples" / "digits" / "train.py"
+WAIT_SECONDS = 180
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the pairs; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packages", required=True, type=Path)
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--image", default="cluster.muster.dev/python:1")
+    parser.add_argument("--pairs", type=int, default=10)
+    options = parser.parse_args(arguments)
+    namespace = f"bench-{uuid.uuid4().hex[:8]}"
+    values = {"NAMESPACE": namespace, "IMAGE": options.image, "PACKAGES": options.packages, "DATA": options.data}
+    kubectl("create", "namespace", namespace)
+    try:
+        kubectl("create", "configmap", "digits", f"--namespace={namespace}", f"--from-file={TRAIN}")
+        kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}")
+        by_hand, with_muster = [], []
+        for _ in range(options.pairs):
+            by_hand.append(timed("by_hand.yaml", values, ["by-hand-0", "by-hand-1"]))
+            with_muster.append(timed("with_muster.yaml", values, ["with-muster-0-0", "with-muster-1-0"]))
+    finally:
+        kubectl("delete", "namespace", namespace, "--wait=false")
+    medians = statistics.median(by_hand), statistics.median(with_muster)
+    result = {
+        "bench": "overhead",
+        "pairs": options.pairs,
+        "by_hand": [round(seconds, 2) for seconds in by_hand],
+        "with_muster": [round(seconds, 2) for seconds in with_muster],
+        "median_by_hand": round(medians[0], 2),
+        "median_with_muster": round(medians[1], 2),
+        "longer_by": round(medians[1] - medians[0], 2),
+    }
+    print(json.dumps(result))
+    return 0
+
+
+def timed(manifest: str, values: dict[str, object], pods: Sequence[str]) -> float:
+    """Seconds from `kubectl apply` to both pods Succeeded. The objects are gone again when it returns."""
+    text = string.Template((HERE / manifest).read_text(encoding="utf-8")).safe_substitute(values)
+    inside = f"--namespace={values['NAMESPACE']}"
+    begun = time.monotonic()
+    kubectl("apply", "-f", "-", stdin=text)
+    names = [f"pod/{name}" for name in pods]
+    kubectl("wait", "--for=create", *names, inside, f"--timeout={WAIT_SECONDS}s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", *names, inside, f"--timeout={WAIT_SECONDS}s")
+    seconds = time.monotonic() - begun
+    kubectl("delete", "-f", "-", "--wait", stdin=text)
+    kubectl("wait", "--for=delete", *names, inside, f"--timeout={WAIT_SECONDS}s")
+    return seconds
+
+
+def kubectl(*arguments: str, stdin: str | None = None) -> None:
+    """Run it to its good end."""
+    done = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True, input=stdin)
+    if done.returncode != 0:
+        raise SystemExit(f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
