@@ -10,8 +10,22 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import cgroups, components, control_plane, credentials, images, lan, node, packages, programs, waiting
+from cluster import (
+    cgroups,
+    components,
+    control_plane,
+    credentials,
+    debian,
+    images,
+    lan,
+    node,
+    packages,
+    places,
+    programs,
+    waiting,
+)
 from cluster.components import Component, Found
+from cluster.images import Image
 from cluster.node import Machine
 from cluster.places import State
 from cluster.say import CannotGoOn, say
@@ -24,19 +38,22 @@ COMPONENTS = frozenset(
 DYING_SECONDS = 30.0
 
 
-def prepare(state: State) -> tuple[Machine, tuple[Path, ...]]:
+def prepare(state: State) -> tuple[Machine, tuple[Image, ...]]:
     """Everything that is built or fetched: the machine, and the images to load."""
-    tools = packages.provide()
-    built = programs.build()
-    return Machine(built, tools, state), (images.pause_image(built), images.python_image(tools))
+    with places.alone_in_cache():
+        tools = packages.provide()
+        built = programs.build()
+        return Machine(built, tools, state), (images.pause_image(built), images.python_image(debian.provide(tools)))
 
 
 def up(state: State, denial_seconds: int) -> None:
     """Start the cluster; nothing but logs is left when that fails or is interrupted."""
-    machine, archives = prepare(state)
+    machine, loaded = prepare(state)
     begun = time.monotonic()
     try:
-        bring_up(machine, archives, denial_seconds)
+        with contextlib.ExitStack() as stack:
+            archives = tuple(stack.enter_context(images.archive(image)) for image in loaded)
+            bring_up(machine, archives, denial_seconds)
     except BaseException:
         say("the start failed or was interrupted; taking down what there is")
         down(state, keep=state.logs)

@@ -1,10 +1,14 @@
 """Where the cluster keeps what it builds, and where it lives while it runs."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 BINARIES = Path(__file__).resolve().parent / "binaries"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def cache() -> Path:
@@ -12,6 +16,19 @@ def cache() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "muster" / "cluster"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def used(entry: Path) -> None:
+    """Remember that a thing in the cache is still of use (prune.py)."""
+    os.utime(entry)
+
+
+@contextmanager
+def alone_in_cache() -> Iterator[None]:
+    """Two that build at the same time: the second waits, and then finds the first one's work."""
+    with (cache() / "lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def state() -> "State":

@@ -1,0 +1,43 @@
+# The operator's image: a virtual environment on a slim Python, and nothing else (docs/install.md).
+#
+# The cluster tests build it too, without Docker (tests/cluster/operator_image.py), on Debian's own Python: the steps
+# may count on `python3` and its `venv`, and on no other name.
+
+FROM python:3.11-slim-bookworm AS base
+
+FROM base AS dependencies
+WORKDIR /build
+# pip is a tool of the build: what is shipped has none.
+RUN python3 -m venv tools && python3 -m venv --without-pip /opt/muster
+COPY requirements/base.txt requirements/cluster.txt requirements/
+# Compiled here, for nothing can be written where it runs. Unchecked: a layer's times are not the files'.
+RUN tools/bin/pip --python /opt/muster/bin/python3 install --no-compile --only-binary :all: --require-hashes \
+      --requirement requirements/base.txt --requirement requirements/cluster.txt \
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/muster/lib
+
+FROM dependencies AS build
+COPY requirements/build.txt requirements/
+RUN tools/bin/pip install --only-binary :all: --require-hashes --requirement requirements/build.txt
+COPY pyproject.toml README.md ./
+COPY operator/muster operator/muster
+COPY training/muster_worker training/muster_worker
+RUN tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
+    && tools/bin/pip --python /opt/muster/bin/python3 install --no-compile --no-deps --prefix /build/muster dist/*.whl \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash muster/lib
+
+FROM base
+LABEL org.opencontainers.image.title="muster" \
+      org.opencontainers.image.description="Distributed training jobs from one Kubernetes resource"
+# A change of muster's own code is a layer of half a megabyte.
+COPY --from=dependencies /opt/muster /opt/muster
+COPY --from=build /build/muster /opt/muster
+ENV PATH=/opt/muster/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/tmp \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONSAFEPATH=1
+WORKDIR /tmp
+# A number: a kubelet that is told runAsNonRoot can't tell who a name is.
+USER 65532:65532
+ENTRYPOINT ["muster"]
+CMD ["operator"]
