@@ -3,7 +3,7 @@
 from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import mapping, stacked, trainer_of
-from muster.backends.kubernetes.written import concerns, written
+from muster.backends.kubernetes.written import kinds, written
 from muster.plan.facts import Trouble
 from muster.plan.render import resolve_procs
 
@@ -18,7 +18,7 @@ def with_procs(job: Job) -> Job:
     """
     if job.spec.procs_per_node != "Auto":
         return job
-    nodes = _nodes_that_may_differ(job)
+    nodes = [alike[0] for alike in kinds(job)]
     counts = {node: resolve_procs(job, _devices(job, node)) for node in nodes}
     first = counts[nodes[0]]
     for node, count in counts.items():
@@ -31,14 +31,6 @@ def with_procs(job: Job) -> Job:
                 )
             )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": first})})
-
-
-def _nodes_that_may_differ(job: Job) -> list[int]:
-    """One node of each kind: those that the same overrides concern are the same."""
-    kinds: dict[tuple[bool, ...], int] = {}
-    for node in range(job.spec.nodes):
-        kinds.setdefault(tuple(concerns(override, node) for override in job.spec.node_overrides), node)
-    return list(kinds.values())
 
 
 def _devices(job: Job, node: int) -> int:

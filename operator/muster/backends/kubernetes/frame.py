@@ -81,7 +81,6 @@ def identity(job: Job, node: int, generation: int, setting: Setting) -> tuple[Pi
     owners: list[JSON] = [owner_reference(job)]
     searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
     return (
-        Piece({"apiVersion": "v1", "kind": "Pod"}, MUSTER, "each node of the job is a pod"),
         Piece(
             {"metadata": {"name": pod_name(name, node, generation)}}, MUSTER, "job, node, and which pod of that node"
         ),

@@ -1,8 +1,8 @@
 """Partial pods, one over the other: what two of them say both holds, and where they contradict, the later one wins.
 
 As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences:
-lists without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null,
-which takes a field away, does so at any depth.
+lists without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null
+takes a single value away, but no list and no object: who leaves `resources:` empty does not mean to lose them.
 """
 
 import json
@@ -47,8 +47,10 @@ def merge(below: Fields, above: Fields) -> Fields:
     """`below` with all that `above` says; neither is changed."""
     result = dict(below)
     for name, value in above.items():
-        if value is None:
+        if value is None and not isinstance(result.get(name), dict | list):
             result.pop(name, None)
+        elif value is None:
+            continue
         else:
             result[name] = _merged(name, result.get(name), value)
     return result

@@ -6,17 +6,21 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.frame import job_labels, owner_reference
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, children_name
-from muster.backends.kubernetes.pieces import stacked
+from muster.backends.kubernetes.pieces import mapping, stacked
 from muster.backends.kubernetes.pod_pieces import pod_pieces
 from muster.backends.kubernetes.setting import Setting
-from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster_worker import wire
 from muster_worker.contract import Plan
 
 
 def pod(job: Job, node: int, generation: int, setting: Setting) -> Object:
     """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
-    return stacked(pod_pieces(job, node, generation, setting).all)
+    fields = stacked(pod_pieces(job, node, generation, setting).all)
+    metadata = mapping(fields["metadata"])
+    # in the order in which people read objects
+    head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}
+    return {**_type(PODS), "metadata": head, "spec": fields["spec"]}
 
 
 def service(job: Job) -> Object:
@@ -40,8 +44,7 @@ def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
 
 def _head(kind: Kind, job: Job) -> Fields:
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
+        **_type(kind),
         "metadata": {
             "name": children_name(job.metadata.name),
             "namespace": job.metadata.namespace,
@@ -49,3 +52,7 @@ def _head(kind: Kind, job: Job) -> Fields:
             "ownerReferences": [owner_reference(job)],
         },
     }
+
+
+def _type(kind: Kind) -> Fields:
+    return {"apiVersion": kind.api_version, "kind": kind.name}

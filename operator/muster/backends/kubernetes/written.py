@@ -1,7 +1,8 @@
 """What the job's owner wrote about the pods, in the order in which it counts."""
 
 from muster.api.document import JSON
-from muster.api.spec import EnvVar, Job, NodeOverride
+from muster.api.node_ranges import is_among
+from muster.api.spec import EnvVar, Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import Piece, in_trainer
 
@@ -34,12 +35,15 @@ def _variable(variable: EnvVar) -> Fields:
 def _templates(job: Job, node: int) -> list[Piece]:
     pieces = [Piece(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
     for index, override in enumerate(job.spec.node_overrides):
-        if concerns(override, node):
+        if is_among(node, override.nodes):
             pieces.append(Piece(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
     return pieces
 
 
-def concerns(override: NodeOverride, node: int) -> bool:
-    """Whether the override is for this node."""
-    bounds = [part.partition("-") for part in override.nodes.split(",")]
-    return any(int(first) <= node <= int(last or first) for first, _, last in bounds)
+def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
+    """The nodes whose pods differ in nothing but the node: those that the same overrides speak of."""
+    groups: dict[tuple[bool, ...], list[int]] = {}
+    for node in range(job.spec.nodes):
+        key = tuple(is_among(node, override.nodes) for override in job.spec.node_overrides)
+        groups.setdefault(key, []).append(node)
+    return tuple(tuple(nodes) for nodes in groups.values())
