@@ -1,0 +1,127 @@
+"""Where a job's status is kept on a cluster: in its resource, written only over the version that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.document import JSON
+from muster.api.serialise import status_fields
+from muster.api.status import Status
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS, Object
+from muster.runtime.cluster.merge_patch import diff
+from muster.runtime.cluster.resource import Resource, read_resource
+from muster.runtime.cluster.write_budget import WriteBudget
+from muster.status.news import is_news
+
+PROGRESS_SECONDS = 2.0
+"""The least time between two writes of mere progress of one job."""
+
+
+class Superseded(Exception):
+    """The resource has changed since the turn began: the turn is done again, on the newest version."""
+
+
+class JobGone(Exception):
+    """There is no such resource any more; at most another one of its name."""
+
+
+class Publish(Protocol):
+    """Hears what was written."""
+
+    def __call__(self, resource: Resource, before: Status, after: Status) -> None: ...
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What all journals share. `clock` gives Unix seconds; `publish` hears of every status that was written."""
+
+    client: Client
+    budget: WriteBudget
+    clock: Callable[[], float]
+    publish: Publish
+
+
+class Journal:
+    """One job's. `newest` is the newest version of its resource that is known, `due_at` when progress may be written.
+
+    `due_at` is None when nothing waits to be written.
+    """
+
+    def __init__(self, resource: Resource, desk: Desk) -> None:
+        self.newest = resource
+        self.due_at: float | None = None
+        self._desk = desk
+        self._base = resource
+        self._progress_at = float("-inf")
+
+    def take(self, source: Object) -> bool:
+        """Hear of a version of the resource; whether it is a newer one."""
+        resource = read_resource(source, self.newest)
+        if not resource.is_newer_than(self.newest):
+            return False
+        self.newest = resource
+        return True
+
+    def begin(self) -> Resource:
+        """Begin a turn; the version of the resource that it is made from."""
+        self._base = self.newest
+        return self._base
+
+    async def write(self, status: Status) -> None:
+        """Keep the turn's status: news now, progress when it is due.
+
+        Raises `Superseded`, `JobGone`, and `ApiError` when the API server does not take it.
+        """
+        base = self._base
+        if self.newest is not base:
+            raise Superseded
+        patch = diff(base.written, status_fields(status))
+        if not patch:
+            self.due_at = None
+            return
+        if is_news(base.status, status):
+            self._desk.budget.spend(self._desk.clock())
+        elif not self._is_due():
+            return
+        self.due_at = None
+        await self._send(patch)
+        self._progress_at = self._desk.clock()
+        self._desk.publish(base, base.status, status)
+
+    def _is_due(self) -> bool:
+        """Whether progress may be written now; else `due_at` says when."""
+        now = self._desk.clock()
+        if self.due_at is None:
+            self.due_at = max(self._progress_at + PROGRESS_SECONDS, self._desk.budget.reserve(now))
+        return now >= self.due_at
+
+    async def _send(self, patch: dict[str, JSON]) -> None:
+        base = self._base
+        # Whatever came between, even a resource of the same name made anew, is not written over.
+        body: Object = {"metadata": {"resourceVersion": base.version, "uid": base.uid}, "status": patch}
+        try:
+            answer = await self._desk.client.merge(JOBS, base.namespace, base.name, body, "status")
+        except ApiError as error:
+            if error.is_not_found:
+                raise JobGone from error
+            if error.is_conflict:
+                await self._fetch()
+                raise Superseded from error
+            raise
+        self.take(answer)
+
+    async def _fetch(self) -> None:
+        try:
+            source = await self._desk.client.get(JOBS, self._base.namespace, self._base.name)
+        except ApiError as error:
+            if error.is_not_found:
+                raise JobGone from error
+            raise
+        # The answer to the write before may have been lost: then this shows what it wrote.
+        if read_resource(source, self.newest).uid != self._base.uid:
+            raise JobGone
+        self.take(source)

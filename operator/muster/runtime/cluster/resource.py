@@ -1,0 +1,81 @@
+"""A DistributedTrainingJob as the API server sent it, read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muster.api.document import JSON, Document
+from muster.api.problems import InvalidResource
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.api.validate import validate
+from muster.kube.kinds import Object
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One version of a job's resource.
+
+    `job` is what its spec says, or what is wrong with it. `status` is what `written`, the status as it is stored, says.
+    `is_leaving` says that it has been deleted, and stays only until somebody else has tidied up.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    generation: int
+    is_leaving: bool
+    job: Job | InvalidResource
+    status: Status
+    written: Mapping[str, JSON] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def is_newer_than(self, other: "Resource") -> bool:
+        """Whether this is a later version of the same resource."""
+        return int(self.version) > int(other.version)
+
+
+def read_resource(source: Object, known: Resource | None = None) -> Resource:
+    """Read a resource; `known` is an earlier version of it, whose spec need not be read again.
+
+    Raises `ValueError` when its status is none that this version of muster, or a later one, could have written.
+    """
+    metadata = _map(source.get("metadata"))
+    generation = _integer(metadata.get("generation"))
+    written = _map(source.get("status"))
+    uid = str(metadata.get("uid"))
+    same = known is not None and (known.uid, known.generation) == (uid, generation)
+    return Resource(
+        namespace=str(metadata.get("namespace")),
+        name=str(metadata.get("name")),
+        uid=uid,
+        version=str(metadata.get("resourceVersion")),
+        generation=generation,
+        is_leaving=metadata.get("deletionTimestamp") is not None,
+        job=known.job if known is not None and same else _job(source),
+        status=_status(written),
+        written=written,
+    )
+
+
+def _job(source: Object) -> Job | InvalidResource:
+    try:
+        return validate(Document(dict(source), "the resource"))
+    except InvalidResource as invalid:
+        return invalid
+
+
+def _status(written: Mapping[str, JSON]) -> Status:
+    # A later version of muster may have written more; what it means is not known here.
+    return Status.model_validate_json(json.dumps(written), extra="ignore", by_alias=True, by_name=False)
+
+
+def _map(value: JSON) -> dict[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: JSON) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,185 @@
+"""The cluster's DistributedTrainingJobs, watched by kopf: on a thread and an event loop of its own.
+
+kopf takes a millisecond of processor time for an event, and on leaving ends every task of the loop that it runs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import kopf
+
+from muster.api.names import GROUP, PLURAL, VERSION
+from muster.kube.access import find
+from muster.kube.client import Change
+from muster.kube.kinds import Object
+from muster.runtime.cluster.backoff import MAX_SECONDS, Backoff
+
+MAX_FAILURES = 10
+"""So often in a row kopf is started again. After that something is wrong that a new process may put right."""
+
+GOOD_SECONDS = 60.0
+"""When kopf went for so long, its end is not one of a row."""
+
+INACTIVITY_SECONDS = 70.0
+"""A watch that says nothing for so long is dead: the API server sends a bookmark every minute."""
+
+SERVER_SECONDS = 290
+CLIENT_SECONDS = 320
+REQUEST_SECONDS = 20.0
+
+ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds between kopf's own attempts; when they are used up it is started anew."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class ResourceWatch:
+    """Tells `on_change`, in the loop that started it, what happens to resources; all there are come first, as ADDED.
+
+    Also when the watch had a gap: then they all come once more, and those that vanished in it are not told.
+    `namespaces` empty: of all namespaces. `clock` gives seconds, `chance` numbers from 0 to 1.
+    """
+
+    namespaces: tuple[str, ...]
+    on_change: Callable[[Change], None]
+    clock: Callable[[], float]
+    chance: Callable[[], float]
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _halt: Callable[[], None] = lambda: None
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin. `ended` is set when kopf can't be kept going."""
+        loop = asyncio.get_running_loop()
+        # A thread that does not end must not keep the process from ending.
+        self._thread = threading.Thread(target=self._work, args=(loop,), name="kopf", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread works."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Tell nothing any more, and let the thread end when it has tidied up."""
+        self._stopping.set()
+        self._halt()
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        backoff = Backoff(self.chance)
+        failures = 0
+        while not self._stopping.is_set() and failures < MAX_FAILURES:
+            began = self.clock()
+            try:
+                asyncio.run(self._watch(loop))
+            except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
+                _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
+            failures += 1
+            if self.clock() - began > GOOD_SECONDS:
+                failures = 0
+                backoff.success()
+            self._stopping.wait(backoff.failure(MAX_SECONDS))
+        _call(loop, self.ended.set)
+
+    async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        async def hear(*, event: kopf.RawEvent, **_: Any) -> None:
+            change = Change(_type(event["type"]), _object(event))
+            _call(loop, lambda: self._tell(change))
+
+        # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
+        work = asyncio.create_task(
+            kopf.operator(
+                registry=_registry(hear),
+                settings=_settings(),
+                standalone=True,
+                clusterwide=not self.namespaces,
+                namespaces=self.namespaces,
+            )
+        )
+        own = asyncio.get_running_loop()
+        self._halt = lambda: _call(own, work.cancel)
+        if self._stopping.is_set():
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+
+    def _tell(self, change: Change) -> None:
+        if not self._stopping.is_set():
+            self.on_change(change)
+
+
+def _registry(hear: Callable[..., Awaitable[None]]) -> kopf.OperatorRegistry:
+    registry = kopf.OperatorRegistry()
+    # Only spying: a handler of changes would write annotations and finalizers.
+    kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(hear)
+    # kopf itself would wait a minute before it asks again.
+    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(_login)
+    return registry
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    # The right to list all namespaces and all CRDs is not asked for.
+    settings.scanning.disabled = True
+    settings.watching.server_timeout = SERVER_SECONDS
+    settings.watching.client_timeout = CLIENT_SECONDS
+    settings.watching.inactivity_timeout = INACTIVITY_SECONDS
+    settings.networking.request_timeout = REQUEST_SECONDS
+    settings.networking.error_backoffs = ERROR_PAUSES
+    # The process ends when muster says so.
+    settings.process.ultimate_exiting_timeout = None
+    return settings
+
+
+async def _login(**_: Any) -> kopf.ConnectionInfo:
+    """The same way to the same cluster as `muster.kube.client` goes."""
+    access = await find(None)
+    try:
+        configuration = access.configuration
+        header = await configuration.get_api_key_with_prefix("BearerToken")
+        scheme, _blank, token = (header or "").rpartition(" ")
+        return kopf.ConnectionInfo(
+            server=access.url,
+            ca_path=configuration.ssl_ca_cert,
+            insecure=not configuration.verify_ssl,
+            username=configuration.username or None,
+            password=configuration.password or None,
+            scheme=scheme or None,
+            token=token or None,
+            certificate_path=configuration.cert_file,
+            private_key_path=configuration.key_file,
+        )
+    finally:
+        await access.close()
+
+
+def _type(kind: str | None) -> Literal["ADDED", "MODIFIED", "DELETED"]:
+    match kind:
+        case "MODIFIED" | "DELETED":
+            return kind
+        case _:
+            return "ADDED"
+
+
+def _object(event: kopf.RawEvent) -> Object:
+    source: Any = event["object"]
+    found: Object = source
+    return found
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
+    """Have `what` called in `loop`; nothing happens when that has been closed."""
+    try:
+        loop.call_soon_threadsafe(what)
+    except RuntimeError:
+        _log.debug("told to a loop that has ended")

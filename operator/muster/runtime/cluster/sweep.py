@@ -1,0 +1,70 @@
+"""Looks after resources that vanished while nobody watched: kopf doesn't tell of those."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from muster.kube.client import Client, Listing
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS, Object
+from muster.runtime.cluster.resource import Resource
+
+SWEEP_SECONDS = 300.0
+"""How often, when nothing points to a gap."""
+
+SETTLE_SECONDS = 1.0
+"""After a gap all resources are told at once: one look serves for them all."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Sweep:
+    """Compares the known resources with those that there are. `known` and `drop` are those of `Jobs`."""
+
+    client: Client
+    namespaces: tuple[str, ...]
+    known: Callable[[], tuple[Resource, ...]]
+    drop: Callable[[str], None]
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request(self) -> None:
+        """There was a gap: look soon."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Look now and then, for ever."""
+        while True:
+            try:
+                async with asyncio.timeout(SWEEP_SECONDS):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+            await asyncio.sleep(SETTLE_SECONDS)
+            self._wanted.clear()
+            try:
+                await self._look()
+            except ApiError as error:
+                _log.warning("the jobs could not be listed, to see which are gone: %s", error)
+
+    async def _look(self) -> None:
+        for namespace in self.namespaces or (None,):
+            listing = await self.client.list(JOBS, namespace)
+            known = (resource for resource in self.known() if namespace in (None, resource.namespace))
+            for uid in vanished(known, listing):
+                self.drop(uid)
+
+
+def vanished(known: Iterable[Resource], listing: Listing) -> tuple[str, ...]:
+    """The uids that are known and not listed; one that is newer than the list may well be there."""
+    there = {_uid(item) for item in listing.items}
+    as_of = int(listing.resource_version)
+    return tuple(resource.uid for resource in known if resource.uid not in there and int(resource.version) <= as_of)
+
+
+def _uid(item: Object) -> str:
+    metadata = item.get("metadata")
+    return str(metadata.get("uid")) if isinstance(metadata, dict) else ""

@@ -1,0 +1,54 @@
+import pytest
+
+from muster.api.problems import InvalidResource
+from muster.api.spec import Job
+from muster.runtime.cluster.resource import read_resource
+from unit.runtime_cluster.cluster_resources import CREATED, resource
+
+
+def test_a_resource_is_read_whole() -> None:
+    read = read_resource(resource(status={"phase": "Running", "incarnation": 2}))
+    assert (str(read), read.uid, read.version, read.generation) == ("team/vit", "u-1", "100", 1)
+    assert isinstance(read.job, Job)
+    assert read.job.metadata.creation_timestamp == CREATED
+    assert (read.status.phase, read.status.incarnation) == ("Running", 2)
+    assert read.written == {"phase": "Running", "incarnation": 2}
+    assert not read.is_leaving
+
+
+def test_what_is_wrong_with_a_spec_is_kept() -> None:
+    read = read_resource(resource(spec={"nodes": 0}))
+    assert isinstance(read.job, InvalidResource)
+    assert "spec.nodes" in str(read.job)
+
+
+def test_a_later_muster_may_have_written_more_into_the_status() -> None:
+    read = read_resource(
+        resource(status={"phase": "Running", "elastic": {"min": 1}, "nodes": {"desired": 2, "ready": 1, "lost": 1}})
+    )
+    assert read.status.nodes is not None
+    assert read.status.nodes.desired == 2
+
+
+@pytest.mark.parametrize("status", [{"phase": 7}, {"nodes": {"ready": 1}}, {"conditions": "none"}])
+def test_a_status_that_nobody_can_have_written_is_not_guessed_at(status: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="Status"):
+        read_resource(resource(status=status))  # type: ignore[arg-type]
+
+
+def test_a_spec_is_read_once_for_each_generation() -> None:
+    first = read_resource(resource())
+    assert read_resource(resource(version=101), first).job is first.job
+    changed = read_resource(resource(version=102, generation=2, spec={"suspend": True}), first)
+    assert isinstance(changed.job, Job)
+    assert changed.job.spec.suspend
+    assert read_resource(resource(uid="u-2", spec={"nodes": 3}), first).job is not first.job
+
+
+@pytest.mark.parametrize(("version", "is_newer"), [(99, False), (100, False), (101, True), (1000, True)])
+def test_versions_are_numbers(version: int, is_newer: bool) -> None:  # noqa: FBT001 - a row of the table
+    assert read_resource(resource(version=version)).is_newer_than(read_resource(resource(version=100))) is is_newer
+
+
+def test_a_resource_that_is_being_deleted_says_so() -> None:
+    assert read_resource(resource(metadata={"deletionTimestamp": CREATED})).is_leaving

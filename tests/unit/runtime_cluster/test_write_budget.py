@@ -1,0 +1,39 @@
+"""Progress of all jobs together stays under its rate; news never waits, and doesn't starve progress for ever."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.runtime.cluster.write_budget import BURST_SECONDS, MAX_DEBT_SECONDS, PER_SECOND, WriteBudget
+
+
+def test_who_comes_alone_writes_at_once() -> None:
+    budget = WriteBudget()
+    assert [budget.reserve(at) for at in (0.0, 2.0, 4.0)] == [0.0, 2.0, 4.0]
+
+
+def test_a_thousand_at_once_are_spread_over_the_seconds_that_they_take() -> None:
+    budget = WriteBudget(per_second=50.0)
+    turns = [budget.reserve(100.0) for _ in range(1000)]
+    assert turns == sorted(turns)
+    assert max(turns) == turns[-1]
+    assert abs(turns[-1] - (100.0 - BURST_SECONDS + 999 / 50.0)) < 1e-6
+
+
+@given(st.lists(st.floats(0.0, 0.1), max_size=300))
+def test_no_second_has_more_than_the_rate_and_one_burst(gaps: list[float]) -> None:
+    budget, now, turns = WriteBudget(), 0.0, []
+    for gap in gaps:
+        now += gap
+        turns.append(budget.reserve(now))
+    most = PER_SECOND * (1.0 + BURST_SECONDS) + 1
+    assert all(sum(turn <= other < turn + 1.0 for other in turns) <= most for turn in turns)
+
+
+def test_news_makes_progress_wait_a_little_and_never_long() -> None:
+    budget = WriteBudget(per_second=10.0)
+    for _ in range(20):
+        budget.spend(50.0)
+    assert budget.reserve(50.0) > 50.0
+    for _ in range(100_000):
+        budget.spend(50.0)
+    assert budget.reserve(50.0) <= 50.0 + MAX_DEBT_SECONDS
