@@ -4,17 +4,20 @@ from copy import deepcopy
 
 import yaml
 
-from muster.api.document import JSON
+from muster.api.changes import CHANGE_SENTENCE, change_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, spec_schema, status_schema
 
-_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
-    ("Phase", "string", ".status.phase", "Pending, Starting, Running, Stopping, Succeeded or Failed."),
-    ("Nodes", "integer", ".spec.nodes", "Nodes asked for."),
-    ("Ranks", "string", ".status.ranks.ready", "Running or succeeded ranks of all ranks."),
-    ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken."),
-    ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created."),
+_COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
+    ("Phase", "string", ".status.phase", "Pending, Starting, Running, Suspended, Stopping, Succeeded or Failed.", 0),
+    ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
+    ("Ranks", "string", ".status.ranks.ready", "Running or succeeded ranks of all ranks.", 0),
+    ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken.", 0),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
+    ("Incarnation", "integer", ".status.incarnation", "How often the ranks have been told to start.", 1),
+    ("Message", "string", ".status.message", "What is going on, or who failed first and how.", 1),
 )
+"""Those of priority 1 appear with -o wide."""
 
 
 def crd() -> Schema:
@@ -24,8 +27,8 @@ def crd() -> Schema:
         "served": True,
         "storage": True,
         "additionalPrinterColumns": [
-            {"name": name, "type": kind, "jsonPath": path, "description": description}
-            for name, kind, path, description in _COLUMNS
+            {"name": name, "type": kind, "jsonPath": path, "description": description, "priority": priority}
+            for name, kind, path, description, priority in _COLUMNS
         ],
         "subresources": {
             "status": {},
@@ -60,8 +63,8 @@ def crd_yaml() -> str:
 
 
 def _root() -> Schema:
-    spec: JSON = {**deepcopy(spec_schema()), "description": "What the job is and how it runs."}
-    status: JSON = {**deepcopy(status_schema()), "description": "What is known of the job. Written by muster."}
+    spec: Schema = {**deepcopy(spec_schema()), "description": "What the job is and how it runs."}
+    status: Schema = {**deepcopy(status_schema()), "description": "What is known of the job. Written by muster."}
     return {
         "type": "object",
         "description": "A distributed training job: one command, nodes x procsPerNode ranks, the truth about each.",
@@ -77,7 +80,13 @@ def _root() -> Schema:
             {
                 "rule": "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
                 "message": NAME_SENTENCE,
-            }
+            },
+            {
+                "rule": change_rule(spec),
+                "message": CHANGE_SENTENCE,
+                "reason": "FieldValueForbidden",
+                "fieldPath": ".spec",
+            },
         ],
     }
 

@@ -9,9 +9,13 @@ from pydantic_core import ErrorDetails
 from muster.api.document import JSON, Path, quoted
 from muster.api.schema import field_names, lookup
 
+_QUANTITIES = "numbers and text with a unit: 8, 0.5, 500m, 64Gi"
+
 _UNIONS = {
     "procsPerNode": "Auto and whole numbers from 1 to 128",
     "hyperparameters": "text, a number, true and false; join a list to one text that the script splits",
+    "limits": _QUANTITIES,
+    "requests": _QUANTITIES,
 }
 """Fields of several types, and what is allowed in them."""
 
@@ -58,7 +62,7 @@ def unknown_field(name: str, known: Sequence[str]) -> str:
 
 
 def _is_within(path: Path, name: str) -> bool:
-    return name in path and (name != "hyperparameters" or path[-1] != name)
+    return name in path and (name == "procsPerNode" or path[-1] != name)
 
 
 def _missing(path: Path, _: JSON, __: _Context) -> str:
@@ -73,6 +77,10 @@ def _unknown(path: Path, _: JSON, __: _Context) -> str:
 def _text(_: Path, value: JSON, __: _Context) -> str:
     scalar = isinstance(value, bool | int | float)
     return f"found {found(value)}; text is expected" + (f': quote it ("{found(value)}")' if scalar else "")
+
+
+def _truth_value(_: Path, value: JSON, __: _Context) -> str:
+    return f"found {found(value)}; true or false is expected"
 
 
 def _whole_number(path: Path, value: JSON, __: _Context) -> str:
@@ -130,6 +138,11 @@ def _pattern(_: Path, value: JSON, context: _Context) -> str:
     return f"found {found(value)}; it must match {context.get('pattern')}"
 
 
+def _choice(_: Path, value: JSON, context: _Context) -> str:
+    allowed = str(context.get("expected")).replace("'", "").replace(" or ", " and ")
+    return f"found {found(value)}; allowed: {allowed}"
+
+
 def _something_else(_: Path, value: JSON, __: _Context) -> str:
     return f"found {found(value)}, which is not allowed here"
 
@@ -138,6 +151,8 @@ _SENTENCES: dict[str, Callable[[Path, JSON, _Context], str]] = {
     "missing": _missing,
     "extra_forbidden": _unknown,
     "string_type": _text,
+    "literal_error": _choice,
+    "bool_type": _truth_value,
     "int_type": _whole_number,
     "int_from_float": _whole_number,
     "greater_than_equal": _range,

@@ -7,16 +7,21 @@ from pydantic.alias_generators import to_camel
 
 _FREE = "x-kubernetes-preserve-unknown-fields"
 
-HyperparameterValue = Annotated[
-    str | int | float | bool,
-    WithJsonSchema({_FREE: True, "nullable": True, "description": "Text, a number or a truth value."}),
-]
-"""A schema has no word for text, number or truth value: muster refuses the rest itself. Null is let through so that it
-is refused, too; the API server would drop it without a word."""
+MAX_HYPERPARAMETERS = 100
+MAX_QUANTITIES = 32
 
-Quantity = Annotated[
-    str | int | float,
-    WithJsonSchema({_FREE: True, "nullable": True, "description": "A quantity: 8, 0.5, 500m, 64Gi."}),
+Hyperparameters = Annotated[
+    dict[str, str | int | float | bool],
+    Field(max_length=MAX_HYPERPARAMETERS),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, _FREE: True}),
+]
+"""A schema has no word for text, number or truth value: muster refuses the rest itself. A map without a schema for its
+values still is one that CEL can compare."""
+
+Quantities = Annotated[
+    dict[str, str | int | float],
+    Field(max_length=MAX_QUANTITIES),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, _FREE: True}),
 ]
 """As in a container. A schema's int-or-string would refuse the 0.5 that a container takes."""
 
@@ -169,8 +174,8 @@ class Output(Model):
 class Resources(Model):
     """What the container of each node asks for, as in a container."""
 
-    limits: dict[str, Quantity] = Field(default_factory=dict, description="At most this.", max_length=32)
-    requests: dict[str, Quantity] = Field(default_factory=dict, description="At least this.", max_length=32)
+    limits: Quantities = Field(default_factory=dict, description="At most this, by resource: 8, 0.5, 500m, 64Gi.")
+    requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
     claims: tuple[KubernetesObject, ...] = Field(
         default=(), description="Claims of dynamic resource allocation.", max_length=32
     )
@@ -237,10 +242,10 @@ class Spec(Model):
         default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
     )
     resources: Resources = Field(default_factory=Resources, description="What the container of each node asks for.")
-    hyperparameters: dict[str, HyperparameterValue] = Field(
+    hyperparameters: Hyperparameters = Field(
         default_factory=dict,
-        description="Appended to the command as --name value, and given as SM_HPS and SM_HP_<NAME>.",
-        max_length=100,
+        description="Text, numbers and truth values: appended to the command as --name value, and given as SM_HPS and "
+        "SM_HP_<NAME>.",
     )
     metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
         default=(), description="Numbers read from the ranks' output."

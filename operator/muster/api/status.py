@@ -1,5 +1,7 @@
 """The resource's status as types (`status` subresource). Written by muster, read by people and machines."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from muster.api.spec import Model
@@ -8,8 +10,10 @@ from muster.api.spec import Model
 class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
 
-    type: str = Field(description="Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.")
-    status: str = Field(description="True, False or Unknown.")
+    type: str = Field(
+        description="Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.", max_length=64
+    )
+    status: str = Field(description="True, False or Unknown.", max_length=7)
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(default="", description="Why, as a sentence.")
     last_transition_time: str = Field(description="When the status last changed (RFC 3339).")
@@ -98,7 +102,8 @@ class Status(Model):
         default="Pending", description="Pending, Starting, Running, Suspended, Stopping, Succeeded or Failed."
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
-    conditions: tuple[Condition, ...] = Field(
+    # bounded, as the CRD's rule about changes looks through them
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
         default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")

@@ -24,8 +24,14 @@ _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 _PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
 """Stand in for a required field that is wrong, so that the rules about the others can still be asked."""
 
-_ENTRIES = ("env", "metrics", "inputs", "hyperparameters")
+_ENTRIES = ("env", "metrics", "inputs", "hyperparameters", "nodeOverrides")
 """Fields whose entries stand for themselves: a wrong one leaves the others to be judged."""
+
+_GIVEN_BY_THE_SERVER = (
+    ("uid", str, "text"),
+    ("generation", int, "a whole number"),
+    ("creationTimestamp", str, "text"),
+)
 
 Finding = tuple[Path, str]
 
@@ -117,7 +123,7 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     namespace = metadata.get("namespace")
     if namespace is not None and not _matches(namespace, names.NAMESPACE_PATTERN, names.MAX_NAMESPACE_CHARS):
         findings.append((("metadata", "namespace"), f"found {found(namespace)}; a DNS label is expected"))
-    for key, kind, expected in (("uid", str, "text"), ("generation", int, "a whole number")):
+    for key, kind, expected in _GIVEN_BY_THE_SERVER:
         if metadata.get(key) is not None and type(metadata[key]) is not kind:
             findings.append((("metadata", key), f"found {found(metadata[key])}; {expected} is expected, or nothing"))
     return findings
@@ -133,10 +139,13 @@ def _matches(value: JSON, pattern: str, longest: int) -> bool:
 
 
 def _without_nulls(value: JSON, path: Path) -> JSON:
-    """Drop fields that are null, as the API server does: `env:` with nothing after it is as good as none."""
+    """Drop fields that are null, as the API server does: `env:` with nothing after it is as good as none.
+
+    What has no schema is kept: a hyperparameter with nothing after it is a value that was forgotten.
+    """
     if isinstance(value, list):
         return [_without_nulls(item, (*path, index)) for index, item in enumerate(value)]
-    if not isinstance(value, dict) or path == ("spec", "hyperparameters"):
+    if not isinstance(value, dict):
         return value
     known = {key: _without_nulls(item, (*path, key)) for key, item in value.items()}
     return {key: item for key, item in known.items() if item is not None or lookup((*path, key)) is None}
