@@ -6,7 +6,8 @@ from muster.api.spec import Job
 from muster.plan import last_words
 from muster.plan.ends import End, Subject, agent_end, in_order, launcher_end, problem_end, rank_ends_of
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import current_agent, has_ended, has_started, is_told_to_end
+from muster.plan.nodes import current_agent, has_ended, is_told_to_end
+from muster.plan.troubles import POD_DELETED
 from muster.plan.world import procs_per_node
 from muster_worker.contract import CommandKind, EndReason
 
@@ -18,14 +19,16 @@ _ASKED_TO_LEAVE = frozenset(_LEAVE_SIGNALS)
 _ASKED_TO_LEAVE_CODES = frozenset(128 + number for number in _LEAVE_SIGNALS)
 
 
-def possible_causes(job: Job, facts: JobFacts) -> tuple[End, ...]:
-    """The ends that can be a failure's cause, first one first: neither good, nor muster's doing, nor explained."""
+def possible_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
+    """The ends that can be a failure's cause, first one first: neither good, nor muster's doing, nor explained.
+
+    `started` says that the gang was told to start.
+    """
     ends: list[End] = []
-    started = any(has_started(node) for node in facts.nodes)
     for node in facts.nodes:
         problem = problem_end(facts, node)
         ends.extend([problem] if problem is not None else _failed_processes(node))
-        lost = _lost_agent(job, facts, node, started=started)
+        lost = _lost_agent(job, facts, node) if started else _lost_before_start(facts, node)
         if lost is not None and problem is None:
             ends.append(lost)
     return in_order(ends)
@@ -66,13 +69,27 @@ def _went_with(end: End, launcher: End) -> bool:
     return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
 
 
-def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) -> End | None:
+def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
+    process = node.process
+    # Until its process has ended nobody knows whether it comes again.
+    if process.state is not ProcessState.EXITED:
+        return None
+    # It is gone in a moment, and made anew: nothing was lost with it.
+    if process.trouble is not None and process.trouble.reason == POD_DELETED:
+        return None
+    outside = _stopped_from_outside(node)
+    if outside is not None or _is_told_to_leave(node):
+        return outside
+    at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
+    return agent_end(node, at, "AgentLost")
+
+
+def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
     outside = _stopped_from_outside(node)
     if outside is not None or has_ended(node):
         return outside
     process = node.process
-    # It was told to leave.
-    if node.command is not None and node.command.kind == CommandKind.EXIT:
+    if _is_told_to_leave(node):
         return None
     if process.state is ProcessState.EXITED:
         # The work was done; what the agent had still to do was to say so.
@@ -81,7 +98,7 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts, *, started: bool) ->
         at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
         return agent_end(node, at, "AgentLost")
     # A process of a gang that has started does not go missing unless somebody removed it.
-    if process.state is ProcessState.MISSING and started:
+    if process.state is ProcessState.MISSING:
         return agent_end(node, _last_word(facts, node), "NodeLost")
     return None
 
@@ -98,6 +115,10 @@ def _stopped_from_outside(node: NodeFacts) -> End | None:
     if has_ended(node) and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
         return None
     return agent_end(node, agent.terminated_at, "NodeStopped")
+
+
+def _is_told_to_leave(node: NodeFacts) -> bool:
+    return node.command is not None and node.command.kind == CommandKind.EXIT
 
 
 def _last_word(facts: JobFacts, node: NodeFacts) -> float:

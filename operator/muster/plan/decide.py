@@ -2,17 +2,13 @@
 
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.cleanup import clean_up, cleanup_at, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
 from muster.plan.outcome import Outcome, Verdict
+from muster.plan.troubles import unreachable_at
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
-
-FIRST_INCARNATION = 1
-"""A failure ends the job, so a gang starts once."""
-
-FIRST_GENERATION = 0
-"""A lost node ends the job, so each has one process."""
 
 FAILURE_GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
@@ -30,24 +26,34 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     `outcome` is what `judge` says of these facts. `term` numbers the operator's time as leader: commands of an earlier
     one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
     """
+    strays = remove_strays(facts)
     if outcome.is_decided:
-        return _end(job, facts, outcome, now, term)
+        return (*strays, *_end(job, facts, outcome, now, term), *clean_up(job, facts, outcome, now))
+    # What can't be made as it is written is not made in part either.
+    if facts.refusal is not None and not outcome.started:
+        return strays
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Nobody starts before everybody is there: the peers' addresses are part of Start.
     if missing:
-        return tuple(CreateNode(node.node, FIRST_GENERATION) for node in missing)
+        return (*strays, *(CreateNode(node.node, node.process.generation + 1) for node in missing))
     if _can_start(facts, outcome):
-        return _start(job, facts, term)
-    return ()
+        return (*strays, *_start(job, facts, outcome, term))
+    return strays
 
 
 def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status; None: never."""
+    # A suspension that nobody wants any more had to come to its end first.
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
+        return now
     times = [silent_at(node, facts) for node in facts.nodes]
     if outcome.is_decided:
+        times.append(cleanup_at(job, outcome))
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     else:
-        times += [None if outcome.started else startup_deadline(job, facts), active_deadline(job, facts)]
+        times.append(None if outcome.started else startup_deadline(job, facts, outcome.began_at))
+        times.append(active_deadline(job, outcome.began_at))
+        times.extend(unreachable_at(node, facts) for node in facts.nodes)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
@@ -60,10 +66,10 @@ def _can_start(facts: JobFacts, outcome: Outcome) -> bool:
     return not outcome.started or all(_peer(node) is not None for node in facts.nodes)
 
 
-def _start(job: Job, facts: JobFacts, term: int) -> tuple[Action, ...]:
+def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
     peers = tuple(peer for peer in map(_peer, facts.nodes) if peer is not None)
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, FIRST_INCARNATION, CommandKind.START, peers)
+    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, peers)
     return (SendCommand(waiting, command),)
 
 
@@ -80,9 +86,10 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     told: dict[Command, list[int]] = {}
     grace = grace_seconds(facts, outcome)
     for node in facts.nodes:
-        if is_gone(node):
+        # A pod whose agent has not begun has nobody to tell.
+        if node.process.state is not ProcessState.RUNNING:
             continue
-        command = _ending_command(job, _ending_kind(node, grace), grace, term)
+        command = _ending_command(job, outcome, _ending_kind(node, grace), grace, term)
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
         if not _is_told(node, command):
@@ -92,11 +99,11 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
 
 
-def _ending_command(job: Job, kind: str, grace: float, term: int) -> Command:
+def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, term: int) -> Command:
     return Command(
         term=term,
         job_uid=job.metadata.uid,
-        incarnation=FIRST_INCARNATION,
+        incarnation=outcome.incarnation,
         kind=kind,
         grace_seconds=grace if kind == CommandKind.STOP else 0.0,
     )
@@ -115,10 +122,7 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
 
 def grace_seconds(facts: JobFacts, outcome: Outcome) -> float:
     """From SIGTERM to SIGKILL for the ranks that still run; 0: SIGKILL at once."""
-    if outcome.verdict is Verdict.STOPPED or outcome.failure is None:
-        grace = DEADLINE_GRACE_SECONDS
-    else:
-        grace = FAILURE_GRACE_SECONDS
+    grace = DEADLINE_GRACE_SECONDS if outcome.failure is None else FAILURE_GRACE_SECONDS
     if facts.stop_request is None:
         return grace
     # Who asks for a stop may be in a greater hurry than a failure, never less.
@@ -127,9 +131,11 @@ def grace_seconds(facts: JobFacts, outcome: Outcome) -> float:
 
 
 def _is_told(node: NodeFacts, command: Command) -> bool:
-    """Whether the node's last command is this one or a later one."""
+    """Whether the node's last command is this one or a later one, and given in this term: others are refused."""
     last = node.command
-    return last is not None and (last.incarnation, _place(last)) >= (command.incarnation, _place(command))
+    if last is None or last.term < command.term:
+        return False
+    return (last.incarnation, _place(last)) >= (command.incarnation, _place(command))
 
 
 def _place(command: Command) -> int:

@@ -35,6 +35,7 @@ class End:
     step: int | None = None
     activity: str | None = None
     stopped: bool = False
+    rss_bytes: int | None = None
 
     @property
     def is_good(self) -> bool:
@@ -80,7 +81,7 @@ def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
 
 
 def agent_end(node: NodeFacts, at: float, reason: str) -> End:
-    """The end of the node's agent, as its process tells of it."""
+    """The end of the node's agent, as its process tells of it; `reason` is for want of a better one."""
     process = node.process
     words = (process.trouble.message,) if process.trouble is not None else ()
     return End(
@@ -90,7 +91,8 @@ def agent_end(node: NodeFacts, at: float, reason: str) -> End:
         at,
         exit_code=process.exit_code,
         signal=process.signal,
-        reason=reason,
+        # Whoever looks at the pod from outside knows why its agent was stopped.
+        reason=process.trouble.reason if process.trouble is not None else reason,
         lines=words,
     )
 
@@ -111,6 +113,7 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
         step=report.step,
         activity=report.activity,
         stopped=report.stopped,
+        rss_bytes=report.rss_bytes,
     )
 
 

@@ -6,7 +6,7 @@ Backends build these in `observe`; the plan and the status read them. Times are 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster_worker.contract import Command, LauncherEnd, MetricValue, RankReport, Report
+from muster_worker.contract import Command, LauncherEnd, MetricValue, Problem, RankReport, Report
 
 
 class ProcessState(StrEnum):
@@ -30,11 +30,32 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class LastWord:
+    """What a node's agent left in its pod's termination log: how the node ended, though nobody may have heard it.
+
+    `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
+    that failed before all others of the node. Its content can come from the job itself, so it speaks of its node only.
+    """
+
+    job_uid: str
+    node: int
+    generation: int
+    incarnation: int
+    ranks: int = 0
+    succeeded: int = 0
+    problem: Problem | None = None
+    launcher: LauncherEnd | None = None
+    first_failure: RankReport | None = None
+
+
+@dataclass(frozen=True)
 class ProcessFacts:
     """`exit_code` and `signal` are the agent's own. `trouble` is what the backend knows of why it is in this state.
 
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
+    `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
+    EXITED and left one.
     """
 
     state: ProcessState
@@ -47,6 +68,8 @@ class ProcessFacts:
     name: str | None = None
     machine: str | None = None
     scheduled_at: float | None = None
+    lingers: bool = False
+    last_word: LastWord | None = None
 
 
 @dataclass(frozen=True)
@@ -114,10 +137,11 @@ class StopRequest:
 class JobFacts:
     """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet.
 
-    `created_at` is when the job was created or, after that, last resumed. `heartbeat_seconds` is the pace that the
-    collector gives the job's agents. `refusal` says why no node of this job can be made as it is written. `strays` are
-    the names of pods that are the job's and no longer wanted: beyond its nodes, or replaced. `leftovers` says that
-    something else of the job (its Service, its ConfigMap) exists.
+    `created_at` is when the job was created. `heartbeat_seconds` is the pace that the collector gives the job's agents,
+    and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
+    says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
+    longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
+    ConfigMap) exists.
     """
 
     created_at: float
@@ -127,3 +151,4 @@ class JobFacts:
     refusal: Trouble | None = None
     strays: tuple[str, ...] = ()
     leftovers: bool = False
+    listening_since: float = 0.0

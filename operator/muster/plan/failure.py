@@ -67,9 +67,12 @@ class Failure:
         return frozenset((end.rank, end.node) for end in self.early)
 
 
-def find_failure(job: Job, facts: JobFacts) -> Failure | None:
-    """The job's failure, or None while nothing failed. More facts may name an earlier one."""
-    ends = possible_causes(job, facts)
+def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
+    """The job's failure, or None while nothing failed. More facts may name an earlier one.
+
+    `started` says that the gang was told to start.
+    """
+    ends = possible_causes(job, facts, started=started)
     if not ends:
         return None
     culprit, at = _culprit(facts, ends), ends[0].at

@@ -38,13 +38,21 @@ def has_ended(node: NodeFacts) -> bool:
 
 
 def is_gone(node: NodeFacts) -> bool:
-    """Whether the node's process does not exist (yet, or any more)."""
-    return node.process.state is not ProcessState.RUNNING
+    """Whether the node's agent does not exist (yet, or any more), and will not come into being by itself."""
+    return node.process.state in (ProcessState.MISSING, ProcessState.EXITED)
+
+
+def is_placed(node: NodeFacts) -> bool:
+    """Whether the node's process has its place on a machine."""
+    process = node.process
+    if process.state is ProcessState.WAITING:
+        return process.scheduled_at is not None
+    return process.state is not ProcessState.MISSING
 
 
 def is_settled(node: NodeFacts) -> bool:
-    """Whether nothing of the job runs on the node, and nothing will without an action."""
-    return is_gone(node) or has_ended(node)
+    """Whether no rank of the job runs on the node, and none will without an action."""
+    return node.process.state is not ProcessState.RUNNING or has_ended(node)
 
 
 def is_told_to_end(node: NodeFacts) -> bool:

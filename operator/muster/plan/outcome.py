@@ -5,11 +5,14 @@ from enum import StrEnum
 
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
+from muster.api.timestamps import from_text
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import has_exited, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
+from muster.plan.incarnations import incarnation_of
 from muster.plan.nodes import has_ended, has_started, is_settled
+from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending
 from muster.plan.world import world_size
 from muster_worker.contract import RankState
 
@@ -19,6 +22,9 @@ STOP_REQUESTED = "StopRequested"
 SUCCEEDED = "AllRanksSucceeded"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 RANKS_LOST = "RanksLost"
+
+STOPPING = "Stopping"
+"""Complete or Failed will be True for another reason, and isn't yet for this one."""
 
 FINAL = ("Complete", "Failed")
 """The conditions that end a job."""
@@ -41,7 +47,7 @@ class Outcome:
     `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
     has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
     `incarnation` is that start's number, or that of the next one. `began_at` is when the job was created or last
-    resumed: its deadlines count from there.
+    resumed: its deadlines count from there. `told_at` is set once the status told that the job is over: since when.
     """
 
     verdict: Verdict
@@ -52,6 +58,7 @@ class Outcome:
     started: bool = False
     incarnation: int = 1
     began_at: float = 0.0
+    told_at: float | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -59,38 +66,62 @@ class Outcome:
         return self.verdict is not Verdict.UNDECIDED
 
 
+_Cause = tuple[float, Outcome]
+"""What can end the job, and its time: what came first is the reason, the rest are its consequences."""
+
+
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     # A restarted operator knows from the status it wrote that the ranks were told to start.
     started = previous.start_time is not None or any(has_started(node) for node in facts.nodes)
-    settled = all(is_settled(node) for node in facts.nodes)
+    known = Outcome(
+        Verdict.UNDECIDED,
+        settled=all(is_settled(node) for node in facts.nodes),
+        started=started,
+        incarnation=incarnation_of(previous, facts),
+        began_at=began_at(previous, facts, now),
+    )
     # What was told to the world is not taken back.
     last = final_condition(previous)
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        return Outcome(verdict, last.reason, settled=settled, started=started)
-    return replace(_verdict(job, facts, now, started=started), settled=settled, started=started)
+        return replace(known, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
+    return _decided(job, previous, facts, known, now)
 
 
-def _verdict(job: Job, facts: JobFacts, now: float, *, started: bool) -> Outcome:
-    failure = find_failure(job, facts)
-    over = all(has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
+def _decided(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: float) -> Outcome:
+    failure = find_failure(job, facts, started=known.started)
+    ended = (has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
+    over = known.started and all(ended)
     # Done is done, even when somebody asked for a stop a moment too late.
     if failure is None and over and _succeeded(job, facts):
-        return Outcome(Verdict.SUCCEEDED, SUCCEEDED, at=_last_end(facts))
-    causes = _causes(job, facts, now, failure, started=started)
+        return replace(known, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
+    # What fails from here on fails because it is being stopped.
+    if is_suspending(previous):
+        return _suspended(previous, facts, known)
+    causes = [*_failures(known, failure), *_interventions(job, previous, facts, known, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
     # All ended with exit code 0, and yet it isn't what was asked for.
     if over:
-        return Outcome(Verdict.FAILED, _shortfall(job, facts), at=_last_end(facts))
-    return Outcome(Verdict.UNDECIDED)
+        return replace(known, verdict=Verdict.FAILED, reason=_shortfall(job, facts), at=_last_end(facts))
+    return _suspended(previous, facts, known) if job.spec.suspend else known
+
+
+def _suspended(previous: Status, facts: JobFacts, known: Outcome) -> Outcome:
+    empty = not facts.strays and all(node.process.state is ProcessState.MISSING for node in facts.nodes)
+    return replace(known, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=empty or is_suspended(previous))
 
 
 def final_condition(previous: Status) -> Condition | None:
     """The condition that says that the job is over: Complete or Failed; None while it isn't."""
     return next((entry for entry in previous.conditions if entry.type in FINAL and entry.status == "True"), None)
+
+
+def is_failing(previous: Status) -> bool:
+    """Whether the status told that the job has to end as Failed, once what is left of it has stopped."""
+    return any(entry.type == "Failed" and entry.reason == STOPPING for entry in previous.conditions)
 
 
 def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
@@ -100,21 +131,27 @@ def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
     return frozenset(rank for rank in seen if 0 <= rank < world_size(job))
 
 
-def _causes(
-    job: Job, facts: JobFacts, now: float, failure: Failure | None, *, started: bool
-) -> list[tuple[float, Outcome]]:
-    """All that can end the job, each with its time: what came first is the reason, the rest are its consequences."""
+def _failures(known: Outcome, failure: Failure | None) -> list[_Cause]:
+    if failure is None:
+        return []
+    return [(failure.at, replace(known, verdict=Verdict.FAILED, reason=failure.reason, failure=failure))]
+
+
+def _interventions(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: float) -> list[_Cause]:
+    """What ends a job that hasn't failed: somebody's wish, or a deadline."""
+    failed = replace(known, verdict=Verdict.FAILED)
     causes = []
-    if failure is not None:
-        causes.append((failure.at, Outcome(Verdict.FAILED, failure.reason, failure=failure)))
     if facts.stop_request is not None:
-        causes.append((facts.stop_request.at, Outcome(Verdict.STOPPED, STOP_REQUESTED)))
-    startup = startup_deadline(job, facts)
-    if not started and now >= startup:
-        causes.append((startup, Outcome(Verdict.FAILED, STARTUP_TIMEOUT)))
-    active = active_deadline(job, facts)
+        causes.append((facts.stop_request.at, replace(known, verdict=Verdict.STOPPED, reason=STOP_REQUESTED)))
+    # A suspended job has all the time, unless its end was told before.
+    if job.spec.suspend and not is_failing(previous):
+        return causes
+    startup = None if known.started else startup_deadline(job, facts, known.began_at)
+    if startup is not None and now >= startup:
+        causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))
+    active = active_deadline(job, known.began_at)
     if active is not None and now >= active:
-        causes.append((active, Outcome(Verdict.FAILED, DEADLINE_EXCEEDED)))
+        causes.append((active, replace(failed, reason=DEADLINE_EXCEEDED)))
     return causes
 
 

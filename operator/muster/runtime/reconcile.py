@@ -11,6 +11,7 @@ from muster.api.status import Status
 from muster.plan.actions import Action
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts
+from muster.plan.inference import infer
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
@@ -53,9 +54,11 @@ class Turn:
     is_over: bool
 
 
-async def reconcile(job: Job, previous: Status, backend: Backend, journal: Journal, now: float, term: int) -> Turn:
+async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which belongs to another
+    job: Job, previous: Status, backend: Backend, journal: Journal, now: float, term: int
+) -> Turn:
     """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
-    facts = await backend.observe(job)
+    facts = infer(job, previous, await backend.observe(job), now)
     outcome = judge(job, previous, facts, now)
     actions = decide(job, facts, outcome, now, term)
     status = summarise(job, previous, facts, outcome, actions, now)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from muster.api.status import Condition
+from muster.api.timestamps import to_seconds
 from muster.plan.outcome import Outcome, Verdict
-from muster.status.timestamps import to_seconds
 from muster.status.views import Picture
 
 

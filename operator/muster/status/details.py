@@ -1,9 +1,9 @@
 """The ranks with something to say, first failure first."""
 
 from muster.api.status import RankDetail
+from muster.api.timestamps import to_millis
 from muster.plan import last_words
 from muster.plan.outcome import Outcome
-from muster.status.timestamps import to_millis
 from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
 MAX_DETAILS = 16

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from muster.api.spec import Job
 from muster.api.status import Progress
+from muster.api.timestamps import from_text, to_millis
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
 from muster.status.lag import count_of, steps_behind
-from muster.status.timestamps import from_text, to_millis
 from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0

@@ -2,6 +2,7 @@
 
 from muster.api.spec import Job
 from muster.api.status import Progress
+from muster.api.timestamps import to_seconds
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, is_ready, is_silent
@@ -16,7 +17,6 @@ from muster.plan.outcome import (
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.progress import lags
 from muster.status.ranges import ranges
-from muster.status.timestamps import to_seconds
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 
 MAX_BYTES = 1024

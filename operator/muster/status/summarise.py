@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from muster.api.spec import Job
 from muster.api.status import NodeCounts, RankStatus, StateRange, Status
+from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import has_ended, has_started, is_gone, is_ready, is_silent
@@ -13,11 +14,10 @@ from muster.status.details import rank_details
 from muster.status.progress import progress_of
 from muster.status.ranges import ranges
 from muster.status.sentences import sentence
-from muster.status.timestamps import to_seconds
 from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
 
 
-def summarise(
+def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
     job: Job, previous: Status, facts: JobFacts, outcome: Outcome, actions: Sequence[Action], now: float
 ) -> Status:
     """The job's status at `now` (Unix seconds), of which `judge` said `outcome` and `decide` `actions`.

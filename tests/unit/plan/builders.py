@@ -18,6 +18,7 @@ from muster.plan.facts import (
     StopRequest,
     Trouble,
 )
+from muster.plan.inference import infer
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
 from muster_worker.contract import (
@@ -193,6 +194,7 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
     """What the status says after `previous`."""
+    facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now)
 

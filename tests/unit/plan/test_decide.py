@@ -162,7 +162,10 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
 @pytest.mark.parametrize(
     ("known", "deadline", "now", "wake"),
     [
-        (facts(missing(0), missing(1)), None, T0, T0 + 900),
+        # Nobody has a place yet, and somebody may take long to make one.
+        (facts(missing(0), missing(1)), None, T0, None),
+        (facts(node(0), node(1)), None, T0, T0 + 30),
+        (facts(node(0), node(1)), None, T0 + 30, T0 + 900),
         (facts(missing(0), missing(1)), 60, T0, T0 + 60),
         # The ranks are unknown three heartbeats after the last report.
         (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), None, START + 10, START + 22),

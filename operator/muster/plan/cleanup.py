@@ -1,0 +1,72 @@
+"""What is deleted of a job: while it ends, once it is over, and when it is suspended. The resource itself never is."""
+
+from collections.abc import Iterator
+
+from muster.api.spec import Job
+from muster.plan.actions import Action, RemoveLeftovers, RemoveNode, RemoveStray
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.outcome import Outcome, Verdict
+from muster.plan.troubles import POD_DELETED
+
+REMOVE_GRACE_SECONDS = 10.0
+"""From SIGTERM to SIGKILL for what still runs beside an agent that is gone: a sidecar may have something to send."""
+
+
+def remove_strays(facts: JobFacts) -> tuple[Action, ...]:
+    """Delete what is none of the job's nodes (any more): nothing may run there beside its successor."""
+    return tuple(RemoveStray(name) for name in facts.strays)
+
+
+def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
+    """What is deleted now of a job that is over or has to end."""
+    due = _is_due(job, outcome, now)
+    actions = tuple(_removals(job, facts, outcome, due=due))
+    return (*actions, RemoveLeftovers()) if due and facts.leftovers else actions
+
+
+def cleanup_at(job: Job, outcome: Outcome) -> float | None:
+    """When all that was made for the job is deleted; None while that isn't known, or never."""
+    seconds = job.spec.cleanup.after_seconds
+    return None if seconds is None or outcome.told_at is None else outcome.told_at + seconds
+
+
+def _is_due(job: Job, outcome: Outcome, now: float) -> bool:
+    at = cleanup_at(job, outcome)
+    return at is not None and now >= at
+
+
+def _removals(job: Job, facts: JobFacts, outcome: Outcome, *, due: bool) -> Iterator[RemoveNode]:
+    for node in facts.nodes:
+        why = _why_removed(job, node, outcome, due=due)
+        if why is not None and not _is_being_deleted(node):
+            yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)
+
+
+def _why_removed(job: Job, node: NodeFacts, outcome: Outcome, *, due: bool) -> str | None:
+    # An agent that runs leaves first: it was told to, or will be.
+    if node.process.state in (ProcessState.MISSING, ProcessState.RUNNING):
+        return None
+    if outcome.verdict is Verdict.SUSPENDED:
+        return "the job is suspended"
+    if due:
+        return f"cleanup.afterSeconds ({job.spec.cleanup.after_seconds} s) are over"
+    return _why_not_kept(job, node, outcome)
+
+
+def _why_not_kept(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
+    """Why `cleanup.pods` has this node deleted; None when it has it kept."""
+    pods = job.spec.cleanup.pods
+    # It would only begin to run for nothing.
+    if node.process.state is ProcessState.WAITING and pods != "None":
+        return "the job has ended"
+    # What failed is looked at until the status tells why.
+    if pods == "None" or outcome.told_at is None:
+        return None
+    if pods == "All":
+        return "cleanup.pods is All"
+    return "the job has ended" if node.process.lingers else None
+
+
+def _is_being_deleted(node: NodeFacts) -> bool:
+    trouble = node.process.trouble
+    return trouble is not None and trouble.reason == POD_DELETED

@@ -1,0 +1,38 @@
+"""What follows from facts before anything is decided: old news left out, an agent's last word heard, troubles named."""
+
+from dataclasses import replace
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.incarnations import current_incarnation
+from muster.plan.last_word import with_last_word
+from muster.plan.troubles import with_trouble
+
+
+def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
+    """The facts as judge, decide and summarise want them, at `now` (Unix seconds).
+
+    What agents of an earlier start said, and what they were told, is the past of a job that was suspended meanwhile.
+    """
+    incarnation = current_incarnation(previous)
+    started = previous.start_time is not None
+    nodes = (_present(node, incarnation, started=started) for node in facts.nodes)
+    heard = (with_last_word(job, node) for node in nodes)
+    return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))
+
+
+def _present(node: NodeFacts, incarnation: int, *, started: bool) -> NodeFacts:
+    # Nothing has begun, and there is nobody who could have said or heard anything.
+    if node.process.state is ProcessState.MISSING and not started:
+        return node if node.agent is None and node.command is None else _without_past(node)
+    agent, command = node.agent, node.command
+    if agent is not None and 0 < agent.report.incarnation < incarnation:
+        return _without_past(node)
+    if command is not None and command.incarnation < incarnation:
+        return replace(node, command=None, commanded_at=None)
+    return node
+
+
+def _without_past(node: NodeFacts) -> NodeFacts:
+    return replace(node, agent=None, command=None, commanded_at=None)

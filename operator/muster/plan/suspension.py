@@ -1,0 +1,37 @@
+"""A job's suspension, as the status tells of it: asked for, under way, done, over."""
+
+from muster.api.status import Condition, Status
+from muster.api.timestamps import from_text
+from muster.plan.facts import JobFacts
+
+SUSPENDED = "Suspended"
+SUSPENDING = "Suspending"
+RESUMED = "Resumed"
+"""Reasons of the condition Suspended: it is so; it will be, once nothing is left; it was."""
+
+
+def is_suspending(previous: Status) -> bool:
+    """Whether a suspension is under way: it has to come to its end, whatever the spec says by now."""
+    condition = _condition(previous)
+    return condition is not None and condition.reason == SUSPENDING
+
+
+def is_suspended(previous: Status) -> bool:
+    """Whether the job is suspended, as far as the status tells."""
+    condition = _condition(previous)
+    return condition is not None and condition.status == "True"
+
+
+def began_at(previous: Status, facts: JobFacts, now: float) -> float:
+    """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
+    condition = _condition(previous)
+    if condition is None:
+        return facts.created_at
+    # It is resumed by this very turn.
+    if condition.status == "True":
+        return now
+    return from_text(condition.last_transition_time) if condition.reason == RESUMED else facts.created_at
+
+
+def _condition(previous: Status) -> Condition | None:
+    return next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)

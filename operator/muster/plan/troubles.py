@@ -1,0 +1,57 @@
+"""The troubles of a node that decide something, and those that follow from its facts and the time."""
+
+from dataclasses import replace
+
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts, Trouble
+from muster.plan.nodes import current_agent
+
+AGENT_UNREACHABLE = "AgentUnreachable"
+OOM_KILLED = "OOMKilled"
+POD_DELETED = "PodDeleted"
+
+UNREACHABLE_SECONDS = 30.0
+"""How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""
+
+_UNREACHABLE = Trouble(
+    AGENT_UNREACHABLE,
+    f"its agent has run for {UNREACHABLE_SECONDS:.0f} s and was not heard; look for a NetworkPolicy that keeps the "
+    "job's pods from muster's collector",
+)
+
+
+def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
+    """When the node's agent counts as unreachable if no report comes; None for one that was heard, or doesn't run."""
+    process = node.process
+    if process.state is not ProcessState.RUNNING or process.started_at is None or current_agent(node) is not None:
+        return None
+    # Whoever has just begun to listen gives everybody the time to speak.
+    return max(process.started_at, facts.listening_since) + UNREACHABLE_SECONDS
+
+
+def with_trouble(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
+    """The node with the trouble that its facts amount to at `now` (Unix seconds), if they do."""
+    at = unreachable_at(node, facts)
+    # What the backend knows of the pod is nearer to the cause.
+    if at is not None and now >= at and node.process.trouble is None:
+        return _in_trouble(node, _UNREACHABLE)
+    return _with_suspect(node)
+
+
+def _with_suspect(node: NodeFacts) -> NodeFacts:
+    """The kernel may kill a container whole; which rank held most of its memory was in the last report."""
+    trouble, agent = node.process.trouble, current_agent(node)
+    if trouble is None or trouble.reason != OOM_KILLED or agent is None:
+        return node
+    suspect = max(agent.ranks, key=_memory, default=None)
+    if suspect is None or not _memory(suspect):
+        return node
+    told = f"{trouble.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
+    return _in_trouble(node, Trouble(OOM_KILLED, told))
+
+
+def _memory(rank: RankFacts) -> int:
+    return rank.report.rss_bytes or 0
+
+
+def _in_trouble(node: NodeFacts, trouble: Trouble) -> NodeFacts:
+    return replace(node, process=replace(node.process, trouble=trouble))
