@@ -63,20 +63,59 @@ def full_resource() -> dict[str, JSON]:
     return resource(
         metadata={"name": "digits", "namespace": "research", "labels": {"team": "vision"}},
         spec=spec(
+            backend="Kubernetes",
+            suspend=False,
             launcher={"torchrun": {"args": ["--tee", "3", "--log-dir=/tmp/logs"]}},
-            env=[{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "EMPTY"}],
+            image="registry.example/train:1",
+            env=[
+                {"name": "OMP_NUM_THREADS", "value": "1"},
+                {"name": "EMPTY"},
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+            ],
+            resources={
+                "limits": {"nvidia.com/gpu": 8, "cpu": 0.5},
+                "requests": {"memory": "64Gi"},
+                "claims": [{"name": "a"}],
+            },
             hyperparameters={"epochs": 10, "lr": 3e-5, "amp": True, "optimizer": "sgd", "y": "yes"},
             metrics=[{"name": "loss", "regex": "loss=([0-9.]+)"}],
             inputs=[
                 {"name": "train", "contentType": "image/png", "volume": {"hostPath": {"path": "/data/train"}}},
-                {"name": "validation", "volume": {"hostPath": {"path": "/data/validation"}}},
+                {"name": "validation", "volume": {"nfs": {"server": "files.example", "path": "/validation"}}},
+                {"name": "words", "volume": {"configMap": {"name": "words"}}},
+                {"name": "keys", "volume": {"secret": {"secretName": "keys"}}},
             ],
+            output={"volume": {"persistentVolumeClaim": {"claimName": "results"}}},
             checkpoint={"volume": {"hostPath": {"path": "/data/checkpoints"}}},
             network={"interface": "^docker0,lo"},
             startupTimeoutSeconds=60,
             activeDeadlineSeconds=3600,
+            cleanup={"pods": "None", "afterSeconds": 600},
+            template=full_template(),
+            nodeOverrides=[{"nodes": "0-1", "template": {"spec": {"nodeSelector": {"zone": "b"}}}}],
         ),
     )
+
+
+def full_template() -> dict[str, JSON]:
+    """A partial pod template with all that the rules look at."""
+    trainer: JSON = {
+        "name": "trainer",
+        "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+        "volumeMounts": [{"name": "cache", "mountPath": "/opt/ml/cache"}],
+        "resources": {"limits": {"cpu": 4}},
+    }
+    return {
+        "metadata": {"labels": {"team": "vision"}, "annotations": {"note": "a"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [trainer, {"name": "log", "image": "log:1", "command": ["log"], "env": [{"name": "RANK"}]}],
+            "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+            "volumes": [{"name": "cache", "emptyDir": {}}],
+            "tolerations": [{"operator": "Exists"}],
+            "securityContext": {"runAsUser": 1000},
+        },
+    }
 
 
 def problems(value: JSON) -> list[tuple[str, str]]:
