@@ -150,4 +150,7 @@ def _opened(namespace: str, configuration: Configuration) -> Access:
 
 
 def _unusable(paths: str, problem: Exception) -> NoCluster:
-    return NoCluster(f"The kubeconfig {paths} is not usable: {problem}.", "`kubectl config view` shows what it says.")
+    # The others are what Python says of a file that isn't built as a kubeconfig is.
+    is_told = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
+    why = str(problem) if is_told else "it is not built as a kubeconfig is"
+    return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows what it says.")

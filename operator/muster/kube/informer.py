@@ -1,0 +1,157 @@
+"""Objects of one kind, followed for as long as the process lives, whatever the API server does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from muster.kube.backoff import pause
+from muster.kube.client import Change, Client
+from muster.kube.errors import NO_ANSWER, ApiError
+from muster.kube.kinds import Kind
+from muster.kube.known import Known, key, version
+
+SILENCE_SECONDS = 150.0
+"""A watch that tells nothing for so long is taken for dead: the API server sends a bookmark every minute."""
+
+_log = logging.getLogger(__name__)
+
+
+class Informer:
+    """Lists and watches a kind in some namespaces (none given: in all), and tells of every change, in order.
+
+    `on_change` gets ADDED, MODIFIED and DELETED, in the event loop; after a gap, a DELETED object may have its
+    identifying metadata only. `synced` is set once everything that was there has been told.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        namespaces: tuple[str, ...],
+        on_change: Callable[[Change], None],
+        *,
+        labels: str = "",
+        fields: str = "",
+        silence_seconds: float = SILENCE_SECONDS,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._feeds = [
+            _Feed(
+                client=client,
+                kind=kind,
+                namespace=namespace,
+                selectors={"labels": labels, "fields": fields},
+                silence_seconds=silence_seconds,
+                on_change=on_change,
+                on_listed=self._on_listed,
+            )
+            for namespace in namespaces or (None,)
+        ]
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for feed in self._feeds:
+                group.create_task(feed.run())
+
+    def _on_listed(self) -> None:
+        if all(feed.was_listed for feed in self._feeds):
+            self.synced.set()
+
+
+@dataclass(kw_only=True)
+class _Feed:
+    """One namespace's (None: all) list and watch. `version` "": the list comes next."""
+
+    client: Client
+    kind: Kind
+    namespace: str | None
+    selectors: Mapping[str, str]
+    silence_seconds: float
+    on_change: Callable[[Change], None]
+    on_listed: Callable[[], None]
+    known: Known = field(default_factory=Known)
+    version: str = ""
+    failures: int = 0
+    was_listed: bool = False
+
+    async def run(self) -> None:
+        while True:
+            error = await self._go_on()
+            # No cryptography: it spreads clients that were cut off together.
+            await asyncio.sleep(pause(self.failures, error, random.random()))  # noqa: S311
+            self.failures += 1
+
+    async def _go_on(self) -> ApiError | None:
+        """Until something ends it; the error, if it was one. No failure may end the operator's view of the world."""
+        try:
+            if not self.version:
+                await self._list()
+            await self._watch()
+        except ApiError as error:
+            if not _may_resume(error):
+                self.version = ""
+            _log.warning("%s: %s; %s again", self._place, error, "watching" if self.version else "listing")
+            return error
+        except Exception:  # noqa: BLE001 - the operator is blind without this
+            self.version = ""
+            _log.exception("%s: a mistake in muster; listing again", self._place)
+        return None
+
+    async def _list(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        reached = ""
+        listing = self.client.pages(self.kind, self.namespace, **self.selectors)
+        async with aclosing(listing) as pages:
+            async for page in pages:
+                reached = page.resource_version
+                for item in page.items:
+                    seen.add(key(item))
+                    self._take(Change("ADDED", item))
+        self._tell(self.known.keep_only(frozenset(seen)))
+        self.version = reached
+        self.was_listed = True
+        self.on_listed()
+
+    async def _watch(self) -> None:
+        watch = self.client.watch(self.kind, self.namespace, resource_version=self.version, **self.selectors)
+        async with aclosing(watch) as changes:
+            while True:
+                try:
+                    async with asyncio.timeout(self.silence_seconds):
+                        change = await anext(changes, None)
+                except TimeoutError:
+                    _log.warning("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
+                    return
+                if change is None:
+                    return
+                self.failures = 0
+                if change.type != "BOOKMARK":
+                    self._take(change)
+                self.version = version(change.object) or self.version
+
+    def _take(self, change: Change) -> None:
+        self._tell(self.known.take(change))
+
+    def _tell(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            try:
+                self.on_change(change)
+            except Exception:  # noqa: BLE001 - one change that can't be taken must not cost the others
+                _log.exception("%s: who was told of %s %s failed", self._place, change.type, key(change.object))
+
+    @property
+    def _place(self) -> str:
+        return f"{self.kind.plural} in {self.namespace or 'all namespaces'}"
+
+
+def _may_resume(error: ApiError) -> bool:
+    """Whether nothing that happened meanwhile is lost; after any other error a new list is the safe way."""
+    is_cut = error.status == NO_ANSWER and error.reason == "NoAnswer"
+    return is_cut or error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,0 +1,67 @@
+"""Which objects there are, as lists and watches tell it, and what is new in what they tell. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.kube.answers import mapping, string
+from muster.kube.client import Change
+from muster.kube.kinds import Object
+
+# What finds an object's owner in an index; the rest of it is not kept, for there may be many thousands.
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
+
+
+@dataclass(frozen=True)
+class _Known:
+    uid: str
+    version: str
+    remains: Object
+
+
+class Known:
+    """The objects of one kind in one place. Takes what is told, in order; gives what is new in it."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str], _Known] = {}
+
+    def take(self, change: Change) -> tuple[Change, ...]:
+        """The changes that follow; none when it's known already. An object that vanished unseen is told as DELETED."""
+        place, now = key(change.object), _known(change.object)
+        before = self._objects.get(place)
+        if change.type == "DELETED":
+            if before is None or before.uid != now.uid:
+                return ()
+            del self._objects[place]
+            return (change,)
+        self._objects[place] = now
+        if before is None:
+            return (Change("ADDED", change.object),)
+        if before.uid != now.uid:
+            return (Change("DELETED", before.remains), Change("ADDED", change.object))
+        return () if before.version == now.version else (Change("MODIFIED", change.object),)
+
+    def keep_only(self, seen: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
+        """Forget all that a complete list hasn't: of each, its metadata is told as DELETED."""
+        vanished = [place for place in self._objects if place not in seen]
+        return tuple(Change("DELETED", self._objects.pop(place).remains) for place in vanished)
+
+
+def key(item: Object) -> tuple[str, str]:
+    """Namespace and name."""
+    metadata = mapping(item.get("metadata"))
+    return string(metadata.get("namespace")), string(metadata.get("name"))
+
+
+def version(item: Object) -> str:
+    """The object's resourceVersion."""
+    return string(mapping(item.get("metadata")).get("resourceVersion"))
+
+
+def _known(item: Object) -> _Known:
+    metadata = mapping(item.get("metadata"))
+    remains: Object = {
+        **{field: item[field] for field in ("apiVersion", "kind") if field in item},
+        "metadata": {field: metadata[field] for field in _KEPT if field in metadata},
+    }
+    return _Known(string(metadata.get("uid")), version(item), remains)

@@ -1,0 +1,196 @@
+"""Leadership: of all processes that want to lead, one does, for as long as it holds a Lease."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+from muster.kube.client import Client
+from muster.kube.election import (
+    GIVE_UP_SECONDS,
+    LOOK_SECONDS,
+    RENEW_SECONDS,
+    Record,
+    Step,
+    next_step,
+    next_term,
+    record,
+    released,
+    renewed,
+    taken,
+)
+from muster.kube.errors import ApiError
+from muster.kube.kinds import LEASES, Object
+
+REQUEST_SECONDS = 2.0
+"""How long one look or renewal may take, so that another is tried before it is too late."""
+
+_log = logging.getLogger(__name__)
+
+
+def new_identity() -> str:
+    """This process's, like no other's: `<host>_<random>`."""
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+class Leadership:
+    """Waits for a Lease, and leads while it holds it.
+
+    A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
+    of the same host, and also when the Lease was deleted (`muster.kube.election.next_term`).
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._monotonic = monotonic
+        self._clock = clock
+        self._known: Record | None = None
+        self._observed_at = 0.0
+        self._highest = 0
+
+    @property
+    def holder(self) -> str | None:
+        """Who leads, as far as is known; None when nobody does."""
+        known = self._known
+        if known is None or not known.holder or self._monotonic() >= self._observed_at + known.seconds:
+            return None
+        return known.holder
+
+    async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
+        """Run `lead(term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
+
+        Goes on until cancelled, or until `lead` ends by itself, and raises what that raised; gives the Lease back then.
+        """
+        while True:
+            term, held_since = await self._acquire()
+            _log.info("%s leads, term %d", self._identity, term)
+            work = asyncio.ensure_future(lead(term))
+            try:
+                await self._hold(term, held_since, work)
+                if work.done():
+                    return work.result()
+            finally:
+                await _stop(work)
+                await self._release(term)
+            _log.warning("%s does not lead any more", self._identity)
+
+    async def _acquire(self) -> tuple[int, float]:
+        """The term, and when it was asked for."""
+        while True:
+            try:
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await self._look()
+                    asked_at = self._monotonic()
+                    step = next_step(self._known, self._observed_at, asked_at, self._identity)
+                    if step is not Step.WAIT:
+                        return await self._take(step), asked_at
+            except (ApiError, TimeoutError) as error:
+                _log.warning("%s could not look at the Lease or take it: %s", self._identity, _why(error))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _take(self, step: Step) -> int:
+        now = self._clock()
+        term = next_term(self._known, self._highest, now)
+        lease = taken(self._known, self._name, self._identity, term, now)
+        if step is Step.CREATE:
+            self._observe(await self._client.create(LEASES, self._namespace, lease))
+        else:
+            await self._replace(lease)
+        return term
+
+    async def _hold(self, term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
+        """Renew until the Lease is lost, or the work is over."""
+        wait = RENEW_SECONDS
+        while True:
+            await asyncio.wait([work], timeout=wait)
+            asked_at = self._monotonic()
+            left = renewed_at + GIVE_UP_SECONDS - asked_at
+            if work.done() or left <= 0:
+                return
+            try:
+                async with asyncio.timeout(min(REQUEST_SECONDS, left)):
+                    await self._change(term, renewed)
+                renewed_at, wait = asked_at, RENEW_SECONDS
+            except _Lost:
+                return
+            except (ApiError, TimeoutError) as error:
+                _log.warning("%s could not renew the Lease: %s", self._identity, _why(error))
+                wait = min(LOOK_SECONDS, left)
+
+    async def _release(self, term: int) -> None:
+        """So that another needn't wait; if that fails, it waits."""
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._change(term, released)
+        except _Lost:
+            return
+        except (ApiError, TimeoutError) as error:
+            _log.warning("%s could not give the Lease back: %s", self._identity, _why(error))
+
+    async def _change(self, term: int, change: Callable[[Record, float], Object]) -> None:
+        """Replace the Lease while it is this term's. Raises `_Lost`, ApiError."""
+        try:
+            await self._replace(change(self._mine(term), self._clock()))
+        except ApiError as error:
+            if not (error.is_conflict or error.is_not_found):
+                raise
+            # Another has it; or it's still ours: a label was set, or an earlier request came through unanswered.
+            await self._look()
+            await self._replace(change(self._mine(term), self._clock()))
+
+    def _mine(self, term: int) -> Record:
+        known = self._known
+        if known is None or (known.holder, known.transitions) != (self._identity, term):
+            raise _Lost
+        return known
+
+    async def _look(self) -> None:
+        try:
+            self._observe(await self._client.get(LEASES, self._namespace, self._name))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            self._known = None
+
+    async def _replace(self, lease: Object) -> None:
+        self._observe(await self._client.replace(LEASES, self._namespace, self._name, lease))
+
+    def _observe(self, lease: Object) -> None:
+        before, self._known = self._known, record(lease)
+        # What else changes at a Lease, such as a label, is no sign of its holder's life.
+        if before is None or before.lease.get("spec") != lease.get("spec"):
+            self._observed_at = self._monotonic()
+        self._highest = max(self._highest, self._known.transitions or 0)
+
+
+class _Lost(Exception):
+    """Another holds the Lease, or it was deleted."""
+
+
+async def _stop(work: asyncio.Future[None]) -> None:
+    if work.done():
+        return
+    work.cancel()
+    await asyncio.wait([work])
+    if not work.cancelled() and (error := work.exception()) is not None:
+        _log.error("what led failed while it was stopped", exc_info=error)
+
+
+def _why(error: Exception) -> str:
+    return str(error) or f"no answer within {REQUEST_SECONDS:.0f} s"
