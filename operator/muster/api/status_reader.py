@@ -1,0 +1,37 @@
+"""A status as the API server holds it, read back as far as it can be understood."""
+
+import json
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from muster.api.document import JSON, Path
+from muster.api.status import Status
+
+
+def status_of(resource: Mapping[str, JSON]) -> Status:
+    """The resource's status.
+
+    Whatever wrote it, a person's hand or a later version, it must not keep an operator from starting: what can't be
+    read counts as not there, and an entry that lacks something goes as a whole.
+    """
+    written = resource.get("status")
+    while isinstance(written, dict):
+        try:
+            return Status.model_validate_json(json.dumps(written), by_alias=True, by_name=False)
+        except ValidationError as error:
+            # each time round something goes, so that this ends
+            written = _without(written, {_unreadable(detail["type"], detail["loc"]) for detail in error.errors()})
+    return Status()
+
+
+def _unreadable(problem: str, path: Path) -> Path:
+    return path[:-1] if problem == "missing" else path
+
+
+def _without(value: JSON, gone: set[Path], at: Path = ()) -> JSON:
+    if isinstance(value, dict):
+        return {key: _without(item, gone, (*at, key)) for key, item in value.items() if (*at, key) not in gone}
+    if isinstance(value, list):
+        return [_without(item, gone, (*at, index)) for index, item in enumerate(value) if (*at, index) not in gone]
+    return value
