@@ -1,0 +1,167 @@
+"""What ended a pod, or takes it away, where its agent can't tell. Pure."""
+
+import re
+
+from muster.backends.kubernetes.containers import Container, Terminated, Waiting
+from muster.backends.kubernetes.pods import Condition, PodView
+from muster.backends.kubernetes.quoting import quote
+from muster.backends.kubernetes.warnings import Warned
+from muster.plan.facts import Trouble
+from muster.plan.last_words import telling_line
+from muster.plan.troubles import OOM_KILLED, POD_DELETED
+
+EVICTED = "Evicted"
+POD_DEADLINE_EXCEEDED = "PodDeadlineExceeded"
+REFUSED_BY_KUBELET = "RefusedByKubelet"
+NODE_SHUTDOWN = "NodeShutdown"
+NODE_LOST = "NodeLost"
+PREEMPTED = "Preempted"
+CONTAINER_KILLED = "ContainerKilled"
+INIT_CONTAINER_FAILED = "InitContainerFailed"
+SIDECAR_FAILED = "SidecarFailed"
+
+KILLED_EXIT_CODE = 137
+"""What a container runtime makes of SIGKILL."""
+
+_REFUSALS = re.compile(
+    r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|NodeName|Taint\w*|PodOS\w+|.*NotSupported"
+)
+_SHUTDOWN = "node shutdown"
+
+
+def evicted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The kubelet needed back what the pod used."""
+    if pod.reason != "Evicted":
+        return None
+    return Trouble(EVICTED, f"{pod.machine} evicted it: {quote(pod.message)}")
+
+
+def deadline_exceeded(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The pod's own deadline, which its owner set in the template."""
+    if pod.reason != "DeadlineExceeded":
+        return None
+    words = "spec.template.spec.activeDeadlineSeconds is over; muster's own is spec.activeDeadlineSeconds"
+    return Trouble(POD_DEADLINE_EXCEEDED, words)
+
+
+def refused_by_kubelet(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The machine it was placed on did not take it."""
+    is_rejected = pod.message.startswith("Pod was rejected: ") or _REFUSALS.fullmatch(pod.reason) is not None
+    if pod.phase != "Failed" or not is_rejected:
+        return None
+    why = quote(pod.message.removeprefix("Pod was rejected: "))
+    return Trouble(REFUSED_BY_KUBELET, f"{pod.machine} refused it ({quote(pod.reason, 60)}): {why}")
+
+
+def machine_lost(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The machine went down, or nobody hears of it any more."""
+    if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
+        return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+    state = pod.trainer.state
+    lost_track = isinstance(state, Terminated) and state.reason == "ContainerStatusUnknown"
+    if pod.reason == "NodeLost" or lost_track:
+        return Trouble(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
+    return None
+
+
+def disrupted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """A part of the cluster took the pod away, and says why."""
+    target = pod.condition("DisruptionTarget")
+    if target is None or not target.is_true or _ended_before(pod, target.at):
+        return None
+    return _disruption(pod, target)
+
+
+def _disruption(pod: PodView, target: Condition) -> Trouble:
+    match target.reason:
+        case "PreemptionByScheduler":
+            return Trouble(PREEMPTED, f"a pod of a higher priority took its place on {pod.machine}")
+        case "DeletionByTaintManager":
+            words = (
+                f"{pod.machine} got a taint that the pod doesn't tolerate: it is unreachable or taken out of service"
+            )
+            return Trouble(NODE_LOST, words)
+        case "DeletionByPodGC":
+            return Trouble(NODE_LOST, f"{pod.machine} is gone from the cluster")
+        case "EvictionByEvictionAPI":
+            return Trouble(EVICTED, f"somebody evicted it, as a drain of {pod.machine} does")
+        case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
+            return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+        case _:
+            return Trouble(EVICTED, f"{pod.machine} gave it up: {quote(target.message)}")
+
+
+def out_of_memory(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The container used more memory than it may."""
+    state = pod.trainer.state
+    if not isinstance(state, Terminated) or state.reason != "OOMKilled":
+        return None
+    limit = pod.trainer.memory_limit
+    if limit:
+        words = (
+            f"container {pod.trainer.name} ran out of memory; its limit is {limit}: raise spec.resources.limits.memory"
+        )
+    else:
+        words = f"container {pod.trainer.name} ran out of memory: {pod.machine} has no more to give"
+    return Trouble(OOM_KILLED, words)
+
+
+def init_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """What had to be done before `trainer` begins, and wasn't."""
+    for container in pod.inits:
+        state = container.state
+        if isinstance(state, Terminated) and state.exit_code != 0 and not container.is_sidecar:
+            return Trouble(INIT_CONTAINER_FAILED, f"init container {container.name} {_how(state)}")
+    return None
+
+
+def deleted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """Somebody deleted the pod. Whether that was muster itself its backend knows."""
+    if pod.asked_to_go_at is None or _ended_before(pod, pod.asked_to_go_at):
+        return None
+    return Trouble(POD_DELETED, f"somebody deleted pod {pod.name}")
+
+
+def killed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The whole container was killed, the agent with it: no process in it could do that to the agent alone."""
+    state = pod.trainer.state
+    if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
+        return None
+    limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
+    words = (
+        f"container {pod.trainer.name} was killed as a whole with SIGKILL, as it is when it runs out of memory{limit}"
+    )
+    return Trouble(CONTAINER_KILLED, words)
+
+
+def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """A container beside `trainer` failed while that still needs it."""
+    if isinstance(pod.trainer.state, Terminated) or pod.asked_to_go_at is not None:
+        return None
+    for container in (*(one for one in pod.inits if one.is_sidecar), *pod.others):
+        end = _end(container)
+        if end is not None and end.exit_code != 0:
+            return Trouble(SIDECAR_FAILED, f"container {container.name} {_how(end)}")
+    return None
+
+
+def _end(container: Container) -> Terminated | None:
+    """How it ended, when it isn't running again."""
+    if isinstance(container.state, Terminated):
+        return container.state
+    return container.last if isinstance(container.state, Waiting) else None
+
+
+def _how(state: Terminated) -> str:
+    if state.reason == "OOMKilled":
+        return "ran out of memory: raise its memory limit in spec.template"
+    last = telling_line(tuple(state.message.splitlines()[-8:]))
+    said = f": {quote(last)}" if last else ""
+    return f"failed with exit code {state.exit_code}{said}"
+
+
+def _ended_before(pod: PodView, at: float | None) -> bool:
+    """Whether `trainer` had already ended by itself when something came over the pod at `at`."""
+    state = pod.trainer.state
+    ended = state.finished_at if isinstance(state, Terminated) else None
+    return ended is not None and at is not None and ended < at

@@ -1,0 +1,46 @@
+"""Where in a job's resource stands what the API server finds wrong in a pod. Pure."""
+
+import re
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.names import TRAINER
+from muster.kube.kinds import Object
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+
+_TRAINER = f"spec.containers[{TRAINER}]"
+
+
+def in_job(field: str, pod: Object, job: Job) -> str:
+    """The job's field that became the pod's `field`, list items by their names: `spec.env[LR].valueFrom`."""
+    named = _with_names(field, pod)
+    # What the job has no field of its own for comes from its template.
+    own = {
+        f"{_TRAINER}.image": "spec.image" if job.spec.image else "",
+        f"{_TRAINER}.resources": "spec.resources" if job.spec.resources.model_fields_set else "",
+        **{f"{_TRAINER}.env[{variable.name}]": f"spec.env[{variable.name}]" for variable in job.spec.env},
+    }
+    for prefix, instead in own.items():
+        if instead and named.startswith(prefix):
+            return instead + named.removeprefix(prefix)
+    return f"spec.template.{named}" if named.startswith(("spec", "metadata")) else named
+
+
+def _with_names(field: str, pod: Object) -> str:
+    text, value = "", _json(pod)
+    for step in _STEP.finditer(field):
+        key, index = step.groups()
+        if key is not None:
+            text += f".{key}" if text else key
+            value = value.get(key) if isinstance(value, dict) else None
+            continue
+        items = value if isinstance(value, list) else []
+        value = items[int(index)] if index.isdecimal() and int(index) < len(items) else None
+        name = value.get("name") if isinstance(value, dict) else None
+        text += f"[{name if isinstance(name, str) else index}]"
+    return text
+
+
+def _json(pod: Object) -> JSON:
+    return dict(pod)

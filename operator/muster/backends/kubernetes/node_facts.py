@@ -1,0 +1,22 @@
+"""A node from what its pod and its agent say: each knows something first. Pure."""
+
+from dataclasses import replace
+
+from muster.plan.facts import AgentFacts, ProcessFacts, ProcessState
+
+KUBELET_SECONDS = 1.0
+"""Kubelets cut off the fraction of a second."""
+
+
+def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
+    """The process, with what follows from its agent having been heard."""
+    if agent is None or agent.report.generation != process.generation:
+        return process
+    # Who reports, runs; the kubelet's word takes longer.
+    if process.state is ProcessState.WAITING:
+        return replace(process, state=ProcessState.RUNNING)
+    # It did not end before it spoke, whatever the cut-off time says: what its ranks did before comes first.
+    if process.state is ProcessState.EXITED and process.ended_at is not None:
+        ended_at = min(max(process.ended_at, agent.heard_at), process.ended_at + KUBELET_SECONDS)
+        return replace(process, ended_at=ended_at)
+    return process

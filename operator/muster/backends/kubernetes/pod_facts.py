@@ -1,0 +1,74 @@
+"""A pod as the process of a node: where it stands, since when, and what troubles it. Pure."""
+
+from muster.backends.kubernetes.containers import Running, Terminated
+from muster.backends.kubernetes.pods import PodView
+from muster.backends.kubernetes.troubles import find_trouble
+from muster.backends.kubernetes.warnings import Warned
+from muster.plan.facts import ProcessFacts, ProcessState
+from muster.plan.last_word import read_last_word
+
+_OVER = ("Failed", "Succeeded")
+
+_FIRST_SIGNAL_CODE = 128
+_MAX_SIGNAL = 64
+
+
+def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFacts:
+    """What the pod tells of its node without asking the agent."""
+    exit_code, signal = _end(pod)
+    state = pod.trainer.state
+    placed = pod.condition("PodScheduled")
+    return ProcessFacts(
+        state=process_state(pod),
+        generation=pod.generation,
+        exit_code=exit_code,
+        signal=signal,
+        started_at=state.started_at if isinstance(state, Running | Terminated) else None,
+        ended_at=_ended_at(pod),
+        trouble=find_trouble(pod, warnings),
+        name=pod.name,
+        machine=pod.machine or None,
+        scheduled_at=placed.at if placed is not None and placed.is_true else None,
+        lingers=isinstance(state, Terminated) and _is_anything_running(pod),
+        last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
+    )
+
+
+def process_state(pod: PodView) -> ProcessState:
+    """Judged by container `trainer`: what runs beside it may outlive it, and the pod's phase with that."""
+    if isinstance(pod.trainer.state, Terminated):
+        return ProcessState.EXITED
+    # Evicted, refused, given up with its machine, failed before trainer: the kubelet may not have said more.
+    if pod.phase in _OVER or pod.reason == "NodeLost":
+        return ProcessState.EXITED
+    # Deleted or not: until it ends its agent is at work.
+    if isinstance(pod.trainer.state, Running):
+        return ProcessState.RUNNING
+    return ProcessState.WAITING
+
+
+def _is_anything_running(pod: PodView) -> bool:
+    return pod.phase not in _OVER and any(isinstance(one.state, Running) for one in (*pod.inits, *pod.others))
+
+
+def _end(pod: PodView) -> tuple[int | None, int | None]:
+    """Exit code or signal of the agent."""
+    state = pod.trainer.state
+    if not isinstance(state, Terminated):
+        return None, None
+    if state.signal is not None:
+        return None, state.signal
+    # Runtimes tell of a signal as shells do.
+    signal = state.exit_code - _FIRST_SIGNAL_CODE
+    return (None, signal) if 0 < signal <= _MAX_SIGNAL else (state.exit_code, None)
+
+
+def _ended_at(pod: PodView) -> float | None:
+    state = pod.trainer.state
+    if isinstance(state, Terminated) and state.finished_at is not None:
+        return state.finished_at
+    if process_state(pod) is not ProcessState.EXITED:
+        return None
+    # Of a pod that ends without its container's end being known the conditions tell when.
+    changes = [entry.at for entry in pod.conditions if entry.at is not None and entry.type != "PodScheduled"]
+    return max(changes, default=None)

@@ -1,0 +1,156 @@
+"""What the API server's no to a child of a job means for the job: an ordered list of what it may say. Pure."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from muster.api.spec import Job
+from muster.backends.kubernetes.fields import in_job
+from muster.backends.kubernetes.quoting import quote
+from muster.kube.errors import ApiError
+from muster.kube.kinds import Object
+from muster.plan.facts import Trouble
+
+QUOTA_EXCEEDED = "QuotaExceeded"
+POD_SECURITY = "PodSecurity"
+ADMISSION_REFUSED = "AdmissionRefused"
+INVALID_POD = "InvalidPod"
+NAME_TAKEN = "NameTaken"
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+FORBIDDEN = "Forbidden"
+SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
+
+_MAX_CHARS = 600
+_MAX_FIELDS = 5
+
+_SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
+_QUOTA = re.compile(r"exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)$")
+_UNSPECIFIED = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
+_WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request(?:: |$)')
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request: ")
+_WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
+_ACCOUNT = re.compile(r'serviceaccount "([^"]+)" not found')
+_NO_RIGHT = re.compile(r'User "[^"]*" cannot create resource "(\w+)"')
+_UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """`is_final`: only another spec can change it; any other may pass when somebody changes the cluster."""
+
+    trouble: Trouble
+    is_final: bool = False
+
+
+def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
+    """What refusing the child `body` of `job` means; None for an error that has nothing to do with what was asked for.
+
+    Those (no answer, a conflict, too many requests, a broken server) are tried again by whoever asked.
+    """
+    for trouble in (look(error, job) for look in _PASSING):
+        if trouble is not None:
+            return Refusal(trouble)
+    if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
+        return Refusal(Trouble(INVALID_POD, _invalid(error, body, job)), is_final=True)
+    # LimitRanges, priority and runtime classes, other admission plug-ins: what they want is not in the spec alone.
+    if error.status == HTTPStatus.FORBIDDEN:
+        return Refusal(Trouble(ADMISSION_REFUSED, f"the cluster refuses it: {_words(error)}"))
+    return None
+
+
+def name_taken(kind: str, name: str, namespace: str) -> Trouble:
+    """A child's name belongs to an object that isn't the job's; it is left alone."""
+    words = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
+    return Trouble(NAME_TAKEN, words)
+
+
+def _quota(error: ApiError, _: Job) -> Trouble | None:
+    found = _QUOTA.search(error.message)
+    if found is not None and error.status == HTTPStatus.FORBIDDEN:
+        name, requested, used, limited = (quote(group, 120) for group in found.groups())
+        words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
+        return Trouble(QUOTA_EXCEEDED, words)
+    unspecified = _UNSPECIFIED.search(error.message)
+    if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
+        name, what = (quote(group, 120) for group in unspecified.groups())
+        return Trouble(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
+    return None
+
+
+def _pod_security(error: ApiError, _: Job) -> Trouble | None:
+    if error.status != HTTPStatus.FORBIDDEN or "violates PodSecurity" not in error.message:
+        return None
+    words = _words(error).removeprefix("violates ")
+    return Trouble(POD_SECURITY, f"set securityContext in spec.template; it violates {words}")
+
+
+def _admission(error: ApiError, _: Job) -> Trouble | None:
+    webhook = _WEBHOOK.search(error.message)
+    if webhook is not None:
+        why = quote(error.message[webhook.end() :]) or "it gives no reason"
+        return Trouble(ADMISSION_REFUSED, f"admission webhook {webhook.group(1)} refuses it: {why}")
+    policy = _POLICY.search(error.message)
+    if policy is not None:
+        why = quote(error.message[policy.end() :])
+        return Trouble(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
+    # A server error for HTTP, and yet nothing that goes away before somebody mends the webhook.
+    down = _WEBHOOK_DOWN.search(error.message)
+    if down is not None:
+        why = quote(down.group(2))
+        return Trouble(ADMISSION_REFUSED, f"admission webhook {down.group(1)} doesn't answer: {why}")
+    return None
+
+
+def _terminating(error: ApiError, job: Job) -> Trouble | None:
+    causes = any(cause.message.endswith("is being terminated") for cause in error.causes)
+    gone = error.is_not_found and error.message.startswith("namespaces ")
+    if not gone and not causes and "because it is being terminated" not in error.message:
+        return None
+    return Trouble(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
+
+
+def _service_account(error: ApiError, job: Job) -> Trouble | None:
+    found = _ACCOUNT.search(error.message)
+    if found is None or error.status != HTTPStatus.FORBIDDEN:
+        return None
+    words = f"ServiceAccount {found.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
+    return Trouble(SERVICE_ACCOUNT_MISSING, words)
+
+
+def _no_right(error: ApiError, job: Job) -> Trouble | None:
+    found = _NO_RIGHT.search(error.message)
+    if found is None or error.status != HTTPStatus.FORBIDDEN:
+        return None
+    words = f"muster may not create {found.group(1)} in namespace {job.metadata.namespace}"
+    return Trouble(FORBIDDEN, f"{words}: the cluster's administrator has to allow it")
+
+
+_PASSING = (
+    # Webhooks and policies choose their own HTTP status, also that of an invalid object.
+    _admission,
+    _terminating,
+    _quota,
+    _pod_security,
+    _service_account,
+    _no_right,
+)
+"""What may pass, most telling first."""
+
+
+def _invalid(error: ApiError, body: Object, job: Job) -> str:
+    """Every field that is wrong, as the job's owner wrote it."""
+    wrong = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
+    wrong = wrong or [
+        f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
+    ]
+    if not wrong:
+        return (
+            f"the API server can't read the pod: {quote(_words(error).rpartition('cannot be handled as a Pod: ')[2])}"
+        )
+    left = len(wrong) - _MAX_FIELDS
+    shown = [quote(text) for text in wrong[:_MAX_FIELDS]]
+    return "; ".join([*shown, f"and {left} more"] if left > 0 else shown)
+
+
+def _words(error: ApiError) -> str:
+    return quote(_SUBJECT.sub("", error.message), _MAX_CHARS)

@@ -1,0 +1,85 @@
+"""Why no machine takes a pod, out of the scheduler's words. Pure."""
+
+import re
+
+from muster.backends.kubernetes.pods import PodView
+from muster.backends.kubernetes.quoting import quote
+from muster.backends.kubernetes.warnings import Warned
+from muster.plan.facts import Trouble
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULING_GATED = "SchedulingGated"
+
+_VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
+# What could be done by evicting others is no news: it could not, or it would have been done.
+_AFTERWORDS = re.compile(r"\.? (?:no new claims to deallocate|preemption: ).*", re.DOTALL)
+_COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)
+_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "([^"]{1,253})" (?:not found|bound to non-existent)')
+_TAINT = re.compile(r"node\(s\) had untolerated taints?(?:\(s\))? ?(\{[^}]*\})?")
+
+_LACKS = "Insufficient "
+_REASONS = (
+    ("Too many pods", "have no place for another pod"),
+    ("node(s) didn't match Pod's node affinity", "don't match its node selector or node affinity"),
+    ("node(s) didn't match node selector", "don't match its node selector"),
+    ("node(s) were unschedulable", "are cordoned"),
+    ("node(s) had volume node affinity conflict", "can't reach its volume"),
+    ("node(s) had no available volume zone", "are not in its volume's zone"),
+    ("node(s) exceed max volume count", "have no place for another volume"),
+    ("node(s) didn't have free ports", "have its host ports taken"),
+    ("node(s) didn't match pod topology spread", "would break its topology spread constraints"),
+    ("node(s) didn't match pod affinity", "don't match its pod affinity"),
+    ("node(s) didn't match pod anti-affinity", "are ruled out by its pod anti-affinity"),
+)
+
+
+def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """What keeps the pod from being placed on a machine."""
+    placed = pod.condition("PodScheduled")
+    if pod.machine or placed is None or placed.is_true:
+        return None
+    if placed.reason == "SchedulingGated":
+        gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
+        return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
+    return Trouble(UNSCHEDULABLE, _claims(pod, placed.message) or verdict(placed.message))
+
+
+def verdict(message: str) -> str:
+    """What the scheduler found missing, and on how many machines."""
+    found = _VERDICT.match(message)
+    if found is None:
+        return f"the scheduler can't place it: {quote(message)}"
+    words = _AFTERWORDS.sub("", found.group(2)).rstrip(". \n")
+    parts = re.split(r", (?=\d+ )", words)
+    lacks_room = any(part.partition(" ")[2].startswith((_LACKS, "Too many pods")) for part in parts)
+    head = "has room" if lacks_room else "fits"
+    of = "the only node" if found.group(1) == "1" else f"none of {found.group(1)} nodes"
+    if of == "the only node":
+        head = "has no room" if lacks_room else "doesn't fit"
+    return quote(f"{of} {head}: {', '.join(map(_part, parts))}")
+
+
+def _part(part: str) -> str:
+    counted = _COUNTED.fullmatch(part)
+    if counted is None:
+        return part
+    count, what = counted.groups()
+    if what.startswith(_LACKS):
+        return f"{count} lack {what.removeprefix(_LACKS)}"
+    taint = _TAINT.match(what)
+    if taint is not None:
+        return f"{count} have a taint that it doesn't tolerate {taint.group(1) or ''}".rstrip()
+    return next((f"{count} {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), part)
+
+
+def _claims(pod: PodView, message: str) -> str | None:
+    missing = _MISSING_CLAIM.search(message)
+    if missing is not None:
+        return f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
+    if "unbound immediate PersistentVolumeClaims" in message:
+        names = ", ".join(pod.claims[:4])
+        return (
+            f"no volume is bound to PersistentVolumeClaim {names}: "
+            "`kubectl describe pvc` tells why; its storage class may be missing or out of space"
+        )
+    return None

@@ -1,0 +1,37 @@
+"""What Kubernetes warns of about pods: for some troubles its Events are the only place that tells. Pure."""
+
+from dataclasses import dataclass
+
+from muster.kube.answers import mapping, string
+from muster.kube.kinds import Object
+
+MOUNT = ("FailedMount", "FailedMapVolume")
+ATTACH = ("FailedAttachVolume",)
+SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
+TELLING = (*MOUNT, *ATTACH, *SANDBOX)
+"""The reasons of Events that say what no field of the pod does."""
+
+
+@dataclass(frozen=True)
+class Warned:
+    """One warning about a pod, in Kubernetes' own words."""
+
+    pod_uid: str
+    reason: str
+    message: str
+
+
+def read_warning(source: Object) -> Warned | None:
+    """The warning that an Event is; None for one that tells nothing that the pod itself doesn't."""
+    about = mapping(source.get("involvedObject"))
+    warned = Warned(string(about.get("uid")), string(source.get("reason")), string(source.get("message")))
+    if source.get("type") != "Warning" or about.get("kind") != "Pod" or not warned.pod_uid:
+        return None
+    # The kubelet's summary of mounts that it has told of one by one.
+    is_summary = warned.message.startswith("Unable to attach or mount volumes")
+    return warned if warned.reason in TELLING and not is_summary else None
+
+
+def latest(warnings: tuple[Warned, ...], reasons: tuple[str, ...]) -> str:
+    """The message of the newest warning of one of these reasons; "" for none."""
+    return next((one.message for one in reversed(warnings) if one.reason in reasons), "")
