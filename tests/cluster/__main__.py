@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 
-from cluster import lifecycle, places
+from cluster import lifecycle, operator_image, places, prune
 from cluster.places import State
 from cluster.say import CannotGoOn, say
 
@@ -45,11 +45,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build(state: State, _: int) -> None:
-    """Build and fetch, so that a later start takes seconds."""
+def build(state: State, __: int) -> None:
+    """Build and fetch, so that a later start takes seconds. It may be done while a cluster runs."""
     must_be_root()
-    with alone():
-        lifecycle.prepare(state)
+    machine, _ = lifecycle.prepare(state)
+    operator_image.provide(machine.tools)
+    prune.prune()
     say(f"everything is built, in {places.cache()}")
 
 

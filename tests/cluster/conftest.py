@@ -1,29 +1,96 @@
-"""The cluster that the tests of this folder share."""
+"""The cluster that the tests of this folder share, and what they have on it."""
 
 import os
+import uuid
 from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
 
-from cluster.shared import Kubectl, SharedCluster
+from cluster import choice, torch_volume
+from cluster.choice import Given, Kind, NotRun, Own
+from cluster.helm import Helm
+from cluster.installation import Installation, Installer
+from cluster.others import GivenCluster, KindCluster
+from cluster.shared import Cluster, Kubectl, SharedCluster
+from cluster.torch_volume import NoTorch, TorchVolume
 
 
 @pytest.fixture(scope="session")
-def shared_cluster() -> Iterator[SharedCluster]:
-    """The machine's cluster, not necessarily up."""
-    if os.geteuid() != 0:
-        not_run("the cluster needs root, for its namespaces, mounts and cgroups")
-    shared = SharedCluster()
-    yield shared
-    shared.close()
+def cluster() -> Iterator[Cluster]:
+    """The cluster to test on, not necessarily up."""
+    chosen: Cluster
+    match choice.choose(choice.look()):
+        case Given() as given:
+            chosen = GivenCluster(given)
+        case Own():
+            chosen = SharedCluster()
+        case Kind():
+            chosen = KindCluster()
+        case NotRun(why):
+            not_run(why)
+    yield chosen
+    chosen.close()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(cluster: Cluster) -> SharedCluster:
+    """The same, where it's the one that we make."""
+    if not isinstance(cluster, SharedCluster):
+        pytest.skip("it's about the cluster that the tests make of this machine, and they run on another")
+    return cluster
 
 
 @pytest.fixture
-def kubectl(shared_cluster: SharedCluster) -> Kubectl:
+def kubectl(cluster: Cluster) -> Kubectl:
     """kubectl on a cluster that is up."""
-    shared_cluster.up()
-    return Kubectl()
+    cluster.up()
+    return Kubectl(cluster.kubeconfig)
+
+
+@pytest.fixture
+def helm(cluster: Cluster) -> Helm:
+    """helm on a cluster that is up."""
+    cluster.up()
+    return Helm(cluster.kubeconfig)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def installer(cluster: Cluster) -> Iterator[Installer]:
+    """What `installed_operator` is kept by between tests."""
+    installer = Installer(cluster)
+    yield installer
+    installer.close()
+
+
+@pytest.fixture
+def installed_operator(installer: Installer, kubectl: Kubectl, helm: Helm) -> Installation:
+    """The operator, installed by the chart from an image of this tree, ready; it runs the jobs of one namespace.
+
+    Of one, so that operators of other tests, which have namespaces of their own, don't meet it.
+    """
+    return installer.provide(kubectl, helm)
+
+
+@pytest.fixture
+def torch_for_pods(cluster: Cluster) -> TorchVolume:
+    """What a pod of PYTHON_IMAGE needs to import torch and its like."""
+    if isinstance(cluster, GivenCluster):
+        return torch_volume.NOTHING
+    try:
+        return torch_volume.provide()
+    except NoTorch as why:
+        not_run(str(why))
 
 
 @pytest.fixture

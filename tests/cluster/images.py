@@ -1,4 +1,4 @@
-"""Images without a builder: archives written here, loaded into the nodes. Pods use them with imagePullPolicy Never."""
+"""Images without a builder: archives written here, loaded into the nodes. Nobody pulls them: pods use `PULL_POLICY`."""
 
 import hashlib
 import io
@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.choice import WORKER_IMAGE
 from cluster.debian import Debian
 from cluster.node_files import PAUSE_IMAGE
 from cluster.places import cache
 from cluster.programs import Programs
 
-# A Debian with the whole standard library, and `ip` for looking around.
-PYTHON_IMAGE = "cluster.muster.dev/python:1"
+# A Debian with the whole standard library, and `ip` for looking around; on a cluster that is given, what was named.
+PYTHON_IMAGE = os.environ.get(WORKER_IMAGE) or "cluster.muster.dev/python:1"
+PULL_POLICY = "IfNotPresent" if os.environ.get(WORKER_IMAGE) else "Never"
 PATH = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

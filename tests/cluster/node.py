@@ -123,9 +123,18 @@ def start_kube_proxy(machine: Machine, node: lan.Node, keeper: int) -> Component
 
 def load_image(machine: Machine, keeper: int, archive: Path) -> None:
     """Give a node an image. Raises CannotGoOn with containerd's words."""
-    ctr = [machine.tools.find("ctr"), "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io"]
-    command = enter(keeper, [*ctr, "images", "import", str(archive)])
-    environment = dict(machine.tools.environment)
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    done = ctr(machine, keeper, "images", "import", str(archive))
     if done.returncode != 0:
         raise CannotGoOn(f"containerd didn't take {archive}: {(done.stdout + done.stderr).strip()}")
+
+
+def has_image(machine: Machine, keeper: int, name: str) -> bool:
+    """Whether a node has an image of that name."""
+    return name in ctr(machine, keeper, "images", "list", "--quiet").stdout.split()
+
+
+def ctr(machine: Machine, keeper: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """containerd's own command, on what the kubelet's containers are made of."""
+    command = [machine.tools.find("ctr"), "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", *arguments]
+    environment = dict(machine.tools.environment)
+    return subprocess.run(enter(keeper, command), check=False, capture_output=True, text=True, env=environment)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.places import cache
+from cluster.places import cache, used
 from cluster.say import CannotGoOn, say
 
 PACKAGES = (
@@ -96,6 +96,7 @@ def fetch() -> Path:
     key = hashlib.sha256(repr(PACKAGES).encode() + release).hexdigest()[:12]
     root = cache() / f"debian-{key}"
     if root.is_dir():
+        used(root)
         return root
     say(f"fetching {', '.join(PACKAGES[:5])} (unpacked into {root}; nothing is installed)")
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:

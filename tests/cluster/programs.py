@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.places import BINARIES, cache
+from cluster.places import BINARIES, alone_in_cache, cache, used
 from cluster.say import CannotGoOn, say
 
 # 1.34 is the last whose kubelet runs on cgroup v1 without being asked twice.
@@ -26,6 +26,8 @@ class Module:
     linking: str = "-s -w"
 
 
+# Where Docker is; else nobody needs it.
+KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 MODULES = (
     Module("pause", (("pause", "."),)),
     Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),
@@ -64,11 +66,32 @@ def build() -> Programs:
     """Build what isn't in the cache yet. Raises CannotGoOn when Go is missing or a build fails."""
     paths: dict[str, Path] = {}
     for module in MODULES:
-        folder = cache() / f"{module.name}-{fingerprint(module)}" / "bin"
-        if not folder.is_dir():
-            make(module, folder)
-        paths |= {name: folder / name for name, _ in module.programs}
+        paths |= provide(module)
     return Programs(paths)
+
+
+def provide(module: Module) -> dict[str, Path]:
+    """A module's programs, built when they aren't in the cache yet."""
+    folder = place(module)
+    if not folder.is_dir():
+        make(module, folder)
+    used(folder.parent)
+    return {name: folder / name for name, _ in module.programs}
+
+
+def find(name: str) -> Path:
+    """One program: of the cache, else the machine's own, else built."""
+    [module] = [module for module in (*MODULES, KIND) if name in dict(module.programs)]
+    machines = shutil.which(name)
+    if machines and not place(module).is_dir():
+        return Path(machines)
+    with alone_in_cache():
+        return provide(module)[name]
+
+
+def place(module: Module) -> Path:
+    """Where a module's programs are, once they are built."""
+    return cache() / f"{module.name}-{fingerprint(module)}" / "bin"
 
 
 def fingerprint(module: Module) -> str:

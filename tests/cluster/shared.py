@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
-from cluster import lifecycle, places, programs
+from cluster import images, lan, lifecycle, node, operator_image, packages, places, programs
+from cluster.node import Machine
 
 TESTS = Path(__file__).resolve().parents[1]
-# The first start on a machine builds everything; `make test-cluster` has done that before.
+# A start builds what is missing; make has done that before.
 START_SECONDS = 240
 # kubectl's own, in what it's asked to wait for.
 WAIT_SECONDS = 60
@@ -18,11 +21,28 @@ WAIT_SECONDS = 60
 Manifest = Mapping[str, object]
 
 
+class Cluster(Protocol):
+    """A Kubernetes for tests."""
+
+    kubeconfig: Path
+    """The administrator's."""
+
+    def up(self) -> None:
+        """Have it there."""
+
+    def operator_image(self) -> str:
+        """The name of the operator's image, of this tree as it is, which the nodes have afterwards."""
+
+    def close(self) -> None:
+        """Leave the machine as it was."""
+
+
 class SharedCluster:
-    """`kept` says that it ran before the tests, which leave it as it is."""
+    """The machine's own. `kept` says that it ran before the tests, which leave it as it is."""
 
     def __init__(self) -> None:
         self.kept = bool(lifecycle.running())
+        self.kubeconfig = places.state().kubeconfig
         self._up = False
 
     def up(self) -> None:
@@ -40,6 +60,20 @@ class SharedCluster:
         """Leave the machine as it was."""
         if not self.kept:
             self.down()
+
+    def operator_image(self) -> str:
+        """Built without Docker."""
+        self.up()
+        state = places.state()
+        with places.alone_in_cache():
+            machine = Machine(programs.build(), packages.provide(), state)
+        image = operator_image.provide(machine.tools)
+        keepers = [int((state.node(each.name) / "keeper").read_bytes()) for each in lan.NODES]
+        missing = [keeper for keeper in keepers if not node.has_image(machine, keeper, image.name)]
+        if missing:
+            with images.archive(image) as archive, ThreadPoolExecutor() as pool:
+                list(pool.map(lambda keeper: node.load_image(machine, keeper, archive), missing))
+        return image.name
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `python -m cluster ...`, as make does."""
@@ -62,8 +96,9 @@ class SharedCluster:
 class Kubectl:
     """kubectl as the administrator."""
 
-    def __init__(self) -> None:
-        self._command = [programs.build()["kubectl"], f"--kubeconfig={places.state().kubeconfig}"]
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self._command = [str(programs.find("kubectl")), f"--kubeconfig={kubeconfig}"]
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
         """Run it to its good end; what it printed."""

@@ -1,14 +1,12 @@
 """The cluster is one: nodes, pods on both, the network between them, names, logs."""
 
 import json
-import uuid
-from collections.abc import Iterator
 
 import pytest
 
-from cluster.images import PYTHON_IMAGE
+from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.lan import NODES
-from cluster.shared import Kubectl, Manifest
+from cluster.shared import Kubectl, Manifest, SharedCluster
 
 PORT = 8080
 # A new Service's rules are in the kernel a moment after its pod is ready: until then it's refused.
@@ -47,7 +45,7 @@ def server(name: str, node: str, namespace: str, *, host: bool = False) -> Manif
                 {
                     "name": "server",
                     "image": PYTHON_IMAGE,
-                    "imagePullPolicy": "Never",
+                    "imagePullPolicy": PULL_POLICY,
                     "command": command,
                     "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
                 }
@@ -66,13 +64,10 @@ def service(name: str, namespace: str) -> Manifest:
     }
 
 
-@pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
-    kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
-    yield name
-    kubectl("delete", "namespace", name, "--wait=false")
+@pytest.fixture(autouse=True)
+def _own(shared_cluster: SharedCluster) -> None:
+    """These are about the cluster that we make; of others we know nothing."""
+    shared_cluster.up()
 
 
 def test_both_nodes_are_ready_and_say_their_version(kubectl: Kubectl) -> None:
@@ -121,7 +116,7 @@ def test_a_container_above_its_memory_is_killed(kubectl: Kubectl, namespace: str
     container = {
         "name": "hungry",
         "image": PYTHON_IMAGE,
-        "imagePullPolicy": "Never",
+        "imagePullPolicy": PULL_POLICY,
         "command": ["python3", "-c", "bytearray(200_000_000)"],
         "resources": {"limits": {"memory": "50Mi"}},
     }

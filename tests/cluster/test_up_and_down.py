@@ -14,7 +14,7 @@ from cluster.traces import traces
 def test_down_leaves_nothing(own_cluster: SharedCluster) -> None:
     before = traces()
     own_cluster.up()
-    kubectl = Kubectl()
+    kubectl = Kubectl(own_cluster.kubeconfig)
     kubectl("run", "sleeper", f"--image={PYTHON_IMAGE}", "--image-pull-policy=Never", "--", "sleep", "1000")
     kubectl.wait("condition=Ready", "pod/sleeper")
     assert traces() - before, "what it looks at can't tell a running cluster from none"

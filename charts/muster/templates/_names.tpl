@@ -1,0 +1,50 @@
+{{- /* Names are fixed: one muster a namespace, and a second one for the same jobs is refused by Helm. */ -}}
+
+{{- define "muster.selector" -}}
+app.kubernetes.io/name: muster
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "muster.labels" -}}
+{{ include "muster.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "muster.image" -}}
+{{- $repository := required "image.repository is empty: expected the place of muster's image, as in --set image.repository=registry.example/muster (docs/install.md)" .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- /* What muster does with jobs and their children. Creating with dryRun is the verb create, too. */ -}}
+{{- define "muster.rules" -}}
+- apiGroups: [muster.dev]
+  resources: [distributedtrainingjobs]
+  verbs: [get, list, watch]
+- apiGroups: [muster.dev]
+  resources: [distributedtrainingjobs/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, create, delete]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, watch, create]
+{{- end }}
+
+{{- define "muster.account" -}}
+- kind: ServiceAccount
+  name: muster
+  namespace: {{ .Release.Namespace }}
+{{- end }}

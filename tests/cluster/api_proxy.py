@@ -1,0 +1,300 @@
+"""A proxy before the API server that knows every call, and in which a test decides what becomes of each.
+
+    async with ApiProxy.serve(tmp_path, places.state().kubeconfig) as proxy:
+        proxy.decide = lambda call: Answer(429, "TooManyRequests") if call.verb == "create" else PASS
+        client = await Client.connect(str(proxy.kubeconfig))
+
+It asks the API server as the kubeconfig's user, whoever asks it.
+"""
+
+import asyncio
+import base64
+import datetime as dt
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from cluster.authority import Authority
+
+# The proxy speaks HTTP with each side by itself.
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "host"}
+NOT_FORWARDED = HOP_BY_HOP | {"accept-encoding", "authorization"}
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+MAX_BODY_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request as the API server would audit it. `number` counts from 0; `resource` is such as `pods` or `pods/log`.
+
+    `verb` and `resource` are "get" and "" for paths that are no resource's.
+    """
+
+    number: int
+    method: str
+    path: str
+    query: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    body: bytes
+    agent: str
+    authorization: str
+
+
+def nothing() -> None:
+    """What happens besides."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The API server answers, `seconds` late."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The API server never sees it: `then` is called and the connection is closed."""
+
+    then: Callable[[], None] = nothing
+
+
+@dataclass(frozen=True)
+class Lose:
+    """The API server does it, and nobody hears: `then` is called in place of an answer, the connection is closed.
+
+    A watch is only closed.
+    """
+
+    then: Callable[[], None] = nothing
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Another answer than the API server's, which never sees it."""
+
+    code: int
+    reason: str
+    retry_after: int | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A watch that says this and ends."""
+
+    text: bytes
+
+
+Fate: TypeAlias = Pass | Drop | Lose | Answer | Stream
+PASS = Pass()
+
+
+def error_event(code: int, reason: str) -> bytes:
+    """A line of a watch."""
+    return json.dumps({"type": "ERROR", "object": status(code, reason, None)}).encode() + b"\n"
+
+
+def status(code: int, reason: str, retry_after: int | None) -> dict[str, object]:
+    """A metav1.Status."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": "the test wants it so",
+        "reason": reason,
+        "code": code,
+        "details": {} if retry_after is None else {"retryAfterSeconds": retry_after},
+    }
+
+
+class ApiProxy:
+    """`calls` are all that came; `decide` may be set at any time, and is asked about each."""
+
+    def __init__(self, server: str, upstream: aiohttp.ClientSession, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.calls: list[Call] = []
+        self.decide: Callable[[Call], Fate] = lambda _: PASS
+        self._server = server
+        self._upstream = upstream
+        self._watches: set[web.Request] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    @classmethod
+    @asynccontextmanager
+    async def serve(cls, folder: Path, kubeconfig: Path, host: str = "127.0.0.1") -> AsyncIterator["ApiProxy"]:
+        """A proxy at `host`, on a free port. Its kubeconfig is written into `folder`."""
+        server, trust = credentials(folder, kubeconfig)
+        pair = Authority(dt.datetime.now(dt.UTC))
+        context = serving(folder, pair, host)
+        connector = aiohttp.TCPConnector(limit=0, ssl=trust)
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as upstream:
+            proxy = cls(server, upstream, folder / "proxy-kubeconfig")
+            application = web.Application(client_max_size=MAX_BODY_BYTES)
+            application.router.add_route("*", "/{path:.*}", proxy.handle)
+            runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+            await runner.setup()
+            try:
+                site = web.TCPSite(runner, host, 0, ssl_context=context)
+                await site.start()
+                port = runner.addresses[0][1]
+                write_kubeconfig(proxy.kubeconfig, f"https://{host}:{port}", pair.pair.certificate)
+                yield proxy
+            finally:
+                proxy.cut_watches()
+                await runner.cleanup()
+
+    def cut_watches(self) -> None:
+        """Close the connections of all that watch or follow now."""
+        for request in self._watches:
+            close(request)
+
+    def stall_watches(self) -> None:
+        """Let nothing through to who watches now or later, with the connections open."""
+        self._flowing.clear()
+
+    def release_watches(self) -> None:
+        """Let through what was held back."""
+        self._flowing.set()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One call."""
+        call = recognise(len(self.calls), request, await request.read())
+        self.calls.append(call)
+        fate = self.decide(call)
+        match fate:
+            case Pass(seconds):
+                await asyncio.sleep(seconds)
+                return await self._forward(request, call)
+            case Lose(then):
+                if not is_long(call):
+                    await self._forward(request, call)
+                then()
+                return close(request)
+            case Drop(then):
+                then()
+                return close(request)
+            case Stream(text):
+                return web.Response(body=text, content_type="application/json")
+            case Answer(code, reason, retry_after):
+                headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+                return web.json_response(status(code, reason, retry_after), status=code, headers=headers)
+
+    async def _forward(self, request: web.Request, call: Call) -> web.StreamResponse:
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in NOT_FORWARDED}
+        url = self._server + request.raw_path
+        try:
+            async with self._upstream.request(call.method, url, headers=headers, data=call.body) as answer:
+                kept = {key: value for key, value in answer.headers.items() if key.lower() not in HOP_BY_HOP}
+                if is_long(call) and answer.ok:
+                    return await self._pass_on(request, answer, kept)
+                return web.Response(status=answer.status, body=await answer.read(), headers=kept)
+        except aiohttp.ClientError:
+            return close(request)
+
+    async def _pass_on(
+        self, request: web.Request, answer: aiohttp.ClientResponse, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        await response.prepare(request)
+        self._watches.add(request)
+        try:
+            async for chunk in answer.content.iter_any():
+                await self._flowing.wait()
+                await response.write(chunk)
+            await response.write_eof()
+        except ConnectionResetError:
+            # Who watched has gone.
+            return response
+        finally:
+            self._watches.discard(request)
+        return response
+
+
+def is_long(call: Call) -> bool:
+    """Whether it's answered bit by bit."""
+    return call.verb == "watch" or "follow=true" in call.query
+
+
+def close(request: web.Request) -> web.StreamResponse:
+    """End the connection with no answer; what is returned goes nowhere."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def recognise(number: int, request: web.Request, body: bytes) -> Call:
+    """/api/v1 or /apis/<group>/<version>, then maybe namespaces/<namespace>, then resource[/name[/subresource]]."""
+    parts = request.path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:] if parts[0] == "apis" else []
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    plural, name, *subresource = [*rest, "", ""][: max(2, len(rest))]
+    verb = VERBS[request.method]
+    if plural and not name:
+        verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
+    if request.query.get("watch") in ("true", "1"):
+        verb = "watch"
+    return Call(
+        number=number,
+        method=request.method,
+        path=request.path,
+        query=request.query_string,
+        verb=verb,
+        resource="/".join([plural, *subresource]),
+        namespace=namespace,
+        name=name,
+        body=body,
+        agent=request.headers.get("User-Agent", ""),
+        authorization=request.headers.get("Authorization", ""),
+    )
+
+
+def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
+    """The server of a kubeconfig with one cluster and one user, and what is shown to it."""
+    known = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    cluster, user = known["clusters"][0]["cluster"], known["users"][0]["user"]
+    context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    # Python takes the client's pair from files only.
+    certificate, key = folder / "proxy-client.crt", folder / "proxy-client.key"
+    certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
+    key.touch(mode=0o600)
+    key.write_bytes(base64.b64decode(user["client-key-data"]))
+    context.load_cert_chain(certificate, key)
+    return cluster["server"], context
+
+
+def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:
+    """The proxy's own certificate."""
+    pair = authority.issue("muster-proxy", hosts=[host])
+    file = folder / "proxy-server.pem"
+    file.touch(mode=0o600)
+    file.write_bytes(pair.key + pair.certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+    return context
+
+
+def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
+    """For clients of the proxy. They need a token, or they'd show nothing of themselves at all."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    known = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "proxy",
+        "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "proxy"}}],
+        "clusters": [{"name": "proxy", "cluster": cluster}],
+        "users": [{"name": "proxy", "user": {"token": "the-proxy-has-its-own"}}],
+    }
+    path.write_text(json.dumps(known), encoding="utf-8")

@@ -1,0 +1,90 @@
+"""Which cluster the tests run on: one that is given, one of our own, one by kind, or none and why."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cluster import places
+
+# Naming them says that the tests may use the cluster of KUBECONFIG: that variable alone is set in many a shell, and
+# means another cluster there.
+OPERATOR_IMAGE = "MUSTER_TEST_OPERATOR_IMAGE"
+WORKER_IMAGE = "MUSTER_TEST_WORKER_IMAGE"
+DOCKER_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Given:
+    """The cluster of KUBECONFIG, whose nodes have the images or can pull them."""
+
+    kubeconfig: str
+    operator_image: str
+    worker_image: str
+
+
+@dataclass(frozen=True)
+class Own:
+    """Two nodes made of this machine's namespaces."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Nodes that are Docker's containers."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """No cluster can be had."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Means:
+    """What there is: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own cluster."""
+
+    root: bool
+    docker: bool
+    environment: Mapping[str, str]
+    own: str
+
+
+def look() -> Means:
+    """What this machine has."""
+    root = os.geteuid() == 0
+    # Asking an engine that isn't there takes a while, and nobody needs to know.
+    return Means(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
+
+
+def docker_answers() -> bool:
+    """Whether there is a Docker with an engine."""
+    if shutil.which("docker") is None:
+        return False
+    try:
+        return (
+            subprocess.run(["docker", "info"], check=False, capture_output=True, timeout=DOCKER_SECONDS).returncode == 0
+        )
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def choose(means: Means) -> Given | Own | Kind | NotRun:
+    """A given cluster goes first, for somebody asked for it; then the one that needs nothing but root."""
+    named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
+    if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
+        missing = [name for name, value in named.items() if not value]
+        if missing:
+            return NotRun(f"to test on a cluster of yours, set {' and '.join(missing)} too (docs/cluster.md)")
+        if named["KUBECONFIG"] == means.own:
+            return NotRun("the machine's own cluster is loaded with images by the tests: unset MUSTER_TEST_*_IMAGE")
+        return Given(named["KUBECONFIG"], named[OPERATOR_IMAGE], named[WORKER_IMAGE])
+    if means.root:
+        return Own()
+    if means.docker:
+        return Kind()
+    return NotRun(
+        "no cluster: it needs root (for namespaces, mounts and cgroups), or a Docker engine that answers, or a cluster "
+        f"of yours in KUBECONFIG with {OPERATOR_IMAGE} and {WORKER_IMAGE} (docs/cluster.md)"
+    )

@@ -1,0 +1,42 @@
+"""helm, as who installs muster uses it."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster import programs
+from cluster.places import ROOT
+
+CHART = ROOT / "charts" / "muster"
+WAIT_SECONDS = 120
+
+Values = Mapping[str, object]
+
+
+class Helm:
+    """helm as the administrator."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._command = [str(programs.find("helm")), f"--kubeconfig={kubeconfig}"]
+
+    def __call__(self, *arguments: str) -> str:
+        """Run it to its good end; what it printed."""
+        done = subprocess.run([*self._command, *arguments], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def install(self, release: str, namespace: str, values: Values) -> None:
+        """Install the chart, or upgrade what there is of it, and wait until it's ready."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            # JSON is YAML.
+            json.dump(values, file)
+            file.flush()
+            wait = ["--wait", f"--timeout={WAIT_SECONDS}s"]
+            where = [f"--namespace={namespace}", "--create-namespace"]
+            self("upgrade", "--install", release, str(CHART), *where, f"--values={file.name}", *wait)
+
+    def uninstall(self, release: str, namespace: str) -> None:
+        """Uninstall, and wait until it's gone."""
+        self("uninstall", release, f"--namespace={namespace}", "--wait", f"--timeout={WAIT_SECONDS}s")

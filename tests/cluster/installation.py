@@ -1,0 +1,116 @@
+"""muster as its users have it: a release of the chart."""
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cluster.helm import Helm, Values
+from cluster.images import PULL_POLICY
+from cluster.shared import Cluster, Kubectl
+
+RELEASE = "muster"
+SELECTOR = "app.kubernetes.io/name=muster"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A release. `system` is the namespace it's in, `namespace` the one whose jobs it runs."""
+
+    kubectl: Kubectl
+    helm: Helm
+    system: str
+    namespace: str
+    values: Values
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The names of the operator's pods."""
+        names = self.kubectl(
+            *("get", "pods", f"--namespace={self.system}", f"--selector={SELECTOR}"),
+            "--output=jsonpath={.items[*].metadata.name}",
+        )
+        return tuple(names.split())
+
+    @property
+    def leader(self) -> str:
+        """Who holds the Lease, by the name that the holder gave itself."""
+        path = "--output=jsonpath={.spec.holderIdentity}"
+        return self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path)
+
+    def logs(self, pod: str) -> str:
+        """All that a pod has said."""
+        return self.kubectl("logs", pod, f"--namespace={self.system}")
+
+    def upgrade(self, changes: Values) -> None:
+        """Upgrade with some values changed, and wait until all replicas are the new ones."""
+        self.helm.install(RELEASE, self.system, {**self.values, **changes})
+
+
+def image_values(image: str) -> Values:
+    """The chart's values for an image in the nodes."""
+    repository, _, tag = image.rpartition(":")
+    return {"image": {"repository": repository, "tag": tag, "pullPolicy": PULL_POLICY}}
+
+
+@contextlib.contextmanager
+def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) -> Iterator[Installation]:
+    """A release with these values in a namespace of its own, ready; it's uninstalled in the end."""
+    system = f"muster-{uuid.uuid4().hex[:8]}"
+    whole = {**image_values(cluster.operator_image()), **values}
+    installation = Installation(kubectl, helm, system, "", whole)
+    try:
+        try:
+            helm.install(RELEASE, system, whole)
+        except AssertionError as failed:
+            # helm only says that it waited.
+            failed.add_note(why_not(kubectl, system))
+            raise
+        yield installation
+    finally:
+        remove(kubectl, helm, system)
+
+
+def why_not(kubectl: Kubectl, system: str) -> str:
+    """What the cluster says about pods that don't get ready."""
+    inside = f"--namespace={system}"
+    logs = kubectl("logs", f"--selector={SELECTOR}", inside, "--tail=30", "--prefix", "--ignore-errors")
+    return kubectl("get", "pods,events", inside) + logs
+
+
+def remove(kubectl: Kubectl, helm: Helm, system: str) -> None:
+    """Uninstall what there is."""
+    releases = json.loads(helm("list", f"--namespace={system}", "--all", "--output=json"))
+    if releases:
+        helm.uninstall(RELEASE, system)
+    kubectl("delete", "namespace", system, "--ignore-not-found", "--wait=false")
+
+
+class Installer:
+    """Installs once for many tests, and again when the cluster is another one than before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._on = ""
+        self._kept: Installation | None = None
+        self._open = contextlib.ExitStack()
+
+    def provide(self, kubectl: Kubectl, helm: Helm) -> Installation:
+        """The release that is kept."""
+        on = kubectl("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}")
+        if self._kept is not None and self._on == on:
+            return self._kept
+        # What was on the cluster before is gone with it.
+        self._open = contextlib.ExitStack()
+        jobs = f"jobs-{uuid.uuid4().hex[:8]}"
+        kubectl("create", "namespace", jobs)
+        self._open.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
+        release = self._open.enter_context(installed(self._cluster, kubectl, helm, {"namespaces": [jobs]}))
+        self._kept = Installation(kubectl, helm, release.system, jobs, release.values)
+        self._on = on
+        return self._kept
+
+    def close(self) -> None:
+        """Uninstall it."""
+        self._open.close()

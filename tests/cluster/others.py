@@ -1,0 +1,91 @@
+"""Clusters that aren't our own: one that somebody gave, and one that kind makes where Docker is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from cluster import places, programs, torch_volume
+from cluster.choice import Given
+from cluster.images import PYTHON_IMAGE
+from cluster.places import ROOT
+from cluster.say import CannotGoOn, say
+
+KIND_NAME = "muster-tests"
+KIND_OPERATOR_IMAGE = "cluster.muster.dev/operator:kind"
+# The Python whose torch is lent to workers has to be theirs.
+WORKER = f"""\
+FROM python:{sys.version_info.major}.{sys.version_info.minor}-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
+"""
+
+
+class GivenCluster:
+    """Somebody's; it's used as it is."""
+
+    def __init__(self, given: Given) -> None:
+        self.kubeconfig = Path(given.kubeconfig)
+        self._given = given
+
+    def up(self) -> None:
+        """It's there, or the tests say that it isn't."""
+
+    def operator_image(self) -> str:
+        """The image that somebody put there."""
+        return self._given.operator_image
+
+    def close(self) -> None:
+        """It stays."""
+
+
+class KindCluster:
+    """Made by kind for the tests, and deleted after them. Nothing here has root."""
+
+    def __init__(self) -> None:
+        self.kubeconfig = places.state().folder.with_name("kind.kubeconfig")
+        self._kind = ""
+
+    def up(self) -> None:
+        """Make it, with the workers' image."""
+        if self._kind:
+            return
+        self._kind = str(programs.find("kind"))
+        self.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        if KIND_NAME in run([self._kind, "get", "clusters"]).splitlines():
+            raise CannotGoOn(f"kind has a cluster {KIND_NAME} already: `kind delete cluster --name {KIND_NAME}` first.")
+        created = [self._kind, "create", "cluster", "--name", KIND_NAME, "--kubeconfig", str(self.kubeconfig)]
+        say("making a cluster with kind")
+        run([*created, "--config", "-", "--wait", "180s"], stdin=json.dumps(nodes()))
+        run(["docker", "build", "--tag", PYTHON_IMAGE, "-"], stdin=WORKER)
+        self._load(PYTHON_IMAGE)
+
+    def operator_image(self) -> str:
+        """Built by Docker from the Dockerfile, and loaded."""
+        self.up()
+        run(["docker", "build", "--tag", KIND_OPERATOR_IMAGE, str(ROOT)])
+        self._load(KIND_OPERATOR_IMAGE)
+        return KIND_OPERATOR_IMAGE
+
+    def close(self) -> None:
+        """Delete it."""
+        if self._kind:
+            run([self._kind, "delete", "cluster", "--name", KIND_NAME, "--kubeconfig", str(self.kubeconfig)])
+
+    def _load(self, image: str) -> None:
+        run([self._kind, "load", "docker-image", image, "--name", KIND_NAME])
+
+
+def nodes() -> dict[str, object]:
+    """kind's configuration: two workers that see the folders that torch is in, where they are on this machine."""
+    mounts = [{"hostPath": folder, "containerPath": folder, "readOnly": True} for folder in torch_volume.folders()]
+    worker = {"role": "worker", "extraMounts": mounts}
+    kind = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
+    return {**kind, "nodes": [{"role": "control-plane"}, worker, worker]}
+
+
+def run(command: list[str], stdin: str = "") -> str:
+    """Run a command to its good end; what it printed. Raises CannotGoOn with what it said."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin)
+    if done.returncode != 0:
+        raise CannotGoOn(f"`{' '.join(command)}` failed:\n{(done.stdout + done.stderr).strip()}")
+    return done.stdout

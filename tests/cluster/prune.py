@@ -1,0 +1,45 @@
+"""The cache doesn't grow for ever: what no build has used for two weeks goes with the next one."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cluster.places import alone_in_cache, cache
+from cluster.say import say
+
+KEPT_SECONDS = 14 * 24 * 3600.0
+# Not made by a hash of anything, or nobody's any more.
+KEPT = ("lock",)
+
+
+def prune() -> None:
+    """Remove what is stale."""
+    with alone_in_cache():
+        for entry in stale(cache(), time.time(), set(programs_that_run())):
+            say(f"removing {entry.name}, which nothing has used for two weeks")
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
+def stale(folder: Path, now: float, running: set[Path]) -> list[Path]:
+    """Entries that weren't used for long, and that no running program is of."""
+    return [
+        entry
+        for entry in sorted(folder.iterdir())
+        if entry.name not in KEPT
+        and now - entry.stat().st_mtime > KEPT_SECONDS
+        and not any(program.is_relative_to(entry) for program in running)
+    ]
+
+
+def programs_that_run() -> Iterator[Path]:
+    """What the machine's processes were started from."""
+    for process in Path("/proc").iterdir():
+        try:
+            yield (process / "exe").readlink()
+        except OSError:
+            # Gone, the kernel's own, or no process at all.
+            continue
