@@ -34,7 +34,8 @@ class LastWord:
     """What a node's agent left in its pod's termination log: how the node ended, though nobody may have heard it.
 
     `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
-    that failed before all others of the node. Its content can come from the job itself, so it speaks of its node only.
+    that failed before all others of the node, `terminated` says that somebody other than muster made the agent stop.
+    Its content can come from the job itself, so it speaks of its node only.
     """
 
     job_uid: str
@@ -43,6 +44,7 @@ class LastWord:
     incarnation: int
     ranks: int = 0
     succeeded: int = 0
+    terminated: bool = False
     problem: Problem | None = None
     launcher: LauncherEnd | None = None
     first_failure: RankReport | None = None

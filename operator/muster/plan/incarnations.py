@@ -12,6 +12,6 @@ def current_incarnation(previous: Status) -> int:
 
 def incarnation_of(previous: Status, facts: JobFacts) -> int:
     """The same, also for a status that somebody emptied: agents know which start they belong to."""
-    agents = (current_agent(node) for node in facts.nodes)
+    agents = tuple(current_agent(node) for node in facts.nodes)
     seen = max((agent.report.incarnation for agent in agents if agent is not None), default=0)
     return max(current_incarnation(previous), seen)

@@ -20,9 +20,6 @@ from muster_worker.contract import (
     Report,
 )
 
-STOPPED_EXIT_CODE = 143
-"""An agent leaves with it when somebody other than muster told it to: as after SIGTERM."""
-
 _MAX_WORD = 64
 
 
@@ -47,6 +44,7 @@ def read_last_word(text: str) -> LastWord | None:
         incarnation=incarnation,
         ranks=_count(value, "ranks") or 0,
         succeeded=_count(value, "succeeded") or 0,
+        terminated=value.get("terminated") is True,
         problem=_problem(value),
         launcher=_launcher(value.get("launcher")),
         first_failure=_first_failure(value.get("firstFailure")),
@@ -84,7 +82,7 @@ def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
         problem=word.problem,
     )
     terminated_at = known.terminated_at if known is not None else None
-    if terminated_at is None and process.exit_code == STOPPED_EXIT_CODE:
+    if terminated_at is None and word.terminated:
         terminated_at = at
     return AgentFacts(
         report=report,
@@ -113,7 +111,7 @@ def _ranks(job: Job, known: tuple[RankFacts, ...], word: LastWord, at: float) ->
         local = max(0, failure.rank - word.node * procs)
         ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at)
     open_ends = [number for number, facts in ranks.items() if not _has_ended(facts)]
-    told_good = sum(facts.report.exit_code == 0 for facts in ranks.values())
+    told_good = sum(facts.report.exit_code == 0 and not facts.report.stopped for facts in ranks.values())
     # Which of several succeeded isn't said; that all did, is.
     if open_ends and word.succeeded - told_good == len(open_ends):
         for number in open_ends:

@@ -50,6 +50,11 @@ def is_placed(node: NodeFacts) -> bool:
     return process.state is not ProcessState.MISSING
 
 
+def is_mute(node: NodeFacts) -> bool:
+    """Whether the node's process runs and its agent has said nothing yet, that anybody heard."""
+    return node.process.state is ProcessState.RUNNING and current_agent(node) is None
+
+
 def is_settled(node: NodeFacts) -> bool:
     """Whether no rank of the job runs on the node, and none will without an action."""
     return node.process.state is not ProcessState.RUNNING or has_ended(node)

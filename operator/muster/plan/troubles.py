@@ -7,7 +7,12 @@ from muster.plan.nodes import current_agent
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 OOM_KILLED = "OOMKilled"
+CONTAINER_KILLED = "ContainerKilled"
 POD_DELETED = "PodDeleted"
+PREEMPTED = "Preempted"
+
+MADE_ANEW = frozenset((POD_DELETED, PREEMPTED))
+"""A pod that one of these ended is gone in a moment; before the gang has started its node gets another one."""
 
 UNREACHABLE_SECONDS = 30.0
 """How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""
@@ -40,13 +45,13 @@ def with_trouble(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
 def _with_suspect(node: NodeFacts) -> NodeFacts:
     """The kernel may kill a container whole; which rank held most of its memory was in the last report."""
     trouble, agent = node.process.trouble, current_agent(node)
-    if trouble is None or trouble.reason != OOM_KILLED or agent is None:
+    if trouble is None or trouble.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
     suspect = max(agent.ranks, key=_memory, default=None)
     if suspect is None or not _memory(suspect):
         return node
     told = f"{trouble.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
-    return _in_trouble(node, Trouble(OOM_KILLED, told))
+    return _in_trouble(node, Trouble(trouble.reason, told))
 
 
 def _memory(rank: RankFacts) -> int:

@@ -8,8 +8,11 @@ from muster.plan import last_words
 from muster.plan.ends import End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
+from muster.plan.troubles import OOM_KILLED
 from muster.plan.world import procs_per_node, world_size
 from muster.status.ranges import ranges
+from muster.status.troubles import MAX_CHARS as MAX_TROUBLE_CHARS
+from muster.status.troubles import named
 from muster.status.views import (
     FAILED,
     PENDING,
@@ -75,7 +78,7 @@ def _culprits(job: Job, failure: Failure) -> str:
         if first.reason == WORLD_SIZE_MISMATCH:
             return f"{asked_for(job)}, but on {_nodes(failure)} {line}"
         return f"{_nodes(failure)} can't work: {line}"
-    return _agent(first)
+    return _agent(failure)
 
 
 def _ranks(job: Job, failure: Failure) -> str:
@@ -104,16 +107,18 @@ def _launchers(job: Job, failure: Failure) -> str:
     return f"{told}: {line}" if line else told
 
 
-def _agent(end: End) -> str:
-    detail = last_words.telling_line(end.lines)
+def _agent(failure: Failure) -> str:
+    end = failure.first
+    who = named([name for _, name in sorted({(culprit.node, culprit.node_name) for culprit in failure.culprits})])
+    # Who sees the pod from outside has a sentence about it.
+    if end.lines:
+        return f"{who}: {last_words.clean(end.lines[0], limit=MAX_TROUBLE_CHARS)}"
     if end.reason == "NodeStopped":
         return f"{end.node_name} was told to stop by somebody other than muster"
     if end.reason == "NodeLost":
         return f"{end.node_name} is gone: somebody removed it"
-    told = (
-        f"The agent on {end.node_name} {_how(end) if end.exit_code != 0 else 'left with exit code 0 before its ranks'}"
-    )
-    return f"{told}: {detail}" if detail else told
+    how = _how(end) if end.exit_code != 0 else "left with exit code 0 before its ranks"
+    return f"The agent on {end.node_name} {how}"
 
 
 def _early(failure: Failure) -> str:
@@ -136,6 +141,8 @@ def _how(end: End) -> str:
         return "could not start"
     if end.reason == EndReason.WRAPPER_LOST:
         return "was lost with the process that watched it"
+    if end.reason == OOM_KILLED:
+        return "was OOM-killed"
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
         return "failed"
@@ -160,6 +167,8 @@ def _why(job: Job, end: End) -> str:
         return line if program in line else f"{program} was not found"
     if end.reason == EndReason.COMMAND_NOT_EXECUTABLE:
         return line if program in line else f"{program} is not executable"
+    if end.reason == OOM_KILLED and end.rss_bytes:
+        return f"it held {end.rss_bytes / 2**20:,.0f} MiB"
     # What a process wrote before somebody killed it is not why.
     if end.signal is not None and end.signal != signal.SIGABRT and not end.stopped:
         return ""

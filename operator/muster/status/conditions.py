@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
-from muster.api.status import Condition
+from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.outcome import Outcome, Verdict
+from muster.plan.facts import Trouble
+from muster.plan.nodes import is_placed
+from muster.plan.outcome import STOPPING, Outcome, Verdict
+from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
+from muster.status.sentences import fit
+from muster.status.troubles import SharedTrouble, shared_troubles
 from muster.status.views import Picture
 
 
@@ -17,40 +22,103 @@ class _Claim:
 
 
 def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, ...]:
-    """Accepted, Running, Complete, Failed; a transition time changes only when the condition's status does.
+    """Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
 
-    Complete and Failed become True when nothing of the job runs any more, so that whoever waits for them finds its
-    devices free.
+    A transition time changes only when the condition's status does. Complete and Failed become True when nothing of the
+    job runs any more, so that whoever waits for them finds its devices free.
     """
     outcome = picture.outcome
     claims = (
-        _Claim("Accepted", True, "Valid", "The resource is valid"),
-        _Claim("Running", phase == "Running", phase, message if not outcome.is_decided else ""),
+        _accepted(picture),
+        _scheduled(picture),
+        _Claim("Running", phase == "Running", phase, message if phase == "Running" else ""),
+        _stalled(picture, message),
+        _suspended(picture),
         _final("Complete", (Verdict.SUCCEEDED,), outcome, message),
         _final("Failed", (Verdict.FAILED, Verdict.STOPPED), outcome, message),
     )
     return tuple(_condition(picture, claim) for claim in claims)
 
 
+def since(previous: Status, kind: str, status: str) -> str | None:
+    """Since when the condition has had this status; None when it had another one, or none."""
+    before = next((entry for entry in previous.conditions if entry.type == kind), None)
+    return before.last_transition_time if before is not None and before.status == status else None
+
+
+def refusal_of(picture: Picture) -> Trouble | None:
+    """What keeps every node of the job from being made; None for a job that is past that."""
+    outcome = picture.outcome
+    return None if outcome.started or outcome.is_decided else picture.facts.refusal
+
+
+def _accepted(picture: Picture) -> _Claim:
+    refusal = refusal_of(picture)
+    if refusal is not None:
+        return _Claim("Accepted", False, refusal.reason, fit(refusal.message))
+    return _Claim("Accepted", True, "Valid", "The resource is valid")
+
+
+def _scheduled(picture: Picture) -> _Claim:
+    outcome, nodes = picture.outcome, picture.facts.nodes
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return _Claim("Scheduled", False, SUSPENDED, "The job has no pods")
+    unplaced = tuple(node for node in nodes if not is_placed(node))
+    # What was lost later had its place.
+    if outcome.started or not unplaced:
+        return _Claim("Scheduled", True, "AllNodesPlaced", "All nodes have their place")
+    shared = shared_troubles(unplaced)
+    if shared:
+        return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
+    return _Claim("Scheduled", False, "NodesNotPlaced", f"{len(unplaced)} of {len(nodes)} nodes have no place yet")
+
+
+def _stalled(picture: Picture, message: str) -> _Claim:
+    outcome, refusal = picture.outcome, refusal_of(picture)
+    if refusal is not None:
+        return _Claim("Stalled", True, refusal.reason, fit(refusal.message))
+    if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.settled:
+        return _Claim("Stalled", True, outcome.reason, message)
+    shared = () if outcome.is_decided else shared_troubles(picture.facts.nodes)
+    for_people = tuple(entry for entry in shared if not entry.passes)
+    if for_people:
+        return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))
+    return _Claim("Stalled", False, "NothingToSolve")
+
+
+def _sentences(shared: tuple[SharedTrouble, ...]) -> str:
+    return fit("; ".join(entry.sentence for entry in shared))
+
+
+def _suspended(picture: Picture) -> _Claim:
+    outcome, previous = picture.outcome, picture.previous
+    if outcome.verdict is Verdict.SUSPENDED:
+        if outcome.settled:
+            return _Claim(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
+        return _Claim(SUSPENDED, False, SUSPENDING, "The ranks are stopped and the pods given up")
+    before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
+    if is_suspended(previous) or (before is not None and before.reason == RESUMED):
+        return _Claim(SUSPENDED, False, RESUMED, "The job was suspended, and started anew")
+    return _Claim(SUSPENDED, False, "NotSuspended")
+
+
 def _final(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> _Claim:
-    if not outcome.is_decided:
+    if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED):
         return _Claim(kind, False, "NotOver")
     if outcome.verdict not in verdicts:
         return _Claim(kind, False, f"Not{kind}")
     if not outcome.settled:
-        return _Claim(kind, False, "Stopping", "The ranks that are left are being stopped")
+        return _Claim(kind, False, STOPPING, "The ranks that are left are being stopped")
     return _Claim(kind, True, outcome.reason, message)
 
 
 def _condition(picture: Picture, claim: _Claim) -> Condition:
     status = "True" if claim.holds else "False"
-    before = next((entry for entry in picture.previous.conditions if entry.type == claim.kind), None)
-    kept = before is not None and before.status == status
     return Condition(
         type=claim.kind,
         status=status,
         reason=claim.reason,
         message=claim.message,
-        last_transition_time=before.last_transition_time if before is not None and kept else to_seconds(picture.now),
+        last_transition_time=since(picture.previous, claim.kind, status) or to_seconds(picture.now),
         observed_generation=picture.job.metadata.generation,
     )

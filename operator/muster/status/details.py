@@ -10,6 +10,12 @@ MAX_DETAILS = 16
 """Of 100,000 ranks a reader wants the first few."""
 
 
+_WORDS = {
+    "NodeSilent": "its agent does not report any more",
+    "NotHeard": "its agent has not been heard since the operator began",
+}
+
+
 def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
     """At most `MAX_DETAILS` ranks: the culprits, what went before them, other failures, consequences, the rest."""
     mute = _mute_ranks(views)
@@ -53,6 +59,8 @@ def _detail(view: RankView) -> RankDetail:
         rank=view.rank,
         node=view.node.node,
         node_name=view.node.name,
+        pod=view.node.process.name,
+        machine=view.node.process.machine,
         state=view.state,
         reason=view.no_step_reason or view.reason,
         message=_message(view),
@@ -68,6 +76,9 @@ def _detail(view: RankView) -> RankDetail:
 def _message(view: RankView) -> str:
     if view.state == RUNNING:
         return "its optimizer's steps can't be counted"
-    if view.reason == "NodeSilent":
-        return "its agent does not report any more"
+    if view.reason in _WORDS:
+        return _WORDS[view.reason]
+    trouble = view.node.process.trouble
+    if trouble is not None and view.reason == trouble.reason:
+        return last_words.clean(trouble.message)
     return last_words.telling_line(view.facts.report.last_lines) if view.facts is not None else ""

@@ -27,14 +27,14 @@ def progress_of(picture: Picture) -> Progress | None:
     metrics = _metrics(picture.job, picture.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
     left_out = len(metrics) - len(shown) or None
-    counting = _counting(picture.views)
-    if not counting:
+    counted = counting(picture.views)
+    if not counted:
         return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
-    slowest = min(counting, key=lambda view: (_step(view), view.rank))
+    slowest = min(counted, key=lambda view: (step_of(view), view.rank))
     at = slowest.facts.stepped_at if slowest.facts is not None else None
     moves = slowest.state == RUNNING and not picture.outcome.is_decided
     return Progress(
-        step=_step(slowest),
+        step=step_of(slowest),
         steps_per_second=_pace(slowest, picture.previous.progress) if moves else None,
         slowest_rank=_slowest(lags(picture)),
         metrics=shown,
@@ -46,7 +46,7 @@ def progress_of(picture: Picture) -> Progress | None:
 def lags(picture: Picture) -> Mapping[int, int]:
     """How many steps each running rank is behind the one that is furthest."""
     before = picture.previous.progress
-    running = [view for view in _counting(picture.views) if view.state == RUNNING]
+    running = [view for view in counting(picture.views) if view.state == RUNNING]
     counts = (count_of(view.facts, view.node.agent.heard_at) for view in running if view.facts and view.node.agent)
     pace = before.steps_per_second if before is not None else None
     return steps_behind((count for count in counts if count is not None), pace)
@@ -57,13 +57,14 @@ def _slowest(behind: Mapping[int, int]) -> int | None:
     return rank if rank is not None and behind[rank] > 0 else None
 
 
-def _counting(views: tuple[RankView, ...]) -> list[RankView]:
+def counting(views: tuple[RankView, ...]) -> list[RankView]:
     """The ranks whose steps are the job's: the running ones, or all when none runs any more."""
     counted = [view for view in views if view.facts is not None and view.facts.report.step is not None]
     return [view for view in counted if view.state == RUNNING] or counted
 
 
-def _step(view: RankView) -> int:
+def step_of(view: RankView) -> int:
+    """The steps that a counting rank has taken."""
     return view.facts.report.step or 0 if view.facts is not None else 0
 
 
@@ -72,7 +73,7 @@ def _pace(slowest: RankView, before: Progress | None) -> float | None:
     if before is None or before.step is None or before.at is None or at is None:
         return before.steps_per_second if before is not None else None
     seconds = round(at, 3) - from_text(before.at)
-    steps = _step(slowest) - before.step
+    steps = step_of(slowest) - before.step
     pace = before.steps_per_second
     if steps > 0 and seconds > 0:
         newest = steps / seconds

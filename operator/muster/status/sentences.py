@@ -5,7 +5,7 @@ from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import current_agent, is_ready, is_silent
+from muster.plan.nodes import current_agent, is_mute, is_placed, is_ready, is_silent
 from muster.plan.outcome import (
     DEADLINE_EXCEEDED,
     STARTUP_TIMEOUT,
@@ -17,14 +17,11 @@ from muster.plan.outcome import (
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.progress import lags
 from muster.status.ranges import ranges
+from muster.status.troubles import MAX_NAMES, shared_troubles
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 
 MAX_BYTES = 1024
 """The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
-
-MAX_NAMES = 3
-"""Names of nodes in a sentence before it says how many more."""
-
 
 _NO_STEP_WORDS = {
     "NotPython": "not Python",
@@ -38,8 +35,13 @@ _NO_STEP_WORDS = {
 
 def sentence(picture: Picture, progress: Progress | None) -> str:
     """What is going on, or how it ended: one line of at most `MAX_BYTES`."""
+    if picture.outcome.verdict is Verdict.SUSPENDED:
+        return fit(_suspended(picture))
     if picture.outcome.is_decided:
         return fit(_ended(picture, progress))
+    # It can't begin; a gang that runs was accepted once.
+    if picture.facts.refusal is not None and not picture.outcome.started:
+        return fit(picture.facts.refusal.message)
     if any(view.state not in (PENDING, STARTING) for view in picture.views):
         return fit(_running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
@@ -69,8 +71,14 @@ def _ended(picture: Picture, progress: Progress | None) -> str:
         return _mismatch(picture.job, picture.facts)
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = picture.job.spec.startup_timeout_seconds
-        return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s): {_missing(picture.facts)}"
+        return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
     return f"{_cut_short(picture, progress)}; {bystanders(picture.views, 'rank')}"
+
+
+def _suspended(picture: Picture) -> str:
+    if picture.outcome.settled:
+        return "Suspended: set spec.suspend to false to start the job anew"
+    return f"Being suspended; {bystanders(picture.views, 'rank')}"
 
 
 def _cut_short(picture: Picture, progress: Progress | None) -> str:
@@ -106,6 +114,7 @@ def _running(picture: Picture, progress: Progress | None) -> str:
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
+    parts.extend(entry.sentence for entry in shared_troubles(picture.facts.nodes))
     return "; ".join(parts)
 
 
@@ -116,6 +125,9 @@ def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
 
 def _silence(picture: Picture) -> str:
     silent = [node for node in picture.facts.nodes if is_silent(node, picture.facts, picture.now)]
+    mute = [node for node in picture.facts.nodes if is_mute(node)]
+    if mute and not silent:
+        return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not been heard yet"
     if not silent:
         return "their nodes ended without a word about them"
     heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)
@@ -129,26 +141,38 @@ def _waiting(facts: JobFacts) -> str:
         return f"{who}; the ranks are about to start"
     if len(facts.nodes) == 1:
         return _missing(facts)
-    return f"{ready} of {len(facts.nodes)} nodes are ready: {_missing(facts)}"
+    return f"{ready} of {len(facts.nodes)} nodes are ready{_separated(facts)}"
+
+
+def _separated(facts: JobFacts) -> str:
+    """Which nodes are not ready, behind what was said before; a trouble has a colon of its own."""
+    in_trouble = any(node.process.trouble is not None and not is_ready(node) for node in facts.nodes)
+    return f"{'; ' if in_trouble else ': '}{_missing(facts)}"
 
 
 def _missing(facts: JobFacts) -> str:
     """Which nodes are not ready, by what they lack."""
     waiting = [node for node in facts.nodes if not is_ready(node)]
-    absent = [node for node in waiting if node.process.state is ProcessState.MISSING]
-    there = [node for node in waiting if node.process.state is not ProcessState.MISSING]
+    calm = [node for node in waiting if node.process.trouble is None]
+    absent = [node for node in calm if node.process.state is ProcessState.MISSING]
+    unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not is_placed(node)]
+    begun = [node for node in calm if node.process.state is ProcessState.WAITING and is_placed(node)]
+    there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
     mute = [node for node in there if current_agent(node) is None]
     busy = [node for node in there if current_agent(node) is not None]
-    parts = [
+    parts = [entry.sentence for entry in shared_troubles(waiting)]
+    parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (
             (absent, "does not exist yet", "do not exist yet"),
+            (unplaced, "waits for a place", "wait for a place"),
+            (begun, "is being started", "are being started"),
             (mute, "has not reported", "have not reported"),
             (busy, "is not ready", "are not ready"),
         )
         if nodes
     ]
-    return ", ".join(parts) if parts else "the last became ready too late"
+    return "; ".join(parts) if parts else "the last became ready too late"
 
 
 def _names(nodes: list[NodeFacts]) -> str:

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from muster.api.spec import Job
 from muster.api.status import NodeCounts, RankStatus, StateRange, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.actions import Action
+from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import has_ended, has_started, is_gone, is_ready, is_silent
+from muster.plan.nodes import has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition
 from muster.status.conditions import conditions
 from muster.status.details import rank_details
 from muster.status.progress import progress_of
 from muster.status.ranges import ranges
 from muster.status.sentences import sentence
+from muster.status.steps import step_ranges
 from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
+from muster_worker.contract import CommandKind
 
 
 def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
@@ -25,7 +27,8 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
     A job that is over keeps the status with which it ended.
     """
     if final_condition(previous) is not None:
-        return previous
+        # Whoever waits for a change of the spec to be looked at waits for this.
+        return previous.model_copy(update={"observed_generation": job.metadata.generation})
     seen = Picture(job, previous, facts, outcome, now)
     progress = progress_of(seen)
     phase = _phase(seen)
@@ -38,26 +41,32 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
         ranks=_rank_status(seen),
         progress=progress,
-        start_time=_start_time(seen),
-        completion_time=to_seconds(now) if seen.outcome.is_decided and seen.outcome.settled else None,
+        incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
+        start_time=_start_time(seen, actions),
+        completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
+
+
+def _starts(actions: Sequence[Action]) -> bool:
+    return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
 
 
 def _phase(seen: Picture) -> str:
     outcome = seen.outcome
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
+    if outcome.verdict is Verdict.SUSPENDED:
+        return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
     if any(view.state not in (PENDING, STARTING) for view in seen.views):
         return "Running"
-    absent = any(node.process.state is ProcessState.MISSING for node in seen.facts.nodes)
-    return "Pending" if absent else "Starting"
+    return "Starting" if all(is_placed(node) for node in seen.facts.nodes) else "Pending"
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     """Whether the node's agent is ready or runs ranks, as far as anybody knows."""
-    if is_gone(node) or has_ended(node) or is_silent(node, facts, now):
+    if node.process.state is not ProcessState.RUNNING or has_ended(node) or is_silent(node, facts, now):
         return False
     return is_ready(node) or has_started(node)
 
@@ -77,13 +86,20 @@ def _rank_status(seen: Picture) -> RankStatus:
             for state in order
             if state in by_state
         ),
+        by_step=step_ranges(seen.views),
         details=rank_details(seen.views, seen.outcome),
     )
 
 
-def _start_time(seen: Picture) -> str | None:
-    """When the first rank started. Reports come in any order, so an earlier one may correct it."""
-    starts = [view.facts.started_at for view in seen.views if view.facts is not None]
-    first = min((at for at in starts if at is not None), default=None)
-    known = (seen.previous.start_time, None if first is None else to_seconds(first))
-    return min((text for text in known if text is not None), default=None)
+def _start_time(seen: Picture, actions: Sequence[Action]) -> str | None:
+    """When the ranks were told to start. It is written before they are told: a job that has it is not started again."""
+    outcome = seen.outcome
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return None
+    if seen.previous.start_time is not None:
+        return seen.previous.start_time
+    if not outcome.started:
+        return to_seconds(seen.now) if _starts(actions) else None
+    # Somebody emptied the status of a job that runs.
+    starts = (view.facts.started_at for view in seen.views if view.facts is not None)
+    return to_seconds(min((at for at in starts if at is not None), default=seen.now))

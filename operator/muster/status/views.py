@@ -9,8 +9,8 @@ from muster.api.status import Status
 from muster.plan import last_words
 from muster.plan.consequences import blames_another
 from muster.plan.ends import End, rank_ends, ranks_of
-from muster.plan.facts import JobFacts, NodeFacts, RankFacts
-from muster.plan.nodes import has_ended, has_started, is_gone, is_silent
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
 from muster_worker.contract import MAX_ACTIVITY_CHARS, RankState
@@ -122,6 +122,9 @@ def _state_of_end(rank: int, end: End, outcome: Outcome) -> tuple[str, str]:
 
 
 def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
+    # It was told to start its ranks; what became of them nobody heard.
+    if seen.outcome.started and current_agent(node) is None and node.process.state is not ProcessState.MISSING:
+        return _state_with_agent(node, seen.outcome) if is_gone(node) else (UNKNOWN, "NotHeard")
     if is_gone(node) or has_ended(node) or not has_started(node):
         return PENDING, "NeverStarted"
     if is_silent(node, seen.facts, seen.now):
@@ -132,13 +135,19 @@ def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
 
 def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, str]:
     if is_gone(node):
-        # Ranks die with their agent.
-        return (FAILED, "AgentLost") if _is_to_blame(node, seen.outcome) else (STOPPED, "AgentLost")
+        return _state_with_agent(node, seen.outcome)
     if has_ended(node):
         return UNKNOWN, "EndUnknown"
     if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
+
+
+def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
+    """Ranks die with their agent."""
+    trouble = node.process.trouble
+    reason = trouble.reason if trouble is not None else "AgentLost"
+    return (FAILED if _is_to_blame(node, outcome) else STOPPED, reason)
 
 
 def _is_to_blame(node: NodeFacts, outcome: Outcome) -> bool:

@@ -120,10 +120,9 @@ def running_process() -> ProcessFacts:
 
 
 def exited(
-    at: float, exit_code: int | None = None, signal: int | None = None, detail: str | None = None
+    at: float, exit_code: int | None = None, signal: int | None = None, trouble: Trouble | None = None
 ) -> ProcessFacts:
     """A node's process that ended `at` seconds after the start."""
-    trouble = None if detail is None else Trouble("AgentLost", detail)
     return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, trouble)
 
 

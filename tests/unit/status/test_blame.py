@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from muster.api.status import Status
-from muster.plan.facts import JobFacts, LauncherFacts
+from muster.plan.facts import JobFacts, LauncherFacts, Trouble
 from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,
@@ -332,9 +332,12 @@ CASES = (
     ),
     Case(
         "an agent that never came up",
-        facts(ready(0), node(1, process=exited(-4, exit_code=1, detail="python3: No module named zipimport"))),
-        "The agent on digits-1 failed with exit code 1: python3: No module named zipimport; 2 others were not started",
-        "AgentLost",
+        facts(
+            ready(0),
+            node(1, process=exited(-4, exit_code=1, trouble=Trouble("AgentNeedsPython", "the image has no python3"))),
+        ),
+        "digits-1: the image has no python3; 2 others were not started",
+        "AgentNeedsPython",
         {"Pending": "0-3"},
         over=False,
     ),
@@ -482,4 +485,4 @@ def test_while_the_others_are_being_stopped_the_cause_is_told_already() -> None:
 
     assert status.phase == "Stopping"
     assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"
-    assert all(entry.status == "False" for entry in status.conditions if entry.type != "Accepted")
+    assert all(entry.status == "False" for entry in status.conditions if entry.type not in {"Accepted", "Scheduled"})

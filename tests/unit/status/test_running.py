@@ -228,7 +228,15 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     begun = status_of(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
     later = status_of(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
 
-    assert [entry.type for entry in later.conditions] == ["Accepted", "Running", "Complete", "Failed"]
+    assert [entry.type for entry in later.conditions] == [
+        "Accepted",
+        "Scheduled",
+        "Running",
+        "Stalled",
+        "Suspended",
+        "Complete",
+        "Failed",
+    ]
     assert conditions(later)["Accepted"].last_transition_time == "2025-11-21T04:05:00Z"
     assert conditions(later)["Running"].last_transition_time == "2025-11-21T04:05:05Z"
     assert conditions(later)["Running"].message == "4 of 4 ranks run"

@@ -1,0 +1,44 @@
+"""The status of a resource that can't be a job as it is written."""
+
+from muster.api.problems import InvalidResource
+from muster.api.status import Condition, Status
+from muster.api.timestamps import to_seconds
+from muster.plan.outcome import final_condition
+from muster.status.conditions import since
+from muster.status.sentences import fit
+
+MAX_PROBLEMS = 3
+"""Problems in a sentence before it says how many more."""
+
+_TURNED = {"Accepted": "False", "Stalled": "True"}
+
+
+def refused(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
+    """`previous` with the word that the resource's `generation` is refused, and why; `now` is in Unix seconds.
+
+    What is known of an earlier version that runs stays; a job that is over has nothing to accept any more.
+    """
+    if final_condition(previous) is not None:
+        return previous.model_copy(update={"observed_generation": generation})
+    message = _message(invalid)
+    turned = tuple(
+        Condition(
+            type=kind,
+            status=status,
+            reason="Invalid",
+            message=message,
+            last_transition_time=since(previous, kind, status) or to_seconds(now),
+            observed_generation=generation,
+        )
+        for kind, status in _TURNED.items()
+    )
+    kept = tuple(entry for entry in previous.conditions if entry.type not in _TURNED)
+    conditions = (turned[0], *kept, turned[1])
+    return previous.model_copy(update={"observed_generation": generation, "message": message, "conditions": conditions})
+
+
+def _message(invalid: InvalidResource) -> str:
+    problems = invalid.problems
+    more = len(problems) - MAX_PROBLEMS
+    told = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
+    return fit(f"The resource is refused: {'; '.join(told)}")

@@ -1,0 +1,58 @@
+"""Troubles of nodes as sentences: many nodes with the same one are told once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from muster.plan.facts import NodeFacts, Trouble
+from muster.plan.last_words import clean, likeness
+from muster.plan.troubles import POD_DELETED, PREEMPTED
+
+MAX_NAMES = 3
+"""Names of nodes in a sentence before it says how many more."""
+
+MAX_CHARS = 600
+"""A trouble in a message: what it is, and what to do."""
+
+PASSING = frozenset(("Unschedulable", "SchedulingGated", "QuotaExceeded", POD_DELETED, PREEMPTED))
+"""What ends by itself: a cluster grows, others' jobs end, a pod is made anew."""
+
+
+@dataclass(frozen=True)
+class SharedTrouble:
+    """A trouble and the nodes that have it, in order."""
+
+    trouble: Trouble
+    nodes: tuple[NodeFacts, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether it may end without a person."""
+        return self.trouble.reason in PASSING
+
+    @property
+    def sentence(self) -> str:
+        """Who has it, what it is, and what to do."""
+        return f"{named([node.name for node in self.nodes])}: {clean(self.trouble.message, limit=MAX_CHARS)}"
+
+
+def shared_troubles(nodes: Iterable[NodeFacts]) -> tuple[SharedTrouble, ...]:
+    """The troubles of these nodes, those that a person has to solve first, then by their first node."""
+    groups: dict[tuple[str, str], list[NodeFacts]] = {}
+    first: dict[tuple[str, str], Trouble] = {}
+    for node in nodes:
+        trouble = node.process.trouble
+        if trouble is not None:
+            # They differ in the numbers of pods and machines.
+            key = (trouble.reason, likeness((trouble.message,)))
+            first.setdefault(key, trouble)
+            groups.setdefault(key, []).append(node)
+    shared = (SharedTrouble(first[key], tuple(members)) for key, members in groups.items())
+    return tuple(sorted(shared, key=lambda entry: (entry.passes, entry.nodes[0].node)))
+
+
+def named(names: list[str]) -> str:
+    """Nodes as the subject of a sentence: "vit-1", "3 nodes (vit-0, vit-1, vit-2)"."""
+    if len(names) == 1:
+        return names[0]
+    more = len(names) - MAX_NAMES
+    return f"{len(names)} nodes ({', '.join(names[:MAX_NAMES])}{f' and {more} more' if more > 0 else ''})"
