@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8, help="ranks a report")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    print(json.dumps(asyncio.run(bench(options.requests, options.ranks, options.rounds))))  # noqa: T201 - its purpose
+    print(json.dumps(asyncio.run(bench(options.requests, options.ranks, options.rounds))))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
 
 It asks the cluster of KUBECONFIG, where muster runs. The two are run in turn, pair by pair, so that what else the
-machine does meets both. `--packages` (Python packages with torch) and `--data` (what training/examples/digits/prepare.py
+machine does meets both. `--packages` (Python packages with torch) and `--data` (what digits/prepare.py of the examples
 made) are folders of the cluster's nodes. Prints one JSON line; times are in seconds.
 """
 
