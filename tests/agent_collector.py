@@ -6,6 +6,7 @@ import ssl
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,12 +35,12 @@ class FakeCollector:
         self._changed = threading.Condition()
         self.authority, key = _certificate()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "serving.pem")
-            path.write_text(self.authority + key)
-            context.load_cert_chain(path)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        _load(self._context, self.authority, key)
+        self.keeps_connections = True
+        self._server.socket = self._context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
         self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._closed = False
@@ -54,6 +55,15 @@ class FakeCollector:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def renew(self) -> str:
+        """Show a certificate of another authority from now on; that authority. Connections end with their answer."""
+        authority, key = _certificate()
+        _load(self._context, authority, key)
+        self.keeps_connections = False
+        with self._changed:
+            self._changed.notify_all()
+        return authority
 
     def command(self, node: int, command: Command) -> None:
         """Make this the node's command."""
@@ -92,7 +102,10 @@ class FakeCollector:
             return command if after is None or order > tuple(map(int, after.split("."))) else None
 
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or newer() is not None, seconds)
+            kept = self.keeps_connections
+            self._changed.wait_for(
+                lambda: self._closed or self.keeps_connections != kept or newer() is not None, seconds
+            )
             command = newer()
         return None if command is None else wire.encode(command)
 
@@ -149,6 +162,8 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
         def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            if not collector.keeps_connections:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(body)
 
@@ -158,9 +173,16 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "serving.pem")
+        path.write_text(certificate + key)
+        context.load_cert_chain(path)
+
+
 def _certificate() -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster test")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster test {uuid.uuid4()}")])
     now = dt.datetime.now(dt.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     certificate = (

@@ -86,12 +86,13 @@ class AgentWorld:
         environment: Mapping[str, str] | None = None,
         lifeline: int | None = None,
         hosts: Path | None = None,
+        options: tuple[str, ...] = (),
     ) -> subprocess.Popen[bytes]:
         """Start a node's agent."""
         assert self.plan is not None
         home = self.short / str(node)
         home.mkdir(mode=0o700, exist_ok=True)
-        (home / "plan.json").write_bytes(wire.encode(self.plan))
+        self.write_plan(node, self.plan)
         (home / "token").write_text(f"token-{node}\n")
         command = [self.python, "-I", str(self.archive), "node", "--plan", str(home / "plan.json")]
         command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
@@ -103,6 +104,7 @@ class AgentWorld:
             "--termination-log",
             str(self.termination(node)),
         ]
+        command += options
         if lifeline is not None:
             command += ["--lifeline", str(lifeline)]
         if hosts is not None:
@@ -120,6 +122,12 @@ class AgentWorld:
                 pass_fds=() if lifeline is None else (lifeline,),
             )
         return self.agents[node]
+
+    def write_plan(self, node: int, plan: Plan) -> None:
+        """Put a plan where the node's agent reads it."""
+        path = self.short / str(node) / "plan.json"
+        path.with_suffix(".new").write_bytes(wire.encode(plan))
+        path.with_suffix(".new").replace(path)
 
     def launch(self, incarnation: int = 1, environment: Mapping[str, str] | None = None) -> None:
         """Start all agents and, once all are ready, their ranks."""

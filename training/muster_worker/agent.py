@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
-from muster_worker.collector_client import CollectorClient
+from muster_worker.collector_client import CollectorClient, Trust
 from muster_worker.contract import VERSION, Plan, Problem
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
@@ -27,6 +27,9 @@ BAD_INPUT = 64
 """sysexits.h: what the agent was given can't be used."""
 
 STANDARD_OUTPUT = 1
+
+TERMINATION_GRACE_SECONDS = 25.0
+"""Kubernetes kills a pod after 30 s unless it is told otherwise, and what the ranks leave is to be reported."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,9 +65,9 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     if state.problem is not None:
         log.say(state.problem.message)
     inbox = Inbox()
-    reporter = Reporter(_client(plan, options.token), inbox)
-    Listener(_client(plan, options.token), inbox)
-    setting = Setting(place, options.termination_log, options.lifeline)
+    reporter = Reporter(_client(plan, options), inbox)
+    Listener(_client(plan, options), inbox)
+    setting = Setting(place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline)
     try:
         return Node(setting, state, reporter, inbox, log).run()
     finally:
@@ -118,8 +121,18 @@ def _place(options: argparse.Namespace, plan: Plan, host: sagemaker.Host) -> Pla
     )
 
 
-def _client(plan: Plan, token: str) -> CollectorClient:
-    return CollectorClient(plan.collector_url, plan.collector_ca, os.path.abspath(token))
+def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
+    path = os.path.abspath(options.plan)
+    trust = Trust(plan.collector_ca, lambda: _read_authority(path))
+    return CollectorClient(plan.collector_url, trust, os.path.abspath(options.token))
+
+
+def _read_authority(path: str) -> Optional[str]:
+    """Whom to trust by the plan as it is now; the rest of a plan holds as long as the agent does."""
+    try:
+        return _read_plan(path).collector_ca
+    except (OSError, wire.Malformed, ValueError):
+        return None
 
 
 def _read_plan(path: str) -> Plan:
@@ -138,6 +151,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
     parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
     parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")
+    parser.add_argument(
+        "--grace-seconds",
+        type=float,
+        default=TERMINATION_GRACE_SECONDS,
+        metavar="S",
+        help="the ranks' time from this agent's own SIGTERM to their SIGKILL",
+    )
     parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
     parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
     parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from typing import Optional, Tuple, Type, TypeVar
+import time
+from typing import Callable, Optional, Tuple, Type, TypeVar
 from urllib.parse import urlsplit
 
 from muster_worker import wire
@@ -15,7 +16,11 @@ MAX_ANSWER_BYTES = 1024 * 1024
 
 T = TypeVar("T")
 
+READ_AGAIN_SECONDS = 5.0
+"""Between two looks at the plan for other authorities."""
+
 _TIMEOUT = 10.0
+_BROKEN = (OSError, http.client.HTTPException, ValueError)  # ValueError: the token can't be a header's value
 _UNHURRIED = frozenset({401, 403, 413, 400})
 
 
@@ -27,14 +32,38 @@ class Unavailable(Exception):
         self.wait = wait
 
 
+class Trust:
+    """The only authorities that are trusted, PEM. `read` gives them as they are by now, None when nobody knows."""
+
+    def __init__(self, authorities: str, read: Callable[[], Optional[str]]) -> None:
+        self.context = ssl.create_default_context(cadata=authorities)
+        self._known = authorities
+        self._read = read
+        self._read_at = -READ_AGAIN_SECONDS
+
+    def renew(self, now: float) -> bool:
+        """Look for others at `now` (monotonic seconds), unless that was done a moment ago; whether there are."""
+        if now - self._read_at < READ_AGAIN_SECONDS:
+            return False
+        self._read_at = now
+        found = self._read()
+        if found is None or found == self._known:
+            return False
+        try:
+            self.context = ssl.create_default_context(cadata=found)
+        except (ssl.SSLError, ValueError):
+            return False  # half a file is not worth what is known
+        self._known = found
+        return True
+
+
 class CollectorClient:
     """One conversation with the collector; not for more than one thread."""
 
-    def __init__(self, url: str, authority: str, token_file: str) -> None:
-        """`authority` is the PEM text of the only certificates that are trusted."""
+    def __init__(self, url: str, trust: Trust, token_file: str) -> None:
         self._target = urlsplit(url)
         self._token_file = token_file
-        self._context = ssl.create_default_context(cadata=authority)
+        self._trust = trust
         self._connection: Optional[http.client.HTTPSConnection] = None
 
     def report(self, body: bytes) -> ReportAnswer:
@@ -52,16 +81,22 @@ class CollectorClient:
         reused = self._connection is not None
         try:
             return self._exchange(method, path, body, timeout)
-        except (OSError, http.client.HTTPException) as error:
+        except _BROKEN as error:
             self._close()
-            # a server may close an idle connection at any moment; that says nothing about a new one
-            if not reused or isinstance(error, TimeoutError):
+            if not self._is_worth_another(error, reused=reused):
                 raise Unavailable(f"{type(error).__name__}: {error}") from None
         try:
             return self._exchange(method, path, body, timeout)
-        except (OSError, http.client.HTTPException) as error:
+        except _BROKEN as error:
             self._close()
             raise Unavailable(f"{type(error).__name__}: {error}") from None
+
+    def _is_worth_another(self, error: Exception, *, reused: bool) -> bool:
+        # the operator may have a new authority, and the kubelet has put it into the plan
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return self._trust.renew(time.monotonic())
+        # a server may close an idle connection at any moment; that says nothing about a new one
+        return reused and not isinstance(error, TimeoutError)
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
         connection = self._open(timeout)
@@ -79,7 +114,7 @@ class CollectorClient:
     def _open(self, timeout: float) -> http.client.HTTPSConnection:
         if self._connection is None:
             host, port = self._target.hostname or "", self._target.port
-            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context)
+            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._trust.context)
         elif self._connection.sock is not None:
             self._connection.sock.settimeout(timeout)
         return self._connection

@@ -94,12 +94,13 @@ class RankState:
 
 
 class EndReason:
-    """Why a rank or a launcher ended, where no exit code or signal of its own tells."""
+    """Why a rank or a launcher ended, where its exit code or signal alone does not tell."""
 
     COMMAND_NOT_FOUND = "CommandNotFound"  # nothing has the command's name
     COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # something has, and can't be run
     WRAPPER_LOST = "WrapperLost"  # who watched the rank was killed, and nobody saw the rank's own end
-    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST)
+    OOM_KILLED = "OOMKilled"  # the kernel killed it: the node's memory limit was reached
+    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED)
 
 
 class CommandKind:

@@ -9,21 +9,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
-from muster_worker import opt_ml, processes, termination
+from muster_worker import memory_limit, opt_ml, processes, termination
 from muster_worker.contract import AgentPhase, Command, CommandKind, Order, Problem, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
 from muster_worker.log import Log
+from muster_worker.outage import Outage
 from muster_worker.reports import Observation, Snapshot, make_report
 from muster_worker.roster import Handler
 from muster_worker.state import Event, NodeState, PhaseReached, ProblemFound, Terminated, apply, begin, exit_code
 
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
-
-TERMINATION_GRACE_SECONDS = 25.0
-"""What ranks get after the agent's own SIGTERM: Kubernetes kills the pod after 30 s unless the user asks for more."""
 
 ORPHAN_GRACE_SECONDS = 2.0
 """What ranks get when the agent's parent is gone: nobody is left who wants their work, and nothing may stay."""
@@ -34,14 +32,16 @@ LAST_WORD_SECONDS = 3.0
 UNREACHABLE_SECONDS = 60.0
 """An agent whose ranks have ended leaves when the collector has been away for so long."""
 
-STOPPED_EXIT_CODE = 128 + signal.SIGTERM
-
 
 @dataclass(frozen=True)
 class Setting:
-    """What the agent was started with: everything of a `Place` but the peers, which Start brings."""
+    """What the agent was started with: everything of a `Place` but the peers, which Start brings.
+
+    `grace_seconds` is what ranks get after the agent's own SIGTERM.
+    """
 
     place: Place
+    grace_seconds: float
     termination_log: Optional[str]
     lifeline: Optional[int]
 
@@ -62,11 +62,11 @@ class Node:
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
         self._acknowledged: Tuple[int, str] = (-1, "")
-        self._heard_at = time.monotonic()  # the collector's last answer
-        self._trouble = ""  # why the last report could not be delivered: said once
+        self._outage = Outage(time.monotonic())
+        self._kills = memory_limit.MemoryKills(memory_limit.reader(), time.monotonic())
+        self._observations: Mapping[int, Observation] = {}  # when the last report was made
         self._leaving = False  # told to go, once nothing runs
         self._ended_at: Optional[float] = None  # the last process was gone
-        self._terminated = False
         self._orphaned = False  # nobody is left to report to
         self._signals = 0
         self._parent = os.getppid()
@@ -106,25 +106,29 @@ class Node:
 
     def _learn(self, events: List[Event]) -> None:
         before = self._state
-        for event in events:
+        for event in self._kills.explain(events, time.monotonic(), self._memory):
             self._state = apply(self._state, event)
         # a metric alone can wait for the heartbeat
         if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
             self._publish()
 
+    def _memory(self, rank: int) -> int:
+        seen = self._observations.get(rank)
+        return 0 if seen is None else seen.rss_bytes or 0
+
     def _publish(self) -> None:
+        self._kills.look(time.monotonic())
         self._reporter.offer(self._snapshot())
         self._next_report_at = time.monotonic() + self._heartbeat
 
     def _snapshot(self) -> Snapshot:
-        observations: Mapping[int, Observation] = {}
         lines: Tuple[str, ...] = ()
         if self._gang is not None:
-            observations, reported = self._gang.observe()
+            self._observations, reported = self._gang.observe()
             lines = self._gang.launcher_lines
             for metric in reported:
                 self._state = apply(self._state, metric)
-        return Snapshot(self._state, observations, lines, self._log.dropped_lines)
+        return Snapshot(self._state, self._observations, lines, self._log.dropped_lines)
 
     def _on_signals(self) -> List[Event]:
         try:
@@ -140,7 +144,7 @@ class Node:
             self._signals += 1
             # somebody who asks twice, or who has killed the guardian, means at once
             at_once = self._signals > 1 or os.getppid() != self._parent
-            events += self._terminate("a signal", 0.0 if at_once else TERMINATION_GRACE_SECONDS)
+            events += self._terminate("a signal", 0.0 if at_once else self._setting.grace_seconds)
         return events
 
     def _on_lifeline(self) -> List[Event]:
@@ -152,7 +156,6 @@ class Node:
 
     def _terminate(self, why: str, grace: float) -> List[Event]:
         self._log.say(f"stopping on {why}")
-        self._terminated = True
         self._leaving = True
         # the report that it stops says why
         self._state = apply(self._state, Terminated(time.monotonic()))
@@ -170,18 +173,19 @@ class Node:
         events: List[Event] = []
         for news in self._inbox.take():
             if isinstance(news, Acknowledged):
-                self._heard_at = time.monotonic()
-                self._trouble = ""
+                self._say(self._outage.answered(time.monotonic()))
                 self._heartbeat = max(0.05, news.heartbeat_seconds)
                 self._acknowledged = (news.incarnation, news.phase)
             elif isinstance(news, Unreachable):
-                if news.why != self._trouble:
-                    self._log.say(f"{news.why}; trying again")
-                self._trouble = news.why
+                self._say(self._outage.failed(news.why, time.monotonic()))
             elif self._is_newer(news):
                 self._order = news.order
                 events += self._obey(news)
         return events
+
+    def _say(self, text: Optional[str]) -> None:
+        if text is not None:
+            self._log.say(text)
 
     def _is_newer(self, command: Command) -> bool:
         if command.job_uid != self._state.job_uid:
@@ -232,12 +236,12 @@ class Node:
         if self._ended_at is None:
             self._ended_at = now
         if not self._leaving:
-            return now - max(self._ended_at, self._heard_at) > UNREACHABLE_SECONDS
+            return now - max(self._ended_at, self._outage.heard_at) > UNREACHABLE_SECONDS
         told = self._acknowledged == (self._state.incarnation, AgentPhase.ENDED)
         return told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
 
     def _farewell(self) -> int:
-        code = STOPPED_EXIT_CODE if self._terminated else exit_code(self._state)
+        code = exit_code(self._state)
         report = make_report(self._snapshot(), 0, time.monotonic())
         why = _last_words(report)
         if why is not None:

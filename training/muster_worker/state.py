@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
 from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
+
+STOPPED_EXIT_CODE = 128 + signal.SIGTERM
+"""The agent's own when somebody other than the operator made it stop its ranks."""
 
 
 @dataclass(frozen=True)
@@ -200,19 +204,25 @@ def _apply_to_rank(
 
 
 def exit_code(state: NodeState) -> int:
-    """The agent's own: 0 when all went well, else the first failed rank's as a shell tells it, else the launcher's."""
+    """The agent's own: 0 only when all ranks came to their own good end.
+
+    Else `STOPPED_EXIT_CODE` after a signal, the first failed rank's as a shell tells it, the launcher's, 1.
+    """
+    finished = bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
+    # what had ended before the signal came ended as it did
+    if state.terminated_at is not None and not finished:
+        return STOPPED_EXIT_CODE
     failed = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
     if failed:
         first = min(failed, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
         return shell_code(first.exit_code, first.signal)
     if state.launcher is not None and state.launcher.exit_code != 0:
         return shell_code(state.launcher.exit_code, state.launcher.signal)
-    unfinished = any(record.ended_at is None for record in state.ranks)
-    return 1 if unfinished or state.problem else 0
+    return 0 if finished and state.problem is None else 1
 
 
-def shell_code(code: Optional[int], signal: Optional[int]) -> int:
-    """128 + signal, as shells do; 1 when nothing is known."""
-    if signal is not None:
-        return 128 + signal
+def shell_code(code: Optional[int], number: Optional[int]) -> int:
+    """128 + the signal's number, as shells do; 1 when nothing is known."""
+    if number is not None:
+        return 128 + number
     return 1 if code is None else code

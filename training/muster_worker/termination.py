@@ -21,8 +21,10 @@ def summary(report: Report, exit_code: int) -> bytes:
         "incarnation": report.incarnation,
         "exitCode": exit_code,
         "problem": report.problem and report.problem.message[:512],
+        "problemReason": report.problem and report.problem.reason,
+        "terminated": report.terminated_age is not None,
         "ranks": len(report.ranks),
-        "succeeded": sum(1 for rank in report.ranks if rank.exit_code == 0),
+        "succeeded": sum(1 for rank in report.ranks if rank.exit_code == 0 and not rank.stopped),
     }
     if report.launcher is not None:
         end = report.launcher
@@ -39,6 +41,7 @@ def summary(report: Report, exit_code: int) -> bytes:
             "exitCode": first.exit_code,
             "signal": first.signal,
             "reason": first.reason,
+            "stopped": first.stopped,
             "step": first.step,
             "lastLines": list(first.last_lines),
         }

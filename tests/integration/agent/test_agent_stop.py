@@ -1,8 +1,10 @@
 """However an agent is told to end its ranks, none of their processes is left."""
 
+import json
 import os
 import signal
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -82,6 +84,37 @@ def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
     assert world.agents[0].wait(timeout=20) == 143
     assert world.wait_ended().ranks[0].stopped
     assert left_after(marker.split("=")[1]) == []
+
+
+def test_ranks_have_the_pods_grace_and_no_more(world: AgentWorld) -> None:
+    world.make_plan(PYTHON, world.script(STUBBORN))
+    world.start_agent(options=("--grace-seconds", "1"))
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START)
+    world.wait(0, lambda _: "] on" in world.log())
+    terminate(world.agents[0])
+    began = time.monotonic()
+    assert world.agents[0].wait(timeout=10) == 143
+    assert time.monotonic() - began >= 1.0
+    rank = world.wait_ended().ranks[0]
+    assert (rank.signal, rank.reason, rank.stopped) == (9, None, True)
+
+
+def test_sigterm_after_the_work_was_done_takes_nothing_back(world: AgentWorld) -> None:
+    world.make_plan("true")
+    world.launch()
+    world.wait_ended()
+    terminate(world.agents[0])
+    assert world.agents[0].wait(timeout=10) == 0
+    word = json.loads(world.termination(0).read_text())
+    assert (word["ranks"], word["succeeded"], word["terminated"]) == (1, 1, True)
+
+
+def test_an_agent_that_has_to_leave_before_the_start_has_not_succeeded(world: AgentWorld) -> None:
+    world.make_plan("true")
+    world.start_agent()
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    assert world.leave() == 1
 
 
 def test_sigterm_before_the_start(world: AgentWorld) -> None:

@@ -26,6 +26,7 @@ from muster_worker.state import (
     RankEnded,
     RankStarted,
     StopBegan,
+    Terminated,
     Witnessed,
     apply,
     begin,
@@ -109,10 +110,30 @@ def test_a_metrics_last_value_counts() -> None:
         ((RankEnded(2, 1.0, reason="WrapperLost"),), 1),
         ((LauncherRecord("torchrun", 1.0, 3),), 3),
         ((RankEnded(2, 1.0, 0),), 1),  # one never started
+        ((StopBegan(0.5), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),  # stopped before their work was done
+        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0), Terminated(2.0)), 0),  # the signal came after it was
+        ((RankEnded(2, 1.0, 7), RankEnded(3, 1.0, 0), Terminated(2.0)), 7),
+        ((RankEnded(2, 1.0, 0), Terminated(2.0), StopBegan(2.0), RankEnded(3, 3.0, 0)), 143),
+        ((Terminated(2.0),), 143),
+        ((ProblemFound(Problem("BadStart", "x")), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),
     ],
 )
 def test_exit_code(events: tuple[Event, ...], code: int) -> None:
     assert exit_code(a_state(*events)) == code
+
+
+@pytest.mark.parametrize(("terminated", "code"), [(False, 1), (True, 143)])
+def test_an_agent_that_started_nothing_has_not_succeeded(terminated: bool, code: int) -> None:  # noqa: FBT001
+    state = NodeState("uid", 0, 1, terminated_at=1.0 if terminated else None)
+    assert exit_code(state) == code
+    word = json.loads(summary(make_report(Snapshot(state, {}), 1, 2.0), code))
+    assert (word["ranks"], word["succeeded"], word["terminated"]) == (0, 0, terminated)
+
+
+def test_the_summary_counts_who_came_to_a_good_end_of_their_own() -> None:
+    state = a_state(RankEnded(2, 1.0, 0), StopBegan(2.0), RankEnded(3, 3.0, 0))
+    word = json.loads(summary(make_report(Snapshot(state, {}), 1, 4.0), 1))
+    assert (word["ranks"], word["succeeded"]) == (2, 1)
 
 
 EVENTS = st.lists(

@@ -1,0 +1,53 @@
+"""The collector's authority changes while ranks run."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from agent_world import PATIENCE, AgentWorld
+from muster_worker.contract import AgentPhase, CommandKind
+
+SLEEPING = ("sleep", "300")
+
+
+@pytest.fixture
+def running(world: AgentWorld) -> AgentWorld:
+    world.make_plan(*SLEEPING)
+    world.launch()
+    world.wait(0, lambda report: report.phase == AgentPhase.RUNNING)
+    return world
+
+
+def until_said(world: AgentWorld, text: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while text not in world.log():
+        assert time.monotonic() < deadline, world.log()
+        time.sleep(0.05)  # a file tells nobody that it has grown
+
+
+def test_an_agent_finds_the_new_authority_in_its_plan(running: AgentWorld) -> None:
+    assert running.plan is not None
+    old, new = running.collector.authority, running.collector.renew()
+    # of the newer plan it takes the authority, and nothing else
+    bundle = replace(running.plan, collector_ca=old + new, collector_url="https://127.0.0.1:1", job_uid="another")
+    running.write_plan(0, bundle)
+
+    running.collector.reports.clear()
+    running.wait(0, lambda report: report.phase == AgentPhase.RUNNING)
+    running.send(CommandKind.KILL)
+    running.wait_ended()
+    assert running.leave() == 137
+
+
+def test_half_a_plan_takes_nothing_away(running: AgentWorld) -> None:
+    assert running.plan is not None
+    running.write_plan(0, replace(running.plan, collector_ca="-----BEGIN CERTIFICATE-----\n"))
+    new = running.collector.renew()
+    until_said(running, "nobody takes this node's reports")
+
+    running.write_plan(0, replace(running.plan, collector_ca=new))
+
+    running.collector.reports.clear()
+    until_said(running, "reports are taken again")
+    assert running.log().count("nobody takes") == 1
