@@ -143,7 +143,7 @@ class JobFacts:
     and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
     longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
-    ConfigMap) exists.
+    ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one.
     """
 
     created_at: float
@@ -154,3 +154,4 @@ class JobFacts:
     strays: tuple[str, ...] = ()
     leftovers: bool = False
     listening_since: float = 0.0
+    outdated: bool = False

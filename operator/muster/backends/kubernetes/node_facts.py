@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from muster.plan.facts import AgentFacts, ProcessFacts, ProcessState
+from muster.plan.facts import AgentFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.troubles import POD_DELETED
 
 KUBELET_SECONDS = 1.0
 """Kubelets cut off the fraction of a second."""
@@ -20,3 +21,10 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
         ended_at = min(max(process.ended_at, agent.heard_at), process.ended_at + KUBELET_SECONDS)
         return replace(process, ended_at=ended_at)
     return process
+
+
+def gone(process: ProcessFacts, generation: int) -> ProcessFacts:
+    """The process of a pod that isn't there any more, as it was last seen; `generation` is the node's highest."""
+    # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it.
+    trouble = process.trouble or Trouble(POD_DELETED, f"somebody deleted pod {process.name}")
+    return ProcessFacts(ProcessState.MISSING, generation, trouble=trouble, name=process.name, machine=process.machine)

@@ -1,0 +1,223 @@
+"""A job's nodes as pods of a cluster: what is known of them, and doing what the plan decides."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from muster.api.spec import Job
+from muster.api.timestamps import from_text
+from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.creation import UNTOLD_SECONDS, Creation
+from muster.backends.kubernetes.ledger import Ledger, Removal, Sent
+from muster.backends.kubernetes.names import children_name
+from muster.backends.kubernetes.node_facts import as_heard, gone
+from muster.backends.kubernetes.pod_index import Known, PodIndex
+from muster.backends.kubernetes.pods import PodView, read_pod
+from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.start_troubles import CONFIG_MISSING
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import PODS
+from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
+from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.plan.troubles import POD_DELETED
+from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.store import RankStore
+
+KILL_GRACE_SECONDS = 1
+"""The least: with none the API server forgets a pod at once, and nobody waits for its processes to be gone."""
+
+
+@dataclass
+class KubernetesBackend:
+    """The pods of all jobs, for as long as this process leads.
+
+    `authority` gives the certificates that agents shall trust, as PEM; `clock` gives Unix seconds.
+    """
+
+    client: Client
+    pods: PodIndex
+    store: RankStore
+    setting: Setting
+    authority: Callable[[], str]
+    clock: Callable[[], float]
+    _children: Children = field(init=False)
+    _creation: Creation = field(init=False)
+    _listening_since: float = field(init=False)
+    _ledgers: dict[str, Ledger] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._children = Children(self.client, self.setting, self.authority)
+        self._creation = Creation(self.client, self.pods, self.store, self.setting, self._children, self.clock)
+        self._listening_since = self.clock()
+
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        self._ledgers.pop(job_uid, None)
+        self.pods.forget(job_uid)
+
+    async def observe(self, job: Job) -> JobFacts:
+        """What is known of the job's pods now. Raises `ApiError`."""
+        uid, ledger = job.metadata.uid, self._ledger(job)
+        self.pods.expect(uid, job.metadata.namespace)
+        await self._look_for_untold(job)
+        return JobFacts(
+            created_at=from_text(job.metadata.creation_timestamp),
+            nodes=tuple(self._node(job, ledger, node) for node in range(job.spec.nodes)),
+            heartbeat_seconds=heartbeat_seconds(self.store.agents()),
+            refusal=ledger.refusal(job.metadata.generation),
+            strays=tuple(pod.name for pod in self.pods.strays(uid, job.spec.nodes)),
+            leftovers=ledger.leftovers,
+            outdated=any(pod.spec_hash != ledger.spec_hash(job) for pod in self.pods.of(uid)),
+            listening_since=self._listening_since,
+        )
+
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:
+        """Do what was decided. Raises `ApiError` when a part of it is to be tried again."""
+        ledger = self._ledger(job)
+        requests: list[Awaitable[None]] = []
+        creates: list[CreateNode] = []
+        for action in actions:
+            match action:
+                case CreateNode():
+                    creates.append(action)
+                case SendCommand():
+                    self._send(job, ledger, action)
+                case KillNode():
+                    requests += self._removals(job, ledger, action.node, KILL_GRACE_SECONDS)
+                case RemoveNode():
+                    requests += self._removals(job, ledger, action.node, whole_seconds(action.grace_seconds))
+                case RemoveStray():
+                    requests.append(self._remove_stray(job, ledger, action))
+                case RemoveLeftovers():
+                    requests.append(self._remove_leftovers(job, ledger))
+                case _:
+                    assert_never(action)
+        requests.append(self._creation.create(job, ledger, creates) if creates else self._refresh(job, ledger))
+        # None of them waits for another, and each is heard although one fails.
+        results = await asyncio.gather(*requests, return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
+
+    def _ledger(self, job: Job) -> Ledger:
+        return self._ledgers.setdefault(job.metadata.uid, Ledger())
+
+    def _node(self, job: Job, ledger: Ledger, node: int) -> NodeFacts:
+        uid = job.metadata.uid
+        agent = self.store.agent(uid, node)
+        last = self.pods.last(uid, node)
+        sent = ledger.sent.get(node)
+        # A replaced pod has heard nothing of what its predecessor was told.
+        if sent is not None and (last is None or last.pod.uid != sent.pod_uid):
+            sent = None
+        return NodeFacts(
+            node=node,
+            name=f"{job.metadata.name}-{node}",
+            process=as_heard(self._process(job, ledger, node, last), agent),
+            agent=agent,
+            command=None if sent is None else sent.command,
+            commanded_at=None if sent is None else sent.at,
+        )
+
+    def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
+        generation = self.pods.highest(job.metadata.uid, node)
+        if last is None:
+            return ProcessFacts(ProcessState.MISSING, generation, trouble=ledger.held.get(node))
+        process = last.process
+        if self.pods.newest(job.metadata.uid, node) is None:
+            process = gone(process, generation)
+        trouble = process.trouble
+        # It was muster that deleted it.
+        if last.pod.uid in ledger.removed and trouble is not None and trouble.reason == POD_DELETED:
+            trouble = None
+        # That its successor can't be made is the newer trouble.
+        if process.state is ProcessState.MISSING:
+            trouble = ledger.held.get(node, trouble)
+        return replace(process, trouble=trouble)
+
+    async def _look_for_untold(self, job: Job) -> None:
+        """Ask for pods that the informer should have told of by now: one that came and went unseen is told by nobody.
+
+        Raises `ApiError`.
+        """
+        for known in self.pods.untold(job.metadata.uid):
+            if known.untold_since is None or self.clock() < known.untold_since + UNTOLD_SECONDS:
+                continue
+            try:
+                found = read_pod(await self.client.get(PODS, job.metadata.namespace, known.pod.name))
+            except ApiError as error:
+                if not error.is_not_found:
+                    raise
+                found = None
+            if found is None or found.uid != known.pod.uid:
+                self.pods.lost(known.pod)
+            if found is not None and found.job_uid == job.metadata.uid:
+                self.pods.adopt(found, self.clock())
+
+    def _send(self, job: Job, ledger: Ledger, action: SendCommand) -> None:
+        for node in action.nodes:
+            known = self.pods.newest(job.metadata.uid, node)
+            if known is None:
+                continue
+            before = ledger.sent.get(node)
+            if before is None or (before.pod_uid, before.command) != (known.pod.uid, action.command):
+                ledger.sent[node] = Sent(known.pod.uid, action.command, self.clock())
+            self.store.send(job.metadata.uid, node, action.command)
+
+    def _removals(self, job: Job, ledger: Ledger, node: int, grace_seconds: int) -> list[Awaitable[None]]:
+        known = self.pods.newest(job.metadata.uid, node)
+        return [] if known is None else [self._remove(ledger, known.pod, grace_seconds)]
+
+    async def _remove_stray(self, job: Job, ledger: Ledger, action: RemoveStray) -> None:
+        for pod in self.pods.strays(job.metadata.uid, job.spec.nodes):
+            if pod.name == action.name:
+                await self._remove(ledger, pod, KILL_GRACE_SECONDS)
+
+    async def _remove(self, ledger: Ledger, pod: PodView, grace_seconds: int) -> None:
+        # The cluster takes its time, and the plan asks again as long as the pod is there.
+        if ledger.is_removed(pod, grace_seconds, self.clock()):
+            return
+        ledger.removed[pod.uid] = Removal(self.clock(), grace_seconds)
+        try:
+            await self.client.delete(PODS, pod.namespace, pod.name, uid=pod.uid, grace_seconds=grace_seconds)
+        except ApiError:
+            del ledger.removed[pod.uid]
+            raise
+
+    async def _remove_leftovers(self, job: Job, ledger: Ledger) -> None:
+        await self._children.remove(job)
+        ledger.leftovers = False
+
+    async def _refresh(self, job: Job, ledger: Ledger) -> None:
+        """Tell agents that are at work whom to trust from now on: they read it from the ConfigMap."""
+        authority = self.authority()
+        present = self._present(job)
+        if not present or (authority == ledger.authority and not any(_lacks_settings(job, one) for one in present)):
+            return
+        # What is in its way then was said when the pods were made, and agents trust the older one for a while.
+        await self._children.make_settings(job)
+        ledger.authority = authority
+
+    def _present(self, job: Job) -> tuple[ProcessFacts, ...]:
+        """The nodes that are at work, or will be."""
+        newest = (self.pods.newest(job.metadata.uid, node) for node in range(job.spec.nodes))
+        processes = (known.process for known in newest if known is not None)
+        return tuple(process for process in processes if process.state is not ProcessState.EXITED)
+
+
+def _lacks_settings(job: Job, process: ProcessFacts) -> bool:
+    """Whether somebody deleted the job's own ConfigMap before the pod had mounted it."""
+    trouble = process.trouble
+    if trouble is None or trouble.reason != CONFIG_MISSING:
+        return False
+    return f" {children_name(job.metadata.name)} " in trouble.message
+
+
+def whole_seconds(grace: float) -> int:
+    """A grace as the API server takes it."""
+    return max(KILL_GRACE_SECONDS, math.ceil(grace))

@@ -1,0 +1,76 @@
+"""A job's Service and ConfigMap: made before its first pod, kept current, deleted when nothing needs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.backends.agent_archive import agent_archive
+from muster.backends.kubernetes import render
+from muster.backends.kubernetes.names import children_name
+from muster.backends.kubernetes.pods import owner_uid
+from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.backends.kubernetes.setting import Setting
+from muster.kube.answers import mapping, string
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster.plan.render import render_plan
+
+_CONTENT = ("data", "binaryData")
+
+
+@dataclass(frozen=True)
+class Children:
+    """`authority` gives the certificates that agents shall trust, as PEM. Methods raise `ApiError`."""
+
+    client: Client
+    setting: Setting
+    authority: Callable[[], str]
+
+    async def make(self, job: Job) -> Refusal | None:
+        """See to it that both are there and say what they should; why not, where something is in the way."""
+        service, settings = await asyncio.gather(
+            self._make(job, SERVICES, render.service(job)), self.make_settings(job)
+        )
+        return service or settings
+
+    async def make_settings(self, job: Job) -> Refusal | None:
+        """See to it that the ConfigMap is there, with the plan and the agent as they are now."""
+        plan = render_plan(job, self.setting.collector_url, self.authority())
+        return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
+
+    async def remove(self, job: Job) -> None:
+        """Delete what is this job's of both."""
+        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
+        for kind in (SERVICES, CONFIG_MAPS):
+            try:
+                found = await self.client.get(kind, namespace, name)
+            except ApiError as error:
+                if error.is_not_found:
+                    continue
+                raise
+            if owner_uid(found) == job.metadata.uid:
+                await self.client.delete(kind, namespace, name, uid=string(mapping(found.get("metadata")).get("uid")))
+
+    async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
+        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
+        try:
+            await self.client.create(kind, namespace, body)
+        except ApiError as error:
+            if not error.already_exists:
+                refusal = read_refusal(error, body, job)
+                if refusal is None:
+                    raise
+                return refusal
+        else:
+            return None
+        found = await self.client.get(kind, namespace, name)
+        if owner_uid(found) != job.metadata.uid:
+            return Refusal(name_taken(kind.name, name, namespace))
+        content = {part: body[part] for part in _CONTENT if part in body}
+        if any(found.get(part) != value for part, value in content.items()):
+            await self.client.merge(kind, namespace, name, content)
+        return None

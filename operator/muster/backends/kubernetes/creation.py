@@ -1,0 +1,160 @@
+"""Making a job's pods: rehearsed first, then all at once; what refuses them becomes the job's or the nodes' trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from muster.api.spec import Job
+from muster.backends.kubernetes import render
+from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.ledger import Ledger
+from muster.backends.kubernetes.names import pod_name
+from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.backends.kubernetes.pods import read_pod
+from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.written import kinds
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import PODS, Object
+from muster.plan.actions import CreateNode
+from muster.plan.facts import Trouble
+from muster.ranks.store import RankStore
+
+AT_ONCE = 64
+"""Pods that are rendered and created at a time: as many requests as the client has in flight."""
+
+UNTOLD_SECONDS = 10.0
+"""A pod that the informer doesn't tell of so long after it was created may be gone already, unseen."""
+
+
+@dataclass
+class _Round:
+    """Pods of one job that are made together. `barred` says what none of the job's pods gets past."""
+
+    job: Job
+    held: dict[int, Trouble] = field(default_factory=dict)
+    barred: Refusal | None = None
+
+
+@dataclass
+class Creation:
+    """Makes pods for all jobs. `clock` gives Unix seconds."""
+
+    client: Client
+    pods: PodIndex
+    store: RankStore
+    setting: Setting
+    children: Children
+    clock: Callable[[], float]
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def create(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> None:
+        """Make these nodes' pods, and what they need. Raises `ApiError` for what is to be tried again as it is.
+
+        What is refused stands in `ledger` afterwards; until it is time to ask again nothing is done.
+        """
+        generation = job.metadata.generation
+        if ledger.refusal(generation) is not None or self.clock() < ledger.paused_until:
+            return
+        before = (ledger.refusal(generation), dict(ledger.held))
+        turn = _Round(job)
+        turn.barred = await self._prepare(job, ledger, actions)
+        failures: list[ApiError] = []
+        if turn.barred is None:
+            failures = await self._create_all(turn, actions)
+        self._note(ledger, turn, actions)
+        if before != (ledger.refusal(generation), ledger.held):
+            self.pods.on_change(job.metadata.uid)
+        asyncio.get_running_loop().call_later(UNTOLD_SECONDS, self._look_again, job.metadata.uid)
+        # One request that got no answer did not keep the others' answers from being heard.
+        if failures:
+            raise failures[0]
+
+    async def _prepare(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> Refusal | None:
+        if not ledger.is_rehearsed(job.metadata.generation):
+            refusal = await self._rehearse(job, {action.node: action for action in actions})
+            if refusal is not None:
+                return refusal
+            ledger.rehearsed(job.metadata.generation)
+        ledger.leftovers = True
+        authority = self.children.authority()
+        refusal = await self.children.make(job)
+        if refusal is None:
+            ledger.authority = authority
+        return refusal
+
+    async def _rehearse(self, job: Job, actions: dict[int, CreateNode]) -> Refusal | None:
+        """Ask the API server what it would say to one pod of each kind: a gang with a node missing is of no use."""
+        for nodes in kinds(job):
+            action = next((actions[node] for node in nodes if node in actions), None)
+            if action is None:
+                continue
+            try:
+                body = render.pod(job, action.node, action.generation, self.setting)
+                await self.client.rehearse(PODS, job.metadata.namespace, body)
+            except NotRenderable as problem:
+                return Refusal(problem.trouble, is_final=True)
+            except ApiError as error:
+                # Whose it is shows when it is created.
+                if not error.already_exists:
+                    return _refusal(error, body, job)
+        return None
+
+    async def _create_all(self, turn: _Round, actions: Sequence[CreateNode]) -> list[ApiError]:
+        done = await asyncio.gather(*(self._create_one(turn, action) for action in actions), return_exceptions=True)
+        failures: list[ApiError] = []
+        for result in done:
+            if isinstance(result, ApiError):
+                failures.append(result)
+            elif result is not None:
+                raise result
+        return failures
+
+    async def _create_one(self, turn: _Round, action: CreateNode) -> None:
+        async with self._slots:
+            # What one pod of the job is refused for, the next is, too.
+            if turn.barred is not None:
+                return
+            job, namespace = turn.job, turn.job.metadata.namespace
+            # What the last pod's agent said and was told is not the new one's.
+            if action.generation > 0:
+                self.store.replace(job.metadata.uid, action.node)
+            body = render.pod(job, action.node, action.generation, self.setting)
+            name = pod_name(job.metadata.name, action.node, action.generation)
+            try:
+                made = await self.client.create(PODS, namespace, body)
+            except ApiError as error:
+                if not error.already_exists:
+                    turn.barred = _refusal(error, body, job)
+                    return
+                # An earlier request that got no answer made it, or the one that this operator follows.
+                made = await self.client.get(PODS, namespace, name)
+            pod = read_pod(made)
+            if pod is None or pod.job_uid != job.metadata.uid:
+                turn.held[action.node] = name_taken("Pod", name, namespace)
+            else:
+                self.pods.adopt(pod, self.clock())
+
+    def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
+        barred = turn.barred
+        if barred is not None and barred.is_final:
+            ledger.refuse(turn.job.metadata.generation, barred.trouble)
+            return
+        missing = [action.node for action in actions if self.pods.newest(turn.job.metadata.uid, action.node) is None]
+        held = dict.fromkeys(missing, barred.trouble) if barred is not None else {}
+        ledger.hold({**held, **turn.held}, self.clock())
+
+    def _look_again(self, job_uid: str) -> None:
+        if self.pods.untold(job_uid):
+            self.pods.on_change(job_uid)
+
+
+def _refusal(error: ApiError, body: Object, job: Job) -> Refusal:
+    refusal = read_refusal(error, body, job)
+    if refusal is None:
+        raise error
+    return refusal
