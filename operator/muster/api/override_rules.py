@@ -14,7 +14,8 @@ def _override_nodes(spec: Spec) -> Iterator[Breach]:
             yield Breach(("nodeOverrides", index, "nodes"), f"{quoted(override.nodes)} with {spec.nodes} nodes")
 
 
-_BOUNDS = "part.split('-').map(number, int(number))"
+_FIRST = "int(part.split('-')[0])"
+_LAST = "int(part.substring(part.indexOf('-') + 1))"
 
 OVERRIDE_RULES = (
     Rule(
@@ -23,6 +24,6 @@ OVERRIDE_RULES = (
         sentence="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
         breaches=_override_nodes,
         cel="!has(self.nodeOverrides) || self.nodeOverrides.all(each, each.nodes.split(',').all(part,"
-        f" {_BOUNDS}.isSorted() && {_BOUNDS}.all(number, number < self.nodes)))",
+        f" {_FIRST} <= {_LAST} && {_LAST} < self.nodes))",
     ),
 )

@@ -199,7 +199,7 @@ class NodeOverride(Model):
     """Where some nodes differ."""
 
     nodes: str = Field(
-        description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=512
+        description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=256
     )
     template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
 

@@ -1,0 +1,275 @@
+"""Resources on a real API server: it refuses what the table of the unit tests says, and reads as muster reads."""
+
+import copy
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.shared import Cluster, Kubectl
+from muster.api.changes import CHANGE_SENTENCE
+from muster.api.crd import crd, crd_yaml
+from muster.api.document import JSON, Document
+from muster.api.load import NotReadable, load
+from muster.api.serialise import spec_fields, to_yaml
+from muster.api.validate import validate
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS, Kind, Object
+from unit.api.api_resources import BadResource, bad_resources, fields, full_resource, part, problems, resource, spec
+
+TWIN = Kind("twin.test", JOBS.version, JOBS.plural, JOBS.name)
+"""The resource in another group, which no operator of the cluster looks at."""
+
+ROWS = bad_resources()
+NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
+SCALAR_CASES = Path(__file__).parents[1] / "unit" / "api" / "kubectl_scalars.json"
+EXAMPLES = sorted((Path(__file__).parents[2] / "training" / "examples").glob("*/job.yaml"))
+
+
+@pytest.fixture(scope="module")
+def known(cluster: Cluster) -> Kubectl:
+    """kubectl on a cluster that knows muster's resource as it is now."""
+    cluster.up()
+    kubectl = Kubectl(cluster.kubeconfig)
+    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl("wait", "--for=condition=Established", f"crd/{part(crd(), 'metadata', 'name')}")
+    return kubectl
+
+
+@pytest.fixture
+async def client(known: Kubectl) -> AsyncIterator[Client]:
+    connected = await Client.connect(str(known.kubeconfig))
+    yield connected
+    await connected.close()
+
+
+async def refusal(client: Client, body: Object) -> str:
+    """What the API server says against a resource; empty when it would take it."""
+    try:
+        await client.rehearse(JOBS, "default", body)
+    except ApiError as error:
+        if not error.is_refusal:
+            raise
+        return error.message
+    return ""
+
+
+# --- verdicts
+
+
+def messages(schema: JSON) -> set[str]:
+    """What the CRD's rules say."""
+    if isinstance(schema, list):
+        return {text for item in schema for text in messages(item)}
+    if not isinstance(schema, dict):
+        return set()
+    own = {str(schema["message"])} if "rule" in schema else set()
+    return own.union(*(messages(below) for below in schema.values()))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+async def test_the_api_server_refuses_what_the_table_says(client: Client, row: BadResource) -> None:
+    said = await refusal(client, row.value)
+    assert bool(said) == (row.by != "nobody"), said
+    if row.by == "cel":
+        ((_, message),) = problems(row.value)
+        (sentence,) = (text for text in messages(crd()) if message.endswith(text))
+        assert sentence in said
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: str(file.parent.name))
+def test_the_examples_are_taken(known: Kubectl, file: Path) -> None:
+    known("apply", "--dry-run=server", "-f", str(file))
+
+
+async def test_a_resource_comes_back_as_it_was_meant(client: Client, namespace: str) -> None:
+    written = resource(spec=full_resource()["spec"])
+    created = await client.create(JOBS, namespace, written)
+    job = validate(Document(dict(created)))
+    assert job.spec == validate(Document(written)).spec
+    assert job.metadata.uid
+    assert job.metadata.creation_timestamp
+    # every default of the types is one of the schema, or means the same when it is left out
+    assert fields(dict(created), "spec").items() <= spec_fields(job).items()
+
+
+# --- scalars
+
+SCALARS = [
+    text.removeprefix("v:").strip()
+    for text in (case["text"] for case in json.loads(SCALAR_CASES.read_text())["cases"] if "error" not in case)
+    if text.startswith("v: ") and text.count("\n") == 1
+]
+
+
+def test_scalars_mean_the_same_to_kubectl_and_to_muster(known: Kubectl) -> None:
+    values = [scalar for scalar in SCALARS if is_read(scalar)]
+    assert len(values) > 150
+    lines = "".join(f"      v{index}: {scalar}\n" for index, scalar in enumerate(values))
+    text = json.dumps(resource(spec=spec(suspend=True, template={"spec": {}})))
+    text = to_yaml(json.loads(text)).replace("    spec: {}\n", f"    spec:\n{lines}")
+    (document,) = load(text, "job.yaml")
+    read = fields(document.value, "spec", "template", "spec")
+    (served,) = load(known("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=text), "served")
+    # kubectl apply takes what is null away before it sends the rest
+    assert exact(part(served.value, "spec", "template", "spec")) == exact(
+        {name: value for name, value in read.items() if value is not None}
+    )
+
+
+def is_read(scalar: str) -> bool:
+    """Whether muster reads it, as a scalar: what it refuses can't mean something else."""
+    try:
+        (document,) = load(f"v: {scalar}\n", "job.yaml")
+    except NotReadable:
+        return False
+    return not isinstance(part(document.value, "v"), dict | list)
+
+
+def exact(value: JSON) -> list[str]:
+    """Text that tells 1 from 1.0 and from True, a line for each field."""
+    return [f"{name}: {json.dumps(item)}" for name, item in sorted(fields(value).items())]
+
+
+# --- changes
+
+
+@pytest.fixture(scope="module")
+def twin(known: Kubectl) -> Iterator[Kubectl]:
+    """kubectl on a cluster that knows TWIN, too."""
+    copied = crd()
+    fields(copied)["metadata"] = {"name": f"{TWIN.plural}.{TWIN.group}"}
+    fields(copied, "spec")["group"] = TWIN.group
+    fields(copied, "spec")["names"] = {"kind": TWIN.name, "plural": TWIN.plural}
+    known.apply(copied)
+    known.wait("condition=Established", f"crd/{TWIN.plural}.{TWIN.group}")
+    yield known
+    known("delete", "crd", f"{TWIN.plural}.{TWIN.group}", "--wait=false")
+
+
+@pytest.fixture
+async def job(twin: Kubectl, client: Client, namespace: str) -> Object:
+    del twin  # it is known
+    body = {**resource(spec=full_resource()["spec"]), "apiVersion": TWIN.api_version}
+    return await client.create(TWIN, namespace, body)
+
+
+ALLOWED: list[dict[str, JSON]] = [
+    {"suspend": True},
+    {"startupTimeoutSeconds": 61},
+    {"activeDeadlineSeconds": None},
+    {"cleanup": {"pods": "All"}},
+    {"cleanup": None},
+    {},
+]
+OTHERS: list[dict[str, JSON]] = [
+    {"nodes": 3},
+    {"procsPerNode": "Auto"},
+    {"launcher": {"direct": {}, "torchrun": None}},
+    {"image": "registry.example/train:2"},
+    {"image": None},
+    {"command": ["python", "other.py"]},
+    {"env": []},
+    {"env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "other"}}}]},
+    {"resources": {"limits": {"cpu": 0.75}}},
+    {"resources": None},
+    {"hyperparameters": {"lr": 4e-5}},
+    {"metrics": None},
+    {"inputs": None},
+    {"output": None},
+    {"checkpoint": {"volume": None}},
+    {"network": {"interface": "eth0"}},
+    {"template": {"spec": {"securityContext": {"runAsUser": 1001}}}},
+    {"nodeOverrides": [{"nodes": "1", "template": {}}]},
+    {"suspend": True, "nodes": 3},
+]
+
+
+async def change(client: Client, job: Object, changes: dict[str, JSON]) -> str:
+    """What the API server says against a change of the spec."""
+    namespace, name = part(dict(job), "metadata", "namespace"), part(dict(job), "metadata", "name")
+    try:
+        await client.merge(TWIN, str(namespace), str(name), {"spec": changes})
+    except ApiError as error:
+        if not error.is_refusal:
+            raise
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize("changes", ALLOWED, ids=str)
+async def test_what_means_something_to_running_ranks_may_change(
+    client: Client, job: Object, changes: dict[str, JSON]
+) -> None:
+    assert await change(client, job, changes) == ""
+
+
+@pytest.mark.parametrize("changes", OTHERS, ids=str)
+async def test_the_rest_changes_only_while_suspended(client: Client, job: Object, changes: dict[str, JSON]) -> None:
+    said = await change(client, job, changes)
+    assert f"spec: Forbidden: {CHANGE_SENTENCE}" in said
+    assert await change(client, job, {"suspend": True}) == ""
+    assert await change(client, job, {**changes, "suspend": False}) == ""
+
+
+def test_every_field_is_among_the_changes() -> None:
+    assert {name for changes in (*ALLOWED, *OTHERS) for name in changes} == fields(full_resource(), "spec").keys() - {
+        "backend"
+    }
+
+
+async def test_an_empty_list_is_as_good_as_none(client: Client, job: Object) -> None:
+    assert await change(client, job, {"suspend": True}) == ""
+    assert await change(client, job, {"suspend": False, "metrics": None}) == ""
+    assert await change(client, job, {"metrics": []}) == ""
+
+
+@pytest.mark.parametrize(("accepted", "says"), [("False", ""), ("True", CHANGE_SENTENCE)])
+async def test_what_was_not_accepted_may_be_corrected(client: Client, job: Object, accepted: str, says: str) -> None:
+    condition: JSON = {
+        "type": "Accepted",
+        "status": accepted,
+        "reason": "Refused",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    namespace, name = part(dict(job), "metadata", "namespace"), part(dict(job), "metadata", "name")
+    status: Object = {"status": {"phase": "Pending", "conditions": [condition]}}
+    await client.merge(TWIN, str(namespace), str(name), status, "status")
+    said = await change(client, job, {"nodes": 3})
+    assert said.endswith(says)
+    assert bool(said) == bool(says)
+
+
+# --- what the rules cost
+
+HEADROOM = 4
+"""So many times as costly the rules could be: the API server refuses a CRD whose rules may take too long.
+
+The costliest (the channels' variables) takes 22 % of what one rule may, all of them 6 % of what a CRD may.
+"""
+
+
+def costlier(schema: JSON, times: int) -> None:
+    """Make every rule cost more: each for itself, and all together."""
+    if isinstance(schema, list):
+        for item in schema:
+            costlier(item, times)
+    if not isinstance(schema, dict):
+        return
+    for name, below in schema.items():
+        if name == "x-kubernetes-validations" and isinstance(below, list):
+            for check in below:
+                rule = str(part(check, "rule"))
+                fields(check)["rule"] = " && ".join([f"({rule})"] * times)
+        else:
+            costlier(below, times)
+
+
+def test_the_rules_cost_is_far_from_the_limit(known: Kubectl) -> None:
+    heavy: JSON = copy.deepcopy(crd())
+    costlier(heavy, HEADROOM)
+    known("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(heavy))
