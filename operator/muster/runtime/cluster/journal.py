@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from muster.api.document import JSON
 from muster.api.serialise import status_fields
@@ -29,20 +28,14 @@ class JobGone(Exception):
     """There is no such resource any more; at most another one of its name."""
 
 
-class Publish(Protocol):
-    """Hears what was written."""
-
-    def __call__(self, resource: Resource, before: Status, after: Status) -> None: ...
-
-
 @dataclass(frozen=True)
 class Desk:
-    """What all journals share. `clock` gives Unix seconds; `publish` hears of every status that was written."""
+    """What all journals share. `clock` gives Unix seconds; `publish` hears what was written: before, after."""
 
     client: Client
     budget: WriteBudget
     clock: Callable[[], float]
-    publish: Publish
+    publish: Callable[[Resource, Status, Status], None]
 
 
 class Journal:

@@ -17,9 +17,9 @@ import kopf
 
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.kube.access import find
+from muster.kube.backoff import pause
 from muster.kube.client import Change
 from muster.kube.kinds import Object
-from muster.runtime.cluster.backoff import MAX_SECONDS, Backoff
 
 MAX_FAILURES = 10
 """So often in a row kopf is started again. After that something is wrong that a new process may put right."""
@@ -75,7 +75,6 @@ class ResourceWatch:
         self._halt()
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        backoff = Backoff(self.chance)
         failures = 0
         while not self._stopping.is_set() and failures < MAX_FAILURES:
             began = self.clock()
@@ -83,11 +82,8 @@ class ResourceWatch:
                 asyncio.run(self._watch(loop))
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
-            failures += 1
-            if self.clock() - began > GOOD_SECONDS:
-                failures = 0
-                backoff.success()
-            self._stopping.wait(backoff.failure(MAX_SECONDS))
+            failures = 0 if self.clock() - began > GOOD_SECONDS else failures + 1
+            self._stopping.wait(pause(failures, None, self.chance()))
         _call(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:

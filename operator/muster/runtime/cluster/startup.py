@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import TypeVar
 
+from muster.kube.backoff import pause
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import EVENTS, JOBS, PODS, Kind
-from muster.runtime.cluster.backoff import MAX_SECONDS, Backoff
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class CannotStart(Exception):
 
 async def patiently(what: str, work: Callable[[], Awaitable[T]], chance: Callable[[], float]) -> T:
     """Do `work` until the API server answers. Raises `CannotStart` when it refuses, and `ApiError` as it comes else."""
-    backoff = Backoff(chance)
+    failures = 0
     while True:
         try:
             return await work()
@@ -39,9 +39,10 @@ async def patiently(what: str, work: Callable[[], Awaitable[T]], chance: Callabl
                 raise CannotStart(f"{what}: the API server refuses: {error.message}") from error
             if error.is_not_found or error.is_refusal:
                 raise
-            pause = backoff.failure(MAX_SECONDS, error.retry_after)
-            _log.warning("%s: %s; tried again in %.1f s", what, error, pause)
-        await asyncio.sleep(pause)
+            seconds = pause(failures, error, chance())
+            _log.warning("%s: %s; tried again in %.1f s", what, error, seconds)
+        failures += 1
+        await asyncio.sleep(seconds)
 
 
 async def check_cluster(client: Client, namespaces: tuple[str, ...], chance: Callable[[], float]) -> None:

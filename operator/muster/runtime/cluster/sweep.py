@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from muster.kube.client import Client, Listing
 from muster.kube.errors import ApiError
@@ -23,28 +23,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Sweep:
-    """Compares the known resources with those that there are. `known` and `drop` are those of `Jobs`."""
+    """Compares the known resources with those that there are, soon when `gap` is set.
+
+    `known` and `drop` are those of `Jobs`.
+    """
 
     client: Client
     namespaces: tuple[str, ...]
     known: Callable[[], tuple[Resource, ...]]
     drop: Callable[[str], None]
-    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def request(self) -> None:
-        """There was a gap: look soon."""
-        self._wanted.set()
+    gap: asyncio.Event
 
     async def run(self) -> None:
         """Look now and then, for ever."""
         while True:
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
-                    await self._wanted.wait()
+                    await self.gap.wait()
             except TimeoutError:
                 pass
             await asyncio.sleep(SETTLE_SECONDS)
-            self._wanted.clear()
+            self.gap.clear()
             try:
                 await self._look()
             except ApiError as error:

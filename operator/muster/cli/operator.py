@@ -1,0 +1,62 @@
+"""`muster operator`: the process that runs a cluster's jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from urllib.parse import urlsplit
+
+from muster.cli.operator_log import LogFormat, start_log
+from muster.cli.problem import BadInput, system_problem
+from muster.kube.access import NoCluster
+from muster.kube.errors import ApiError
+from muster.runtime.cluster.replica import OperatorOptions
+from muster.runtime.cluster.serve import serve
+from muster.runtime.cluster.startup import CannotStart
+from muster.runtime.cluster.trust import NoTrust
+
+FAILED = 1
+
+_log = logging.getLogger(__name__)
+
+
+def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
+    """Work until asked to stop; the exit code. Raises `BadInput` for what can't work as it was given."""
+    start_log(log_format)
+    try:
+        asyncio.run(serve(options))
+    except NoCluster as problem:
+        raise BadInput(str(problem)) from None
+    except (CannotStart, NoTrust, ApiError) as problem:
+        _log.critical("muster operator can't work here: %s", problem)
+        return FAILED
+    except OSError as problem:
+        _log.critical("muster operator can't listen: %s", system_problem(problem))
+        return FAILED
+    except ExceptionGroup as ended:
+        # The kubelet starts it again, and every job goes on from its status.
+        _log.critical("muster operator can't go on", exc_info=ended)
+        return FAILED
+    return 0
+
+
+def read_log_format(text: str) -> LogFormat:
+    """`--log-format`'s value. Raises `BadInput`."""
+    match text:
+        case "plain" | "json":
+            return text
+    raise BadInput(f"--log-format {text}: expected plain or json")
+
+
+def read_collector_url(text: str | None) -> str | None:
+    """`--collector-url`'s value. Raises `BadInput`."""
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good or parts.path not in ("", "/") or parts.query:
+        raise BadInput(f"--collector-url {text}: expected https://<host>:<port>, as agents in the jobs' pods reach it")
+    return text.rstrip("/")

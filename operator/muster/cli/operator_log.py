@@ -1,0 +1,55 @@
+"""The operator's log: one line for each thing that matters, on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+LogFormat = Literal["plain", "json"]
+
+_OTHERS = ("aiohttp", "asyncio", "kopf", "kubernetes")
+"""Libraries that are heard only when they warn."""
+
+_EXPECTED = ("OS signals are ignored",)
+"""What kopf warns of and is meant so: signals are for the main thread."""
+
+
+def start_log(form: LogFormat) -> None:
+    """Log to standard error from now on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Plain() if form == "plain" else _Json())
+    handler.addFilter(_is_wanted)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in _OTHERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    return not (record.name.startswith("kopf.") and record.getMessage().startswith(_EXPECTED))
+
+
+def _text(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    # kopf shows the same stack once for each of its layers; the message says what there is to know.
+    if record.exc_info is not None and not record.name.startswith("kopf."):
+        message += "\n" + logging.Formatter().formatException(record.exc_info)
+    return message
+
+
+def _time(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_time(record)} {record.levelname:<7} {_text(record)}"
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {"time": _time(record), "level": record.levelname, "logger": record.name, "message": _text(record)}
+        return json.dumps(fields, ensure_ascii=False)

@@ -1,0 +1,230 @@
+"""One job's life in the operator: turn after turn, for as long as there is something to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.api.problems import InvalidResource
+from muster.api.spec import Job
+from muster.api.timestamps import from_text
+from muster.kube.backoff import pause
+from muster.kube.errors import ApiError
+from muster.kube.kinds import Object
+from muster.plan.world import procs_per_node
+from muster.ranks.check import Shape
+from muster.ranks.store import RankStore
+from muster.runtime.cluster.cpu_time import Metered
+from muster.runtime.cluster.journal import Desk, JobGone, Journal, Superseded
+from muster.runtime.cluster.resource import Resource, read_resource
+from muster.runtime.cluster.urgency import standing
+from muster.runtime.reconcile import Backend, reconcile
+from muster.status.refused import refused
+
+LEAST_REST_SECONDS = 0.02
+"""Reports that come together are looked at together."""
+
+REST_SHARE = 9.0
+"""A job rests so many times as long as its last turn computed: it never takes more than a tenth of a core."""
+
+URGENT_SECONDS = 0.5
+"""How often a long rest is looked up from: what changes a rank's state is told within a second."""
+
+BUG_PATIENCE = 4.0
+"""What failed by a mistake in muster rarely gets better by itself: the pauses are so many times as long."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What all actors share. `term` is the deciding Lease's, `with_procs` resolves `procsPerNode: Auto`.
+
+    `clock` gives Unix seconds, `cpu_clock` the thread's processor time in seconds, `chance` numbers from 0 to 1.
+    """
+
+    backend: Backend
+    store: RankStore
+    desk: Desk
+    with_procs: Callable[[Job], Job]
+    term: int
+    clock: Callable[[], float]
+    cpu_clock: Callable[[], float]
+    chance: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The least seconds until the next turn, and the time of the next one if nothing happens (None: none)."""
+
+    seconds: float
+    until: float | None
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """What a turn leaves to do: when there is more although nothing happens (None: never), or nothing at all."""
+
+    until: float | None
+    is_over: bool
+
+
+@dataclass
+class Actor:
+    """Keeps one job going, one turn at a time. Raises `ValueError` for a resource that can't be read.
+
+    `gone` is called with the job's uid when its resource turns out not to exist any more.
+    """
+
+    source: Object
+    tools: Tools
+    gone: Callable[[str], None]
+    _task: asyncio.Task[None] | None = None
+    _in_turn: bool = False
+    _is_stopping: bool = False
+    _urgent: bool = True
+    _failures: int = 0
+    _complaints: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(read_resource(self.source), self.tools.desk)
+        self._changed = asyncio.Event()
+
+    @property
+    def resource(self) -> Resource:
+        """The newest version of the job's resource."""
+        return self._journal.newest
+
+    def take(self, source: Object) -> None:
+        """Hear of a version of the resource. Raises `ValueError` when it can't be read."""
+        if self._journal.take(source):
+            self.wake()
+
+    def wake(self) -> None:
+        """Something of the job changed. An actor that had nothing left to do begins again."""
+        self._urgent = True
+        self._changed.set()
+        if self._task is None and not self._is_stopping:
+            self._task = asyncio.create_task(self._run(), name=f"job {self.resource}")
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Begin no more turns; the task of the one that is under way."""
+        self._is_stopping = True
+        if self._task is not None and not self._in_turn:
+            self._task.cancel()
+        return self._task
+
+    async def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                rest = await self._go_around()
+                # Nothing is left to do, and nothing has happened meanwhile: the next news begins anew.
+                if rest is None and not self._changed.is_set():
+                    return
+                if rest is not None and not self._is_stopping:
+                    await self._rest(rest)
+        finally:
+            self._task = None
+
+    async def _go_around(self) -> _Rest | None:
+        """One turn, and what comes of its failure; None: there is nothing left to do."""
+        self._changed.clear()
+        self._urgent = False
+        meter = Metered(self._turn(), self.tools.cpu_clock)
+        self._in_turn = True
+        try:
+            outlook = await meter
+        except JobGone:
+            self.gone(self.resource.uid)
+            return None
+        except Superseded:
+            return _Rest(LEAST_REST_SECONDS, self.tools.clock())
+        except ApiError as error:
+            seconds = self._failed(error)
+            self._complain(str(error), f"{error.status} {error.reason}")
+        except Exception as bug:  # noqa: BLE001 - a mistake in one job's turn must not stop the others
+            seconds = self._failed(None) * BUG_PATIENCE
+            self._complain("".join(traceback.format_exception(bug)).rstrip(), _place(bug))
+        else:
+            self._failures = 0
+            self._complaints.clear()
+            rest = max(LEAST_REST_SECONDS, REST_SHARE * meter.seconds)
+            return None if outlook.is_over else _Rest(rest, outlook.until)
+        finally:
+            self._in_turn = False
+        if not self._is_stopping:
+            await asyncio.sleep(seconds)
+        return _Rest(0.0, self.tools.clock())
+
+    async def _turn(self) -> _Outlook:
+        tools, journal = self.tools, self._journal
+        resource = journal.begin()
+        # Its children go with it: nothing of them may come back.
+        if resource.is_leaving:
+            return _Outlook(None, is_over=True)
+        if isinstance(resource.job, InvalidResource):
+            await journal.write(refused(resource.status, resource.job, resource.generation, tools.clock()))
+            return _Outlook(None, is_over=True)
+        job = tools.with_procs(resource.job)
+        self._expect(job)
+        turn = await reconcile(job, resource.status, tools.backend, journal, tools.clock(), tools.term)
+        until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
+        is_over = turn.is_over and until is None
+        if is_over:
+            tools.store.forget(resource.uid)
+        return _Outlook(until, is_over)
+
+    def _expect(self, job: Job) -> None:
+        """Let the job's agents report; their news wakes this actor."""
+        metadata = job.metadata
+        created_at = from_text(metadata.creation_timestamp)
+        self.tools.store.register(Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at))
+        heard = self.tools.store.changed(metadata.uid)
+        if heard is not self._changed:
+            # What came meanwhile is looked at in this turn.
+            self._changed = heard
+
+    async def _rest(self, rest: _Rest) -> None:
+        await self._pause(rest.seconds)
+        left = None if rest.until is None else max(0.0, rest.until - self.tools.clock())
+        try:
+            async with asyncio.timeout(left):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _pause(self, seconds: float) -> None:
+        """Rest, and end a long rest early for what is urgent."""
+        before = self._standing() if seconds > URGENT_SECONDS else 0
+        while seconds > 0.0:
+            nap = min(seconds, URGENT_SECONDS)
+            await asyncio.sleep(nap)
+            seconds -= nap
+            if seconds > 0.0 and (self._urgent or (self._changed.is_set() and self._standing() != before)):
+                return
+
+    def _standing(self) -> int:
+        job = self.resource.job
+        nodes = 0 if isinstance(job, InvalidResource) else job.spec.nodes
+        return standing(self.tools.store.agent(self.resource.uid, node) for node in range(nodes))
+
+    def _failed(self, error: ApiError | None) -> float:
+        """Seconds to wait after one more failure in a row."""
+        seconds = pause(self._failures, error, self.tools.chance())
+        self._failures += 1
+        return seconds
+
+    def _complain(self, text: str, kind: str) -> None:
+        """Log a failure once for each kind of it, until a turn goes well."""
+        if kind not in self._complaints:
+            self._complaints.add(kind)
+            _log.warning("%s: %s", self.resource, text)
+
+
+def _place(bug: Exception) -> str:
+    """What tells one mistake from another: its type and where it was made, not what it was about."""
+    frames = traceback.extract_tb(bug.__traceback__)
+    return f"{type(bug).__name__} {[(frame.filename, frame.lineno) for frame in frames]}"

@@ -1,0 +1,106 @@
+"""All jobs that the operator knows, each with its actor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.kube.client import Change
+from muster.kube.kinds import Object
+from muster.runtime.cluster.actor import Actor, Tools
+from muster.runtime.cluster.resource import Resource
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Jobs:
+    """Hears what happens to resources and passes it on to the job's actor.
+
+    `forget` is called with a job's uid when its resource is gone, `relisted` when the resources are being told all over
+    again: what vanished meanwhile is told by nobody.
+    """
+
+    tools: Tools
+    forget: Callable[[str], None]
+    relisted: Callable[[], None]
+    _actors: dict[str, Actor] = field(default_factory=dict)
+    _uids: dict[tuple[str, str], str] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
+
+    def take(self, change: Change) -> None:
+        """Hear of a change of a resource."""
+        uid, name = _text(change.object, "uid"), (_text(change.object, "namespace"), _text(change.object, "name"))
+        if change.type == "DELETED":
+            self.drop(uid)
+            return
+        if change.type == "ADDED" and uid in self._actors:
+            self.relisted()
+        # There is only one resource of a name: the end of the other one was missed.
+        former = self._uids.get(name)
+        if former is not None and former != uid:
+            self.drop(former)
+        try:
+            self._take(uid, change.object)
+        except ValueError as problem:
+            self._say_unreadable("/".join(name), uid, problem)
+        else:
+            self._uids[name] = uid
+
+    def wake(self, uid: str) -> None:
+        """Something else of the job changed: its pods."""
+        actor = self._actors.get(uid)
+        if actor is not None:
+            actor.wake()
+
+    def drop(self, uid: str) -> None:
+        """The resource is gone, and all that is known of it may go. Its children are the garbage collector's."""
+        actor = self._actors.pop(uid, None)
+        self._unreadable.discard(uid)
+        if actor is None:
+            return
+        resource = actor.resource
+        if self._uids.get((resource.namespace, resource.name)) == uid:
+            del self._uids[resource.namespace, resource.name]
+        task = actor.stop()
+        # A turn that is under way may be this one, which found it out.
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+        self.tools.store.forget(uid)
+        self.forget(uid)
+        _log.info("%s: the resource was deleted", resource)
+
+    def known(self) -> tuple[Resource, ...]:
+        """The newest known version of each job's resource."""
+        return tuple(actor.resource for actor in self._actors.values())
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Begin no more turns; give those under way so many seconds."""
+        tasks = {task for actor in self._actors.values() if (task := actor.stop()) is not None}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=grace_seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _take(self, uid: str, source: Object) -> None:
+        actor = self._actors.get(uid)
+        if actor is None:
+            actor = self._actors[uid] = Actor(source, self.tools, self.drop)
+            actor.wake()
+        else:
+            actor.take(source)
+        self._unreadable.discard(uid)
+
+    def _say_unreadable(self, name: str, uid: str, problem: ValueError) -> None:
+        if uid not in self._unreadable:
+            self._unreadable.add(uid)
+            _log.error("%s: the resource can't be read, and the job is left alone: %s", name, problem)
+
+
+def _text(source: Object, key: str) -> str:
+    metadata = source.get("metadata")
+    return str(metadata.get(key)) if isinstance(metadata, dict) else ""

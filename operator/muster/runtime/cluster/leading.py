@@ -1,0 +1,105 @@
+"""What only the replica that leads does: it hears of jobs, decides, and lets agents report."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.backends.kubernetes.devices import with_procs
+from muster.kube.client import Client
+from muster.kube.informer import Informer
+from muster.ranks.collector import Collector
+from muster.ranks.store import RankStore
+from muster.runtime.cluster.actor import Tools
+from muster.runtime.cluster.events import EventPoster
+from muster.runtime.cluster.jobs import Jobs
+from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.resources import ResourceWatch
+from muster.runtime.cluster.sweep import Sweep
+from muster.runtime.cluster.told import Told
+from muster.runtime.cluster.write_budget import WriteBudget
+
+TURN_SECONDS = 2.0
+"""How long a turn that is under way may go on once the operator is asked to stop."""
+
+
+class KopfEnded(Exception):
+    """kopf can't be kept going."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
+
+    `backend` makes a term's backend, which knows nothing of earlier terms.
+    """
+
+    client: Client
+    namespaces: tuple[str, ...]
+    informers: tuple[Informer, ...]
+    store: RankStore
+    collector: Collector
+    backend: Callable[[], KubernetesBackend]
+    events: EventPoster
+    clock: Callable[[], float]
+
+
+class Leading:
+    """One time as leader, numbered `term`. It ends by being cancelled: the Lease is another's, or the process ends."""
+
+    def __init__(self, parts: Parts, term: int) -> None:
+        self._parts = parts
+        self._term = term
+        self._jobs: Jobs | None = None
+        self._resources: ResourceWatch | None = None
+
+    @property
+    def works(self) -> bool:
+        """Whether what happens to resources is heard of, or nothing is to be heard yet."""
+        return self._resources is None or self._resources.is_alive
+
+    def wake(self, job_uid: str) -> None:
+        """A pod of the job changed."""
+        if self._jobs is not None:
+            self._jobs.wake(job_uid)
+
+    async def run(self) -> None:
+        """Lead. Raises `KopfEnded`."""
+        parts = self._parts
+        # A pod that is not known yet would be made a second time, or taken for lost.
+        for informer in parts.informers:
+            await informer.synced.wait()
+        parts.collector.lead()
+        backend, gap = parts.backend(), asyncio.Event()
+        jobs = self._jobs = Jobs(self._tools(backend), backend.forget, gap.set)
+        sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
+        resources = self._resources = ResourceWatch(parts.namespaces, jobs.take, time.monotonic, random.random)
+        resources.start()
+        sweeping = asyncio.create_task(sweep.run(), name="sweep")
+        try:
+            await resources.ended.wait()
+            raise KopfEnded("kopf ended too often in a row; its messages say why")
+        finally:
+            sweeping.cancel()
+            resources.stop()
+            await jobs.stop(TURN_SECONDS)
+            parts.collector.step_down(None)
+            # What agents said and were told in this term is nothing to the next one's.
+            parts.store.clear()
+
+    def _tools(self, backend: KubernetesBackend) -> Tools:
+        parts = self._parts
+        return Tools(
+            backend=backend,
+            store=parts.store,
+            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(parts.events)),
+            with_procs=with_procs,
+            term=self._term,
+            clock=parts.clock,
+            cpu_clock=time.thread_time,
+            chance=random.random,
+        )

@@ -1,0 +1,162 @@
+"""One replica of the operator, put together. It watches and listens always, and decides when it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.backends.kubernetes.names import JOB_UID_LABEL
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.backends.kubernetes.setting import Setting
+from muster.kube.client import Client
+from muster.kube.election import LOOK_SECONDS
+from muster.kube.informer import Informer
+from muster.kube.kinds import EVENTS, PODS
+from muster.kube.lease import Leadership, new_identity
+from muster.ranks.certificate import ServingCertificate
+from muster.ranks.collector import Collector
+from muster.ranks.store import RankStore
+from muster.runtime.cluster.events import EventPoster
+from muster.runtime.cluster.health import Check, serve_health
+from muster.runtime.cluster.leading import Leading, Parts
+from muster.runtime.cluster.startup import check_cluster, patiently
+from muster.runtime.cluster.trust import Trust, TrustSetting
+from muster.runtime.steady_clock import steady_clock
+
+DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
+"""Where agents find the collector when the chart's Service is in front of it."""
+
+
+@dataclass(frozen=True)
+class OperatorOptions:
+    """`namespaces` empty: all of the cluster's. None: what follows from the namespace that the operator runs in."""
+
+    namespaces: tuple[str, ...]
+    host: str
+    collector_port: int
+    collector_url: str | None
+    health_port: int
+    cluster_domain: str
+    lease_namespace: str | None
+    lease_name: str
+
+
+@dataclass
+class Replica:
+    """`run` goes on until it is cancelled, or until a part that has to go on ended."""
+
+    client: Client
+    options: OperatorOptions
+    _leading: Leading | None = None
+    _is_ready: bool = False
+    _identity: str = field(default_factory=new_identity)
+
+    def __post_init__(self) -> None:
+        self._clock = steady_clock(time.time(), time.monotonic)
+        self._store = RankStore()
+        self._pods = PodIndex(self._pod_changed)
+        self._events = EventPoster(self.client, self._identity, self._clock)
+        self._informers = self._make_informers()
+        self._leadership = Leadership(self.client, self._namespace, self.options.lease_name, self._identity)
+
+    async def run(self) -> None:
+        """Work. Raises `CannotStart`, and an `ExceptionGroup` with what ended a part."""
+        async with AsyncExitStack() as stack:
+            await self._open_health(stack)
+            await check_cluster(self.client, self.options.namespaces, random.random)
+            trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
+            await patiently("the collector's certificates and the cluster's keys", trust.start, random.random)
+            collector = await self._open_collector(stack, trust)
+            parts = self._parts(trust, collector)
+            async with asyncio.TaskGroup() as tasks:
+                # A standby watches pods, too: it takes over at once, for the price of one more watch.
+                for informer in self._informers:
+                    tasks.create_task(informer.run())
+                tasks.create_task(trust.run())
+                tasks.create_task(self._events.run())
+                tasks.create_task(self._name_leader(collector))
+                self._is_ready = True
+                await self._leadership.run(lambda term: self._lead(parts, term))
+
+    @property
+    def _namespace(self) -> str:
+        return self.options.lease_namespace or self.client.namespace
+
+    @property
+    def _collector_url(self) -> str:
+        default = DEFAULT_COLLECTOR.format(namespace=self._namespace, port=self.options.collector_port)
+        return self.options.collector_url or default
+
+    def _make_informers(self) -> tuple[Informer, ...]:
+        namespaces = self.options.namespaces
+        return (
+            Informer(self.client, PODS, namespaces, self._pods.take, labels=JOB_UID_LABEL),
+            Informer(self.client, EVENTS, namespaces, self._pods.warn, fields="involvedObject.kind=Pod,type=Warning"),
+        )
+
+    def _trust_setting(self) -> TrustSetting:
+        host = urlsplit(self._collector_url).hostname or ""
+        return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", (host,))
+
+    async def _open_health(self, stack: AsyncExitStack) -> None:
+        alive = (Check("nobody tells of jobs any more", lambda: self._leading is None or self._leading.works),)
+        ready = (
+            Check("it is still starting", lambda: self._is_ready),
+            Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
+        )
+        health = await serve_health(self.options.host, self.options.health_port, alive, ready)
+        stack.push_async_callback(health.cleanup)
+
+    async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
+        self._collector = Collector(
+            store=self._store,
+            verifier=trust.verifier,
+            directory=self._pods,
+            certificate=trust.certificate(),
+            clock=self._clock,
+        )
+        await self._collector.start(self.options.host, self.options.collector_port)
+        stack.push_async_callback(self._collector.close)
+        return self._collector
+
+    def _parts(self, trust: Trust, collector: Collector) -> Parts:
+        setting = Setting(self.options.cluster_domain, self._collector_url)
+        return Parts(
+            client=self.client,
+            namespaces=self.options.namespaces,
+            informers=self._informers,
+            store=self._store,
+            collector=collector,
+            backend=lambda: KubernetesBackend(self.client, self._pods, self._store, setting, trust.bundle, self._clock),
+            events=self._events,
+            clock=self._clock,
+        )
+
+    async def _lead(self, parts: Parts, term: int) -> None:
+        self._leading = Leading(parts, term)
+        try:
+            await self._leading.run()
+        finally:
+            self._leading = None
+
+    async def _name_leader(self, collector: Collector) -> None:
+        """Let a standby's collector say who leads."""
+        named: str | None = ""
+        while True:
+            holder = self._leadership.holder
+            if self._leading is None and holder != named:
+                collector.step_down(holder)
+            named = holder if self._leading is None else ""
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _renewed(self, certificate: ServingCertificate) -> None:
+        self._collector.use(certificate)
+
+    def _pod_changed(self, job_uid: str) -> None:
+        if self._leading is not None:
+            self._leading.wake(job_uid)
