@@ -7,9 +7,18 @@ from collections.abc import Sequence
 
 from muster_dev.places import BIN, PYTHON, ROOT
 
+EXAMPLES = ("data_parallel", "digits", "sagemaker_hosts", "two_dimensional")
+"""The folders of training/examples whose rendered jobs are kept, byte for byte."""
+
+_RENDER = str(ROOT / "tools" / "muster_dev" / "golden_render.py")
+
 GENERATED = {
     "crds/muster.dev_distributedtrainingjobs.yaml": (str(BIN / "muster"), "crd"),
     "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
+    **{
+        f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")
+        for name in EXAMPLES
+    },
 }
 """Each file and the command that prints it."""
 

@@ -81,11 +81,29 @@ def run(
 
 @app.command()
 def render(*, file: File) -> None:
-    """Print what muster would run: the job with its defaults, the plan, each node's command and environment."""
+    """Print what a job becomes: itself with its defaults, its Service and ConfigMap, and what each node runs.
+
+    For every kind of node its pod, and as a comment above it the command that starts its ranks and what they see. No
+    cluster is asked; the same file gives the same text.
+    """
+    from muster.backends.agent_archive import agent_archive
     from muster.cli.job_file import read_job
     from muster.cli.render import render_text
 
-    typer.echo(render_text(read_job(file)), nl=False)
+    typer.echo(render_text(read_job(file), agent_archive()), nl=False)
+
+
+@app.command()
+def explain(
+    *,
+    file: File,
+    node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="Explain this node's pod.")] = 0,
+) -> None:
+    """Say of every setting that muster adds to a node's pod and ranks what it is, where it comes from, and why."""
+    from muster.cli.explain import explain_job
+    from muster.cli.job_file import read_job
+
+    explain_job(read_job(file), node)
 
 
 @app.command()
@@ -168,3 +186,43 @@ def wait(
     from muster.cli.wait import wait_for_job
 
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
+
+
+@app.command()
+def operator(
+    *,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
+    collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
+    collector_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
+    ] = None,
+    health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
+    cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
+    lease_namespace: Annotated[
+        str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
+    ] = None,
+    lease_name: Annotated[
+        str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")
+    ] = "muster",
+    log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
+) -> None:
+    """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
+    from muster.cli.operator import read_collector_url, read_log_format, run_operator
+    from muster.runtime.cluster.replica import OperatorOptions
+
+    options = OperatorOptions(
+        namespaces=tuple(dict.fromkeys(namespace or ())),
+        host=host,
+        collector_port=collector_port,
+        collector_url=read_collector_url(collector_url),
+        health_port=health_port,
+        cluster_domain=cluster_domain,
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+    )
+    raise typer.Exit(run_operator(options, read_log_format(log_format)))

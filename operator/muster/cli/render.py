@@ -1,51 +1,83 @@
-"""`muster render`: what a job would run, as text; nothing is started and nothing is asked of this machine. Pure."""
+"""`muster render`: what a job becomes, as text; nothing is started, and no cluster or machine is asked. Pure."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
-from dataclasses import replace
 
+from muster.api.document import JSON
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
-from muster.backends.local.devices import with_procs
+from muster.backends.kubernetes.devices import with_procs
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY
+from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.render import config_map, pod, service
+from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.written import kinds
+from muster.cli.launch_preview import preview
+from muster.kube.kinds import Object
 from muster.plan.render import render_plan
-from muster_worker import launchers, sagemaker
-from muster_worker.contract import Launcher, Peer, Plan
-from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
+from muster.status.ranges import ranges
+from muster_worker.contract import Launcher, Plan
 
-_PORT = 29500
-_COLLECTOR = "https://COLLECTOR"
-_ROOT = "/opt/ml"
+SETTING = Setting(cluster_domain="cluster.local", collector_url="https://COLLECTOR")
+"""What a cluster would say of itself."""
+
+_UID = "UID"
 
 
-def render_text(job: Job) -> str:
-    """The job with its defaults, and for each node the command and the environment that muster adds.
+def as_applied(job: Job) -> Job:
+    """The job as the API server would hand it on."""
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
 
-    What is only known when a job runs (addresses, folders) stands in capitals; the port, cores and GPUs are examples.
-    With `procsPerNode: Auto` one process is shown for each node.
+
+def render_text(job: Job, archive: bytes) -> str:
+    """YAML documents: the job with its defaults, its Service and ConfigMap, and each kind of node with its pod.
+
+    A comment above each pod says what its agent starts. Nodes that differ in nothing but their number are shown once.
+    What is only known on the cluster stands in capitals. `archive` is the agent's.
     """
-    plan = replace(render_plan(with_procs(job, 0), _COLLECTOR, ""), job_uid="UID")
-    parts = [to_yaml(resource(job))]
-    parts += [_node_text(plan, job, node) for node in range(plan.nodes)]
-    return "".join(parts)
+    head = to_yaml(resource(job))
+    try:
+        applied = with_procs(as_applied(job))
+    except NotRenderable as problem:
+        return f"{head}---\n# not for a cluster yet: {problem}\n"
+    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
+    parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]
+    return "---\n".join(parts)
 
 
-def _node_text(plan: Plan, job: Job, node: int) -> str:
-    place = _place(plan, node)
-    own = {variable.name: variable.value for variable in job.spec.env}
-    environment = node_environment(own, place)
-    if plan.launcher == Launcher.TORCHRUN:
-        command = launchers.torchrun(place, 1, lambda _: "torchrun")
-    elif plan.launcher == Launcher.DIRECT:
-        command, environment = launchers.wrapper(place), direct_environment(environment, place, 0)
-    else:
-        command, environment = launchers.user_command(plan), per_node_environment(environment, place, "PYTHON_SHIM")
-    lines = [
-        f"# node {node}: {sagemaker.host_names(plan.nodes)[node]}, {_ranks(plan, node)}",
-        f"# $ {shlex.join(command)}",
-    ]
-    lines += [f"#   {name}={value}" for name, value in sorted(environment.items())]
-    return "\n".join(["---", *lines, ""])
+def _config_map_text(child: Object, archive: bytes) -> str:
+    plan: JSON = json.loads(str(mapping(child["data"])[PLAN_KEY]))
+    shown: Fields = {**child, "data": {PLAN_KEY: json.dumps(plan, indent=2) + "\n"}}
+    shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
+    return to_yaml(shown)
+
+
+def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
+    found = preview(job, plan, nodes[0])
+    lines = [*_titles(plan, nodes), f"$ {shlex.join(found.command)}"]
+    lines += [f"  {name}={value}" for name, value in sorted(found.environment.items())]
+    return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
+
+
+def _pod_text(job: Job, node: int) -> str:
+    try:
+        return to_yaml(dict(pod(job, node, 0, SETTING)))
+    except NotRenderable as problem:
+        return f"# no pod: {one_line(str(problem))}\n"
+
+
+def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
+    first = nodes[0]
+    titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
+    if len(nodes) > 1:
+        titles.insert(0, f"nodes {ranges(nodes)}, which differ in nothing but their number; the first of them:")
+    return titles
 
 
 def _ranks(plan: Plan, node: int) -> str:
@@ -56,17 +88,6 @@ def _ranks(plan: Plan, node: int) -> str:
     return f"ranks {first} to {first + plan.procs_per_node - 1}{shown}"
 
 
-def _place(plan: Plan, node: int) -> Place:
-    peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
-    return Place(
-        plan=plan,
-        node=node,
-        peers=peers,
-        interface="INTERFACE",
-        host=sagemaker.Host(cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory="."),
-        root=_ROOT,
-        run="RUN",
-        socket="RUN/agent.sock",
-        archive="AGENT.pyz",
-        python="PYTHON",
-    )
+def one_line(text: str) -> str:
+    """A line that stays one: what would begin another is shown by its code."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

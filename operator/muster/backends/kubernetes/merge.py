@@ -14,7 +14,7 @@ from muster.api.document import JSON
 Fields = dict[str, JSON]
 """An object of JSON with its fields."""
 
-_KEYS: dict[str, tuple[str, ...]] = {
+KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
     "volumes": ("name",),
@@ -58,7 +58,7 @@ def merge(below: Fields, above: Fields) -> Fields:
 
 def entry_key(name: str, entry: JSON) -> str | None:
     """What the entry of list `name` is known by; None when nothing tells it from others."""
-    fields = _KEYS.get(name)
+    fields = KEYS.get(name)
     if fields is None or not isinstance(entry, dict) or entry.get(fields[0]) is None:
         return None
     return ",".join(str(_key_part(entry, field)) for field in fields)

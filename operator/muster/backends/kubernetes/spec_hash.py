@@ -4,6 +4,7 @@ import hashlib
 import json
 
 from muster.api.spec import Job
+from muster.backends.kubernetes.devices import with_procs
 
 _AFTERTHOUGHTS = {"suspend", "startup_timeout_seconds", "active_deadline_seconds", "cleanup"}
 """What may change while pods run: it says when they go, not what they are."""
@@ -15,8 +16,9 @@ def spec_hash(job: Job) -> str:
     """Equal for two jobs exactly when all that shapes their pods is equal; 16 hexadecimal digits.
 
     A field at its default counts as unset: a release of muster that brings a new field leaves the hashes of running
-    pods as they are.
+    pods as they are. `procsPerNode: Auto` counts as the number that it stands for; raises `NotRenderable` where it
+    stands for none.
     """
-    fields = job.spec.model_dump(mode="json", by_alias=True, exclude=_AFTERTHOUGHTS, exclude_defaults=True)
+    fields = with_procs(job).spec.model_dump(mode="json", by_alias=True, exclude=_AFTERTHOUGHTS, exclude_defaults=True)
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]

@@ -42,6 +42,8 @@ def _templates(job: Job, node: int) -> list[Piece]:
 
 def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
     """The nodes whose pods differ in nothing but the node: those that the same overrides speak of."""
+    if not job.spec.node_overrides:
+        return (tuple(range(job.spec.nodes)),)
     groups: dict[tuple[bool, ...], list[int]] = {}
     for node in range(job.spec.nodes):
         key = tuple(is_among(node, override.nodes) for override in job.spec.node_overrides)

@@ -1,0 +1,112 @@
+"""What muster adds to one node of a job, setting by setting. Pure: derived from what renders and starts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.devices import with_procs
+from muster.backends.kubernetes.pieces import Piece, stacked
+from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
+from muster.backends.kubernetes.settings import LISTED, settings
+from muster.cli.agent_reasons import part_reason, variable_reason
+from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
+from muster.cli.render import SETTING, as_applied
+from muster.plan.render import render_plan
+from muster_worker.contract import Plan
+
+GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
+
+_TRAINER = "spec.containers[trainer]."
+_YOURS = "yours wins; muster's would be "
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`source` is a field of the resource, `muster` for its own defaults, or `agent` for what is known at run time."""
+
+    group: str
+    setting: str
+    value: str
+    source: str
+    why: str
+
+
+def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
+    """Every setting that muster adds to the node, in the order of `GROUPS`. Raises `NotRenderable`."""
+    applied = with_procs(as_applied(job))
+    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    pieces = pod_pieces(applied, node, 0, SETTING)
+    bare = pod_pieces(_without_template(applied), node, 0, SETTING)
+    start = preview(applied, plan, node)
+    found = [*_pod(pieces, bare), *_environment(plan, node, pieces.owners, start), *_launcher(plan, start.command)]
+    return tuple(sorted(found, key=lambda each: GROUPS.index(each.group)))
+
+
+def _without_template(job: Job) -> Job:
+    return job.model_copy(
+        update={"spec": job.spec.model_copy(update={"image": "IMAGE", "template": {}, "node_overrides": ()})}
+    )
+
+
+def _pod(pieces: PodPieces, bare: PodPieces) -> list[Explanation]:
+    final = settings(stacked(pieces.all))
+    found: dict[str, Explanation] = {}  # folders that share a volume need it once
+    for piece in (*pieces.defaults, *pieces.fixed):
+        for setting, value in settings(piece.fields).items():
+            found.setdefault(setting, _setting(setting, value, final, piece, pieces.owners))
+    for piece in bare.defaults:
+        # what gave way to the owner's word before it became a piece, such as a folder that the owner mounts
+        for setting, value in settings(piece.fields).items():
+            if setting in final:
+                found.setdefault(setting, _setting(setting, value, final, piece, pieces.owners))
+    return list(found.values())
+
+
+def _setting(
+    setting: str, value: JSON, final: Mapping[str, JSON], piece: Piece, owners: tuple[Piece, ...]
+) -> Explanation:
+    group, name = _place(setting)
+    if setting in final and final[setting] == value:
+        return Explanation(group, name, _text(value), piece.source, piece.why)
+    shown = _text(final[setting]) if setting in final else "none"
+    return Explanation(group, name, shown, _whose(setting, owners), _YOURS + _text(value))
+
+
+def _whose(setting: str, owners: tuple[Piece, ...]) -> str:
+    return [owner.source for owner in owners if setting in settings(owner.fields)][-1]
+
+
+def _place(setting: str) -> tuple[str, str]:
+    path = setting.partition(LISTED)[0]
+    if path.startswith(("spec.volumes", f"{_TRAINER}volumeMounts")):
+        return "Files", path.removeprefix(_TRAINER)
+    return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)
+
+
+def _environment(plan: Plan, node: int, owners: tuple[Piece, ...], start: Preview) -> list[Explanation]:
+    found: list[Explanation] = []
+    own = start.own
+    for name, value in sorted(added(plan, node).items()):
+        if name not in start.environment and name not in HOOK_VARIABLES:
+            continue  # it gives way to another one of the owner's
+        source, why = variable_reason(name)
+        if name in own:
+            source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value
+        found.append(Explanation("Environment", name, own.get(name, value), source, why))
+    return found
+
+
+def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
+    found: list[Explanation] = []
+    for part, value in parts(plan, command):
+        source, why = part_reason(part)
+        found.append(Explanation("Launcher", part, value, source, why))
+    return found
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

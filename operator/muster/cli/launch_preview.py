@@ -1,0 +1,114 @@
+"""What a node's agent will start, asked of the agent's own pure modules. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.backends.kubernetes.agent_container import FILES, RUN
+from muster.backends.kubernetes.mounts import ROOT
+from muster.backends.kubernetes.names import ARCHIVE_KEY
+from muster.backends.kubernetes.pieces import entries, stacked, trainer_of
+from muster.backends.kubernetes.written import written
+from muster_worker import launchers, sagemaker
+from muster_worker.contract import Launcher, Peer, Plan
+from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
+from muster_worker.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
+
+HOOK_VARIABLES = (HOOK, PYTHONPATH)
+"""What a Python rank is started with and doesn't see."""
+
+_PORT = 29500
+_INCARNATION = 1
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A node's command, and what its first rank sees. `own` are the variables that the job's owner set.
+
+    What is only known when a job runs (addresses, programs) stands in capitals; the port, cores and GPUs are examples.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    own: Mapping[str, str]
+
+
+def preview(job: Job, plan: Plan, node: int) -> Preview:
+    """What the agent of `node` starts."""
+    own = _own_variables(job, node)
+    place = _place(plan, node)
+    return Preview(_command(place), _environment(own, place), own)
+
+
+def added(plan: Plan, node: int) -> Mapping[str, str]:
+    """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
+    place = _place(plan, node)
+    scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
+    return with_hook(_environment({}, place), place.archive, scope)
+
+
+def _own_variables(job: Job, node: int) -> dict[str, str]:
+    variables = entries(trainer_of(stacked(written(job, node))), "env")
+    return {str(variable["name"]): _value(variable.get("value"), variable.get("valueFrom")) for variable in variables}
+
+
+def _value(value: object, elsewhere: object) -> str:
+    if isinstance(elsewhere, dict):
+        return "".join(f"<{kind}>" for kind in elsewhere)
+    return str(value or "")
+
+
+def _command(place: Place) -> tuple[str, ...]:
+    plan = place.plan
+    if plan.launcher == Launcher.TORCHRUN:
+        return launchers.torchrun(place, _INCARNATION, lambda _: "torchrun")
+    if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:
+        return launchers.user_command(plan)
+    return launchers.wrapper(place)
+
+
+def _environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
+    environment = node_environment(own, place)
+    if place.plan.launcher == Launcher.DIRECT:
+        return direct_environment(environment, place, 0)
+    if place.plan.launcher == Launcher.PER_NODE:
+        return per_node_environment(environment, place, f"{RUN}/PYTHON_SHIM")
+    return environment
+
+
+def _place(plan: Plan, node: int) -> Place:
+    peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
+    return Place(
+        plan=plan,
+        node=node,
+        peers=peers,
+        interface="INTERFACE",
+        host=sagemaker.Host(cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory="."),
+        root=ROOT,
+        run=RUN,
+        socket=f"{RUN}/agent.sock",
+        archive=f"{FILES}/{ARCHIVE_KEY}",
+        python="PYTHON",
+    )
+
+
+def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What a node's command is made of besides the words of the job's owner: each option of muster's and its value."""
+    arguments = launchers.user_command(plan)[len(plan.command) :]
+    before = command[: len(command) - len(plan.command) - len(arguments)]
+    found: list[tuple[str, str]] = []
+    if plan.launcher == Launcher.TORCHRUN:
+        first, last = before.index("--nnodes"), before.index("--no_python")
+        options = before[first : last - len(plan.launcher_args)]
+        found.append(("launcher", shlex.join(before[:first])))
+        found += list(zip(options[::2], options[1::2], strict=True))
+        found.append(("--no_python", "set"))
+        before = before[last + 1 :]
+    if before:
+        found.append(("wrapper", shlex.join(before)))
+    if arguments:
+        found.append(("arguments", shlex.join(arguments)))
+    return tuple(found)

@@ -1,0 +1,150 @@
+"""`muster explain`: nothing that muster adds goes without a word, and what is the owner's is called so."""
+
+import io
+import shlex
+
+import pytest
+from rich.console import Console
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.pieces import stacked
+from muster.backends.kubernetes.render import pod
+from muster.backends.kubernetes.settings import settings
+from muster.backends.kubernetes.written import written
+from muster.cli.explain import explain_job, plain_text, tables
+from muster.cli.explanations import GROUPS, Explanation, explanations
+from muster.cli.launch_preview import preview
+from muster.cli.problem import BadInput
+from muster.cli.render import SETTING, as_applied
+from muster.plan.render import render_plan
+from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
+
+CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}
+READ_ONLY = with_trainer(securityContext={"readOnlyRootFilesystem": True}, env=[{"name": "A", "value": "b"}])
+
+JOBS = [
+    cluster_job(procsPerNode=2),
+    cluster_job(procsPerNode=1, launcher={"perNode": {}}, hyperparameters={"lr": 1}),
+    cluster_job(procsPerNode=2, launcher={"perNode": {}}),
+    cluster_job(procsPerNode=2, launcher={"direct": {}}, env=[{"name": "OMP_NUM_THREADS", "value": "4"}]),
+    cluster_job(
+        procsPerNode=2,
+        launcher={"torchrun": {"args": ["--tee", "3"]}},
+        hyperparameters={"lr": 0.1},
+        inputs=[{"name": "train", "volume": CLAIM}],
+        checkpoint={"volume": CLAIM},
+        output={"volume": CLAIM},
+        template=READ_ONLY,
+        nodeOverrides=[{"nodes": "1", "template": {"spec": {"hostNetwork": True, "tolerations": [{"key": "a"}]}}}],
+    ),
+]
+
+
+def said(job: Job, setting: str, node: int = 0) -> Explanation:
+    (found,) = [each for each in explanations(job, node) if each.setting == setting]
+    return found
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("node", [0, 1])
+def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
+    applied = as_applied(job)
+    theirs = settings(stacked(written(applied, node)))
+    found = {(each.setting, each.value) for each in explanations(job, node)}
+    texts = {value for _, value in found}
+    beyond = {
+        setting: value for setting, value in settings(dict(pod(applied, node, 0, SETTING))).items()
+        if theirs.get(setting) != value and setting not in {"apiVersion", "kind"}
+    }  # fmt: skip
+    assert len(beyond) > 20
+    for setting, value in beyond.items():
+        name = setting.removeprefix("spec.containers[trainer].").partition("[]=")[0]
+        assert name in {each for each, _ in found}, setting
+        assert not isinstance(value, str) or value in texts, setting
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job) -> None:
+    found = explanations(job, 1)
+    start = preview(as_applied(job), render_plan(as_applied(job), SETTING.collector_url, ""), 1)
+    names = {each.setting for each in found if each.group == "Environment"}
+    assert set(start.environment) - set(start.own) <= names
+    values = {word for each in found if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
+    theirs = {*job.spec.command, *(job.spec.launcher.torchrun.args if job.spec.launcher.torchrun else ())}
+    assert set(start.command) - theirs <= values
+
+
+def test_the_groups_are_in_order_and_every_line_says_why() -> None:
+    found = explanations(JOBS[-1], 0)
+    order = [GROUPS.index(each.group) for each in found]
+    assert order == sorted(order)
+    assert set(order) == set(range(len(GROUPS)))
+    assert all(each.source and each.why for each in found)
+
+
+NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
+
+
+@pytest.mark.parametrize(
+    ("spec", "setting", "value", "source"),
+    [
+        pytest.param(
+            {"template": {"metadata": {"annotations": {NO_DISRUPTION: "false"}}}},
+            f"metadata.annotations.{NO_DISRUPTION}", "false", "spec.template", id="another value",
+        ),
+        pytest.param(
+            {"template": {"metadata": {"annotations": {NO_DISRUPTION: None}}}},
+            f"metadata.annotations.{NO_DISRUPTION}", "none", "spec.template", id="taken away",
+        ),
+        pytest.param(
+            {"nodeOverrides": [{"nodes": "0", "template": {"spec": {"enableServiceLinks": True}}}]},
+            "spec.enableServiceLinks", "true", "spec.nodeOverrides[0]", id="on one node",
+        ),
+        pytest.param(
+            {"env": [{"name": "OMP_NUM_THREADS", "value": "4"}]},
+            "OMP_NUM_THREADS", "4", "spec.env", id="a variable",
+        ),
+        pytest.param(
+            {"template": with_trainer(volumeMounts=[{"name": "mine", "mountPath": "/opt/ml/model/"}])},
+            "volumeMounts[/opt/ml/model]", '{"name": "mine"}', "spec.template", id="a folder",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_the_owner_s_is_called_so(spec: dict[str, JSON], setting: str, value: str, source: str) -> None:
+    found = said(cluster_job(**spec), setting)
+    assert (found.value, found.source) == (value, source)
+    assert found.why.startswith("yours wins; muster's would be ")
+
+
+def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> None:
+    job = cluster_job(env=[{"name": "OMPI_MCA_btl_tcp_if_exclude", "value": "lo"}])
+    assert "OMPI_MCA_btl_tcp_if_include" not in {each.setting for each in explanations(job, 0)}
+
+
+def test_the_text_has_a_line_for_each_setting() -> None:
+    found = explanations(JOBS[-1], 0)
+    lines = [line for line in plain_text(found).splitlines() if line.startswith("  ")]
+    assert len(lines) == len(found)
+    for line, each in zip(lines, found, strict=True):
+        assert line.split()[0] == each.setting.split()[0]
+        assert line.endswith(each.why)
+
+
+def test_the_tables_fit_a_terminal() -> None:
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(*tables(explanations(JOBS[-1], 0)))
+    lines = console.export_text().splitlines()
+    assert [line.strip() for line in lines if line.strip() in GROUPS] == list(GROUPS)
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_node_that_is_none_is_refused() -> None:
+    with pytest.raises(BadInput, match="the job has the nodes 0 to 1"):
+        explain_job(cluster_job(), 2)
+
+
+def test_a_job_for_no_cluster_says_what_to_set() -> None:
+    with pytest.raises(BadInput, match=r"not for a cluster yet: no image"):
+        explain_job(cluster_job(image=None), 0)
