@@ -126,7 +126,7 @@ class ApiProxy:
         self.decide: Callable[[Call], Fate] = lambda _: PASS
         self._server = server
         self._upstream = upstream
-        self._watches: set[web.Request] = set()
+        self._watches: set[asyncio.Transport] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
 
@@ -156,8 +156,8 @@ class ApiProxy:
 
     def cut_watches(self) -> None:
         """Close the connections of all that watch or follow now."""
-        for request in self._watches:
-            close(request)
+        for transport in self._watches:
+            transport.abort()
 
     def stall_watches(self) -> None:
         """Let nothing through to who watches now or later, with the connections open."""
@@ -207,7 +207,10 @@ class ApiProxy:
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers=headers)
         await response.prepare(request)
-        self._watches.add(request)
+        transport = request.transport
+        if transport is None:
+            return response
+        self._watches.add(transport)
         try:
             async for chunk in answer.content.iter_any():
                 await self._flowing.wait()
@@ -217,7 +220,7 @@ class ApiProxy:
             # Who watched has gone.
             return response
         finally:
-            self._watches.discard(request)
+            self._watches.discard(transport)
         return response
 
 

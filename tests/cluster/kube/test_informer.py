@@ -1,0 +1,219 @@
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Stream, error_event
+from cluster.kube.builders import config_map, meta
+from muster.kube import client as client_module
+from muster.kube.client import Change, Client
+from muster.kube.informer import Informer
+from muster.kube.kinds import CONFIG_MAPS
+
+MINE = "mine=yes"
+
+
+@dataclass
+class Listener:
+    """Keeps what it's told; a test waits for how many there are, or breaks it."""
+
+    told: list[tuple[str, str]] = field(default_factory=list)
+    last: Change | None = None
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __call__(self, change: Change) -> None:
+        self.told.append((change.type, meta(change.object, "name")))
+        self.last = change
+        self.came.set()
+
+    async def until(self, count: int) -> list[tuple[str, str]]:
+        async with asyncio.timeout(20):
+            while len(self.told) < count:
+                self.came.clear()
+                await self.came.wait()
+        return self.told
+
+
+@contextlib.asynccontextmanager
+async def running(informer: Informer) -> AsyncIterator[None]:
+    task = asyncio.create_task(informer.run())
+    try:
+        async with asyncio.timeout(20):
+            await informer.synced.wait()
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def informer(client: Client, namespace: str, listener: Callable[[Change], None], silence: float = 60) -> Informer:
+    return Informer(client, CONFIG_MAPS, (namespace,), listener, labels=MINE, silence_seconds=silence)
+
+
+async def make(client: Client, namespace: str, name: str) -> None:
+    await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}))
+
+
+async def touch(client: Client, namespace: str, name: str) -> None:
+    await client.merge(CONFIG_MAPS, namespace, name, {"data": {"touched": "yes"}})
+
+
+async def test_what_is_there_and_what_happens_is_told_in_order(client: Client, namespace: str) -> None:
+    listener = Listener()
+    await make(client, namespace, "a")
+    await client.create(CONFIG_MAPS, namespace, config_map("not-mine"))
+    async with running(informer(client, namespace, listener)):
+        assert listener.told == [("ADDED", "a")]
+        await make(client, namespace, "b")
+        await touch(client, namespace, "a")
+        await client.delete(CONFIG_MAPS, namespace, "b")
+        assert await listener.until(4) == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+
+
+def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
+    """The fate of the first call that matches; the others pass."""
+    fates: Iterator[Fate] = iter([fate])
+    return lambda call: next(fates, PASS) if matches(call) else PASS
+
+
+TROUBLES = {
+    "the list is too old": lambda: once(is_verb("list"), Answer(410, "Expired")),
+    "the list is refused": lambda: once(is_verb("list"), Answer(403, "Forbidden")),
+    "the list fails": lambda: once(is_verb("list"), Answer(500, "InternalError")),
+    "the list has no answer": lambda: once(is_verb("list"), Drop()),
+    "the watch is too old": lambda: once(is_verb("watch"), Answer(410, "Expired")),
+    "the watch turns too old": lambda: once(is_verb("watch"), Stream(error_event(410, "Expired"))),
+    "the watch turns wrong": lambda: once(is_verb("watch"), Stream(error_event(500, "InternalError"))),
+    "there are too many requests": lambda: once(is_verb("watch"), Answer(429, "TooManyRequests", retry_after=1)),
+    "the watch fails": lambda: once(is_verb("watch"), Answer(500, "InternalError")),
+    "the watch is from the future": lambda: once(is_verb("watch"), Answer(504, "Timeout", retry_after=1)),
+    "the watch has no answer": lambda: once(is_verb("watch"), Drop()),
+    "the watch ends at once": lambda: once(is_verb("watch"), Stream(b"")),
+    "a line is no JSON": lambda: once(is_verb("watch"), Stream(b'{"type": "ADDED", "obj\n')),
+    "a line is no object": lambda: once(is_verb("watch"), Stream(b"[]\n")),
+    "a change is of no known type": lambda: once(is_verb("watch"), Stream(b'{"type": "RENAMED", "object": {}}\n')),
+}
+
+
+def is_verb(verb: str) -> Callable[[Call], bool]:
+    return lambda call: call.verb == verb
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_nothing_is_lost_or_told_twice(
+    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, trouble: str
+) -> None:
+    listener = Listener()
+    await make(client, namespace, "a")
+    proxy.decide = TROUBLES[trouble]()
+    async with running(informer(proxied, namespace, listener)):
+        await make(client, namespace, "b")
+        assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "b")]
+        await touch(client, namespace, "a")
+        assert (await listener.until(3))[2:] == [("MODIFIED", "a")]
+
+
+async def test_a_watch_that_was_cut_goes_on_where_it_was(
+    proxy: ApiProxy, proxied: Client, client: Client, namespace: str
+) -> None:
+    listener = Listener()
+    async with running(informer(proxied, namespace, listener)):
+        for number in range(3):
+            await make(client, namespace, f"m{number}")
+            await listener.until(number + 1)
+            proxy.cut_watches()
+        await make(client, namespace, "last")
+        assert await listener.until(4) == [("ADDED", name) for name in ("m0", "m1", "m2", "last")]
+    assert [call.verb for call in proxy.calls].count("list") == 1
+
+
+async def test_what_vanished_in_a_gap_is_told(proxy: ApiProxy, proxied: Client, client: Client, namespace: str) -> None:
+    listener = Listener()
+    for name in ("gone", "kept", "touched", "replaced"):
+        await make(client, namespace, name)
+    first = await client.get(CONFIG_MAPS, namespace, "replaced")
+    async with running(informer(proxied, namespace, listener)):
+        await gap(proxy, listener, client, namespace)
+        told = (await listener.until(9))[4:]
+    assert told[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
+    assert told[4:] == [("DELETED", "gone")]
+    assert listener.last is not None
+    assert meta(listener.last.object, "uid") not in ("", meta(first, "uid"))
+    assert listener.last.object["metadata"]["labels"] == {"mine": "yes"}  # type: ignore[index,call-overload]
+
+
+async def gap(proxy: ApiProxy, listener: Listener, client: Client, namespace: str) -> None:
+    """All that happens here is unseen, and can't be watched afterwards."""
+    await listener.until(4)
+    proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
+    proxy.cut_watches()
+    await client.delete(CONFIG_MAPS, namespace, "gone")
+    await touch(client, namespace, "touched")
+    await client.delete(CONFIG_MAPS, namespace, "replaced")
+    await make(client, namespace, "replaced")
+    await make(client, namespace, "new")
+    proxy.decide = once(is_verb("watch"), Answer(410, "Expired"))
+
+
+async def test_a_silent_watch_is_dropped(proxy: ApiProxy, proxied: Client, client: Client, namespace: str) -> None:
+    listener = Listener()
+    watched = asyncio.Event()
+
+    def decide(call: Call) -> Fate:
+        if call.verb == "watch":
+            watched.set()
+        return PASS
+
+    proxy.decide = decide
+    async with running(informer(proxied, namespace, listener, silence=1.0)):
+        await watched.wait()
+        proxy.stall_watches()
+        await make(client, namespace, "a")
+        watched.clear()
+        await watched.wait()
+        assert listener.told == []
+        proxy.release_watches()
+        assert await listener.until(1) == [("ADDED", "a")]
+
+
+async def test_pages_are_told_as_one_list(client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "PAGE", 2)
+    listener = Listener()
+    for number in range(5):
+        await make(client, namespace, f"m{number}")
+    async with running(informer(client, namespace, listener)):
+        assert listener.told == [("ADDED", f"m{number}") for number in range(5)]
+
+
+async def test_a_listener_that_fails_hears_the_rest(
+    client: Client, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    listener = Listener()
+
+    def fail_at_first(change: Change) -> None:
+        listener(change)
+        if len(listener.told) == 1:
+            raise RuntimeError("a mistake")
+
+    await make(client, namespace, "a")
+    await make(client, namespace, "b")
+    async with running(informer(client, namespace, fail_at_first)):
+        assert listener.told == [("ADDED", "a"), ("ADDED", "b")]
+    assert "a mistake" in caplog.text
+
+
+async def test_several_namespaces_and_all(client: Client, namespace: str) -> None:
+    await make(client, namespace, "a")
+    several, everywhere = Listener(), Listener()
+    both = Informer(client, CONFIG_MAPS, (namespace, "default"), several, labels=MINE)
+    whole = Informer(client, CONFIG_MAPS, (), everywhere, labels=MINE)
+    async with running(both), running(whole):
+        await make(client, namespace, "b")
+        assert await several.until(2) == [("ADDED", "a"), ("ADDED", "b")]
+        async with asyncio.timeout(20):
+            while ("ADDED", "b") not in everywhere.told:
+                everywhere.came.clear()
+                await everywhere.came.wait()
