@@ -56,6 +56,7 @@ class Child:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.peak_bytes = 0  # the most memory it had, once it is gone
 
     def wait(self) -> int:
         """Pass signals on until the command is gone; its wait status (`os.WIFSIGNALED`, ...)."""
@@ -63,8 +64,9 @@ class Child:
         # Launchers signal the group when its leader is the process they started, which is us.
         leads_group = os.getpgrp() == os.getpid()
         while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status, used = os.wait4(self.pid, os.WNOHANG)
             if pid:
+                self.peak_bytes = used.ru_maxrss * 1024
                 return status
             signalled = signal.sigwaitinfo(PASSED_ON | {signal.SIGCHLD})
             by_kernel = signalled.si_code > 0  # a terminal's Ctrl-C goes to the whole foreground group

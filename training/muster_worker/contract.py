@@ -173,7 +173,7 @@ class RankReport:
     step_age: Optional[float] = None
     no_step_reason: Optional[str] = None  # why there is no step count: "PythonIsolated", "NotPython", ...
     activity: Optional[str] = None  # what its main thread was in when it was stopped or fell: "all_reduce", "backward"
-    rss_bytes: Optional[int] = None
+    rss_bytes: Optional[int] = None  # of a rank that a signal has ended: the most it ever had
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,15 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """The command's process is gone. Exactly one of `exit_code` and `signal` is set."""
+    """The command's process is gone. Exactly one of `exit_code` and `signal` is set.
+
+    `peak_bytes` is the most memory that it had; told of who was ended by a signal.
+    """
 
     at: float
     exit_code: Optional[int] = None
     signal: Optional[int] = None
+    peak_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,8 @@ def _check(message: Message) -> None:
         raise wire.Malformed("ended: expected exactly one of exit_code and signal")
     if message.exit_code is not None and not 0 <= message.exit_code <= MAX_EXIT_CODE:
         raise wire.Malformed(f"ended.exit_code: expected 0 to {MAX_EXIT_CODE}")
+    if message.peak_bytes is not None and message.peak_bytes < 0:
+        raise wire.Malformed("ended.peak_bytes: below 0")
     if message.signal is not None and not 1 <= message.signal <= MAX_SIGNAL:
         raise wire.Malformed(f"ended.signal: expected 1 to {MAX_SIGNAL}")
 

@@ -56,7 +56,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     for stream in joined.streams or ():  # only the child's copies keep the pipes open
         os.close(stream)
     status = started.wait()
-    end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"exit_code": os.WEXITSTATUS(status)}
+    if os.WIFSIGNALED(status):
+        # how large it was is what people ask when the kernel killed it
+        end = {"signal": os.WTERMSIG(status), "peak_bytes": started.peak_bytes}
+    else:
+        end = {"exit_code": os.WEXITSTATUS(status)}
     _tell(joined.announcer, "ended", {"at": time.monotonic(), **end})
     child.end_like(status)
 

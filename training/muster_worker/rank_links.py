@@ -42,6 +42,7 @@ class RankLink:
         self.receiver = Receiver(connection)
         self.hello: Optional[Hello] = None
         self.pid: Optional[int] = None  # of the rank, once started
+        self.peak_bytes: Optional[int] = None  # the most memory that the rank had, once a signal has ended it
         self.over = False  # it is known how the rank ended
         self.lost_at: Optional[float] = None  # the connection ended before the rank did
         self.streams: Tuple[Stream, ...] = ()
@@ -95,3 +96,4 @@ class RankLink:
             self._refusal = (shorten(message.message),)
         elif isinstance(message, Ended):
             self.over = True
+            self.peak_bytes = message.peak_bytes

@@ -114,7 +114,7 @@ class Roster:
                 step=reading.step,
                 stepped_at=reading.stepped_at,
                 no_step_reason=progress.no_step_reason(reading, link.command_line or self._place.plan.command),
-                rss_bytes=processes.memory(link.pid) if alive and link.pid is not None else None,
+                rss_bytes=processes.memory(link.pid) if alive and link.pid is not None else link.peak_bytes,
             )
         return seen, reported
 

@@ -43,6 +43,7 @@ def summary(report: Report, exit_code: int) -> bytes:
             "reason": first.reason,
             "stopped": first.stopped,
             "step": first.step,
+            "rssBytes": first.rss_bytes,
             "lastLines": list(first.last_lines),
         }
     return _fit(document)

@@ -43,6 +43,13 @@ def test_signal(world: AgentWorld, name: str, number: int) -> None:
     assert world.leave() == 128 + number
 
 
+def test_how_large_a_killed_rank_was(world: AgentWorld) -> None:
+    script = world.script("import os\nheld = bytearray(b'x' * (100 << 20))\ndel held\nos.kill(os.getpid(), 9)\n")
+    rank = run_one(world, PYTHON, script)
+    assert (rank.signal, rank.reason) == (9, None)
+    assert 100 << 20 <= (rank.rss_bytes or 0) < 300 << 20
+
+
 def test_a_traceback_tells_what_the_rank_was_in(world: AgentWorld) -> None:
     script = world.script("def step():\n    raise ValueError('boom')\nstep()\n")
     rank = run_one(world, PYTHON, script)

@@ -83,6 +83,7 @@ def test_a_message_without_an_end(pair: Pair) -> None:
         (b'{"started":{"pid":1,"at":1.0},"ended":{"at":1.0,"exit_code":0}}', "exactly one message"),
         (b'{"ended":{"at":1.0}}', "exactly one of exit_code and signal"),
         (b'{"ended":{"at":1.0,"exit_code":0,"signal":9}}', "exactly one of exit_code and signal"),
+        (b'{"ended":{"at":1.0,"signal":9,"peak_bytes":-1}}', "peak_bytes: below 0"),
         (b'{"hello":{"rank":0,"local_rank":0,"pid":1,"progress":"","role":"x"}}', "wrapper, hook"),
         (b'{"started":{"pid":true,"at":1.0}}', "pid"),
         (b'{"started":{"pid":1,"at":NaN}}', "NaN"),
