@@ -163,7 +163,7 @@ class Checkpoint(Model):
 
 
 class Output(Model):
-    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DATA_DIR)."""
+    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR)."""
 
     volume: Volume = Field(
         description="Where it is kept, in the folders <job>/model and <job>/output. "

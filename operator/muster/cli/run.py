@@ -18,12 +18,13 @@ from rich.console import Console
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.local.devices import machine_gpus, with_procs
-from muster.backends.local.environment import PythonHome, inherit, with_python
+from muster.backends.local.environment import MissingVariable, PythonHome, inherit, with_python, with_variables
 from muster.backends.local.folder_lock import FolderInUse, own_folder
 from muster.backends.local.folders import Folders, MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout, run_folder
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
+from muster.cli.cluster_fields import cluster_notes
 from muster.cli.display import Display, display_on
 from muster.cli.ending import ending, is_complete
 from muster.cli.job_file import read_job
@@ -48,14 +49,16 @@ def run_job(options: RunOptions) -> int:
     written = read_job(options.file)
     job = _with_uid(written)
     gpus = machine_gpus(os.environ, Path("/dev"))
-    resolved = with_procs(job, len(gpus))
-    check_ranks(options, resolved)
     try:
+        resolved = _resolved(job, len(gpus))
+        check_ranks(options, resolved)
         folders = find_folders(job, options.inputs, options.checkpoint)
-    except MissingFolder as error:
+    except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
     display = display_on(console)
+    for note in cluster_notes(job, options):
+        display.note(note)
     try:
         folder = _folder(options, job)
         with own_folder(folder), Scratch(_SCRATCH) as scratch:
@@ -74,6 +77,12 @@ def run_job(options: RunOptions) -> int:
 
 def _with_uid(job: Job) -> Job:
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
+
+
+def _resolved(job: Job, gpus: int) -> Job:
+    """The job as it runs here, with nothing left open. Raises `MissingVariable`."""
+    running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
+    return with_variables(with_procs(running, gpus), os.environ)
 
 
 def _folder(options: RunOptions, job: Job) -> Path:

@@ -3,7 +3,14 @@ import pytest
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.api.validate import job_of
-from muster.backends.local.environment import PythonHome, inherit, node_environment, with_python
+from muster.backends.local.environment import (
+    MissingVariable,
+    PythonHome,
+    inherit,
+    node_environment,
+    with_python,
+    with_variables,
+)
 
 OWN = PythonHome("/muster/bin", virtual=True, has_torch=True)
 
@@ -75,3 +82,31 @@ def test_ranks_share_the_cores_unless_somebody_said_otherwise() -> None:
 def test_a_node_sees_its_gpus_and_the_jobs_variables() -> None:
     environment = node_environment({"A": "mine"}, job(A="job's", B=""), 1, ("2", "3"), 8)
     assert environment == {"A": "job's", "B": "", "CUDA_VISIBLE_DEVICES": "2,3"}
+
+
+def taken(**reference: JSON) -> Job:
+    variables: list[JSON] = [
+        {"name": "A", "value": "1"},
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token", **reference}}},
+    ]
+    return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
+
+
+def test_a_clusters_variable_is_the_users_own_here() -> None:
+    resolved = with_variables(taken(), {"TOKEN": "secret", "A": "mine"})
+    assert node_environment({}, resolved, 1, (), 8) == {"A": "1", "TOKEN": "secret"}
+
+
+def test_a_clusters_variable_that_nobody_has_is_named() -> None:
+    with pytest.raises(MissingVariable) as missing:
+        with_variables(taken(), {"A": "mine"})
+    assert str(missing.value) == (
+        "spec.env[1].valueFrom: TOKEN is not in your environment, where `muster run` takes it from;"
+        " export TOKEN=... first"
+    )
+
+
+def test_what_is_optional_on_a_cluster_is_optional_here() -> None:
+    assert node_environment({}, with_variables(taken(optional=True), {}), 1, (), 8) == {"A": "1"}
+    with pytest.raises(MissingVariable):
+        with_variables(taken(optional=False), {})

@@ -109,6 +109,15 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> Non
         find_folders(job(checkpoint=checkpoint), {}, None)
 
 
+def test_a_clusters_volume_needs_a_folder_here(tmp_path: pathlib.Path) -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "data"}}
+    claimed = job(inputs=[{"name": "train", "volume": claim}], checkpoint={"volume": claim})
+    with pytest.raises(MissingFolder, match=r"spec\.inputs\[0\]\.volume: .* with --input train=DIR"):
+        find_folders(claimed, {}, None)
+    assert find_folders(claimed, {"train": tmp_path}, None).checkpoints is None
+    assert find_folders(claimed, {"train": tmp_path}, tmp_path).checkpoints == tmp_path
+
+
 @given(st.lists(st.binary(max_size=20)))
 def test_lines_do_not_depend_on_how_the_bytes_came(chunks: list[bytes]) -> None:
     reader = AgentLineReader()

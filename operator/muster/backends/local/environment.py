@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.spec import Job
+from muster.api.spec import EnvVar, Job
 from muster.backends.local.devices import VISIBLE
 from muster_worker.contract import is_rendezvous_variable
 
@@ -53,6 +53,37 @@ def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str
     if path.split(":")[0] == home.bin:
         return None
     return {**environment, "PATH": f"{home.bin}:{path}" if path else home.bin}
+
+
+class MissingVariable(Exception):
+    """A variable that the job takes from elsewhere isn't in the user's environment; the message says what to do."""
+
+
+def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
+    """The job with its `valueFrom` variables taken from the user's environment. Raises `MissingVariable`.
+
+    Secrets and ConfigMaps are a cluster's. One that is optional there may be missing here, too.
+    """
+    variables = tuple(
+        known
+        for index, variable in enumerate(job.spec.env)
+        if (known := _known(variable, index, environment)) is not None
+    )
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
+
+
+def _known(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
+    if variable.value_from is None:
+        return variable
+    if variable.name in environment:
+        return EnvVar(name=variable.name, value=environment[variable.name])
+    sources = variable.value_from.values()
+    if all(isinstance(source, dict) and source.get("optional") is True for source in sources):
+        return None
+    raise MissingVariable(
+        f"spec.env[{index}].valueFrom: {variable.name} is not in your environment, where `muster run` takes it from;"
+        f" export {variable.name}=... first"
+    )
 
 
 def node_environment(

@@ -38,7 +38,10 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
             )
             continue
         if channel.volume.host_path is None:
-            raise MissingFolder(f"spec.inputs[{index}].volume: not on this machine; add --input {channel.name}=DIR")
+            raise MissingFolder(
+                f"spec.inputs[{index}].volume: it is a cluster's, and not on this machine;"
+                f" read from a folder with --input {channel.name}=DIR"
+            )
         field = f"spec.inputs[{index}].volume.hostPath.path"
         hint = f"make it, or read from another one with --input {channel.name}=DIR"
         channels[channel.name] = _existing(Path(channel.volume.host_path.path), field, hint)

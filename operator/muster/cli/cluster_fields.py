@@ -1,0 +1,32 @@
+"""What of a job's file says something to a cluster only, so that nobody believes that `muster run` heeds it."""
+
+from __future__ import annotations
+
+from muster.api.spec import Cleanup, Job, Resources
+from muster.cli.options import RunOptions
+
+
+def cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
+    """A line for people about the fields that are set and not used here; none when there are none."""
+    unused = cluster_fields(job, options)
+    notes: tuple[str, ...] = (f"not used here, for a cluster: {', '.join(unused)}",) if unused else ()
+    if job.spec.suspend:
+        notes += ("suspend: true holds a job back on a cluster only; here it runs",)
+    return notes
+
+
+def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
+    """The fields that are set and not used here, in the design's order."""
+    spec = job.spec
+    snapshots = spec.checkpoint.volume if spec.checkpoint is not None else None
+    fields = {
+        "image": spec.image is not None,
+        "resources": spec.resources != Resources(),
+        # results lie in the run's folder, which the last lines name: no run writes into a path that a cluster has
+        "output.volume": spec.output is not None,
+        "checkpoint.volume": snapshots is not None and snapshots.host_path is None and options.checkpoint is None,
+        "cleanup": spec.cleanup != Cleanup(),
+        "template": bool(spec.template),
+        "nodeOverrides": bool(spec.node_overrides),
+    }
+    return tuple(name for name, is_set in fields.items() if is_set)

@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.validate import job_of
+from muster.cli.cluster_fields import cluster_notes
+from muster.cli.options import RunOptions
+
+OPTIONS = RunOptions(
+    file="job.yaml", inputs={}, checkpoint=None, folder=None, shows_logs=False, ranks=frozenset(), output=None
+)
+CLAIM: JSON = {"persistentVolumeClaim": {"claimName": "a"}}
+ALL: dict[str, JSON] = {
+    "image": "train:1",
+    "resources": {"limits": {"cpu": 1}},
+    "output": {"volume": {"hostPath": {"path": "/results"}}},
+    "checkpoint": {"volume": CLAIM},
+    "cleanup": {"pods": "All"},
+    "template": {"spec": {}},
+    "nodeOverrides": [{"nodes": "0", "template": {}}],
+}
+
+
+def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ...]:
+    return cluster_notes(job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec}), options)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"backend": "Kubernetes", "suspend": False, "cleanup": {}, "resources": {}, "template": {}, "checkpoint": {}},
+        {"checkpoint": {"volume": {"hostPath": {"path": "/snapshots"}}}},
+    ],
+    ids=str,
+)
+def test_a_file_without_a_clusters_fields_needs_no_note(spec: dict[str, JSON]) -> None:
+    assert notes(spec) == ()
+
+
+def test_what_is_not_used_here_is_said_in_one_line() -> None:
+    assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
+    everything = "image, resources, output.volume, checkpoint.volume, cleanup, template, nodeOverrides"
+    assert notes(ALL) == (f"not used here, for a cluster: {everything}",)
+
+
+def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None:
+    own = RunOptions(
+        file="job.yaml", inputs={}, checkpoint=Path("/c"), folder=None, shows_logs=False, ranks=frozenset(), output=None
+    )
+    assert notes({"checkpoint": {"volume": CLAIM}}, own) == ()
+
+
+def test_a_suspended_job_runs_here() -> None:
+    assert notes({"suspend": True}) == ("suspend: true holds a job back on a cluster only; here it runs",)
