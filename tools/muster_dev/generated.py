@@ -12,8 +12,11 @@ EXAMPLES = ("data_parallel", "digits", "sagemaker_hosts", "two_dimensional")
 
 _RENDER = str(ROOT / "tools" / "muster_dev" / "golden_render.py")
 
+CRD = "crds/muster.dev_distributedtrainingjobs.yaml"
 GENERATED = {
-    "crds/muster.dev_distributedtrainingjobs.yaml": (str(BIN / "muster"), "crd"),
+    CRD: (str(BIN / "muster"), "crd"),
+    # Helm installs what is in a chart, and packs no links.
+    f"charts/muster/{CRD}": (str(BIN / "muster"), "crd"),
     "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
     **{
         f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")

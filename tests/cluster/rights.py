@@ -1,0 +1,98 @@
+"""What an account may do and what it did, compared. Audit log in, RBAC objects in, differences out: no I/O."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+EVERYWHERE = ""
+
+
+@dataclass(frozen=True, order=True)
+class Use:
+    """A request. `resource` has its subresource after a slash; `allowed` is what the API server said."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    name: str
+    allowed: bool = True
+
+
+@dataclass(frozen=True, order=True)
+class Grant:
+    """One verb on one resource. `namespace` EVERYWHERE: in all; `names` empty: of any name."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    names: tuple[str, ...] = ()
+
+    def covers(self, use: Use) -> bool:
+        """Whether it allows the request."""
+        return (
+            (self.verb, self.group, self.resource) == (use.verb, use.group, use.resource)
+            and self.namespace in {EVERYWHERE, use.namespace}
+            and (not self.names or use.name in self.names)
+        )
+
+
+def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
+    """What a service account (`namespace:name`) asked for; what isn't about resources is everybody's right."""
+    found = set()
+    for event in events:
+        about = event.get("objectRef")
+        if event["user"].get("username") != f"system:serviceaccount:{account}" or not about or "resource" not in about:
+            continue
+        resource = "/".join(filter(None, [about["resource"], about.get("subresource")]))
+        allowed = event.get("annotations", {}).get("authorization.k8s.io/decision") != "forbid"
+        found.add(
+            Use(
+                *(event["verb"], about.get("apiGroup", ""), resource),
+                *(about.get("namespace", ""), about.get("name", ""), allowed),
+            )
+        )
+    return frozenset(found)
+
+
+def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Grant]:
+    """What roles and bindings among `objects` allow a service account (`namespace:name`)."""
+    objects = list(objects)
+    rules = {
+        (each["kind"], each["metadata"].get("namespace", EVERYWHERE), each["metadata"]["name"]): each.get("rules", [])
+        for each in objects
+        if each["kind"] in {"Role", "ClusterRole"}
+    }
+    found: set[Grant] = set()
+    for binding in objects:
+        if binding["kind"] not in {"RoleBinding", "ClusterRoleBinding"}:
+            continue
+        if account not in {f"{subject.get('namespace')}:{subject['name']}" for subject in binding["subjects"]}:
+            continue
+        where = binding["metadata"].get("namespace", EVERYWHERE)
+        role = binding["roleRef"]
+        home = where if role["kind"] == "Role" else EVERYWHERE
+        for rule in rules.get((role["kind"], home, role["name"]), []):
+            found.update(single(rule, where))
+    return frozenset(found)
+
+
+def single(rule: Mapping[str, Any], namespace: str) -> Iterator[Grant]:
+    """A rule, taken apart."""
+    names = tuple(rule.get("resourceNames", []))
+    for verb, group, resource in itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]):
+        yield Grant(verb, group, resource, namespace, names)
+
+
+def not_granted(used: Iterable[Use], granted: Iterable[Grant]) -> list[Use]:
+    """What was asked for without a right to it, or was refused."""
+    granted = list(granted)
+    return sorted(use for use in used if not use.allowed or not any(grant.covers(use) for grant in granted))
+
+
+def not_used(granted: Iterable[Grant], used: Iterable[Use]) -> list[Grant]:
+    """Rights that nothing asked for."""
+    used = list(used)
+    return sorted(grant for grant in granted if not any(grant.covers(use) for use in used))

@@ -1,0 +1,128 @@
+"""The chart as helm reads it: no cluster is needed."""
+
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster import chart, rights
+from cluster.helm import CHART, Values
+from cluster.places import ROOT
+from cluster.rights import EVERYWHERE
+
+IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
+EVERYTHING: Values = {
+    "image": {
+        "repository": "registry.example/muster",
+        "digest": f"sha256:{'0' * 64}",
+        "pullPolicy": "Always",
+        "pullSecrets": ["registry"],
+    },
+    "replicas": 3,
+    "namespaces": ["a", "b"],
+    "clusterDomain": "example.internal",
+    "collector": {"port": 9443},
+    "userRoles": False,
+    "networkPolicy": {"enabled": True},
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "resources": {"limits": {"memory": "2Gi"}},
+    "priorityClassName": "high",
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"a": "b"},
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+}
+SETTINGS = [IMAGE, EVERYTHING, {**IMAGE, "replicas": 1}, {**IMAGE, "resources": None}]
+ACCOUNT = f"{chart.NAMESPACE}:muster"
+
+
+@pytest.mark.parametrize("values", [{}, *SETTINGS])
+def test_helm_finds_nothing_to_say(values: Values) -> None:
+    assert "0 chart(s) failed" in chart.lint(values)
+
+
+@pytest.mark.parametrize("values", SETTINGS)
+def test_a_pod_is_as_restricted_namespaces_want_it(values: Values) -> None:
+    spec = chart.one(chart.render(values), "Deployment")["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_all_values_arrive() -> None:
+    objects = chart.render(EVERYTHING)
+    template = chart.one(objects, "Deployment")["spec"]["template"]
+    spec = template["spec"]
+    [container] = spec["containers"]
+    assert container["image"] == f"registry.example/muster@sha256:{'0' * 64}"
+    assert container["args"] == [
+        "operator",
+        "--namespace=a",
+        "--namespace=b",
+        "--collector-port=9443",
+        "--collector-url=https://muster-collector.muster-system.svc.example.internal:9443",
+        "--health-port=8080",
+        "--cluster-domain=example.internal",
+        "--lease-namespace=muster-system",
+        "--lease-name=muster",
+    ]
+    assert container["resources"]["limits"] == {"memory": "2Gi"}
+    assert (spec["priorityClassName"], spec["nodeSelector"]) == ("high", {"a": "b"})
+    assert (spec["imagePullSecrets"], spec["tolerations"]) == ([{"name": "registry"}], [{"operator": "Exists"}])
+    assert "topologySpreadConstraints" not in spec
+    assert template["metadata"]["labels"]["a"] == template["metadata"]["annotations"]["a"] == "b"
+    assert chart.one(objects, "Service")["spec"]["ports"][0]["port"] == 9443
+    assert chart.one(objects, "ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
+    assert chart.one(objects, "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+
+
+def test_a_single_replica_may_be_drained() -> None:
+    kinds = {each["kind"] for each in chart.render({**IMAGE, "replicas": 1})}
+    assert "PodDisruptionBudget" not in kinds
+    assert "PodDisruptionBudget" in {each["kind"] for each in chart.render(IMAGE)}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "image.repository is empty"),
+        ({**IMAGE, "replcas": 2}, "replcas"),
+        ({**IMAGE, "namespaces": "a"}, "namespaces"),
+        ({**IMAGE, "namespaces": ["A"]}, "namespaces"),
+        ({**IMAGE, "collector": {"port": 80}}, "port"),
+        ({**IMAGE, "networkPolicy": {"enabled": "yes"}}, "enabled"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(values: Values, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        chart.render(values)
+
+
+def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> None:
+    everywhere = rights.grants(chart.render(IMAGE), ACCOUNT)
+    some = rights.grants(chart.render({**IMAGE, "namespaces": ["a", "b"]}), ACCOUNT)
+    assert not [grant for grant in everywhere if "*" in {grant.verb, grant.group, grant.resource}]
+    assert {grant.namespace for grant in everywhere} == {EVERYWHERE, chart.NAMESPACE}
+    assert {grant.namespace for grant in some} == {"a", "b", chart.NAMESPACE}
+    assert {(each.verb, each.group, each.resource) for each in everywhere} == {
+        (each.verb, each.group, each.resource) for each in some
+    }
+    # A Secret's content is for who needs it: of all others, muster can't even read the name.
+    assert all(
+        each.names == ("muster-collector",)
+        for each in everywhere
+        if each.resource == "secrets" and each.verb != "create"
+    )
+
+
+def test_the_chart_is_of_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    described: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert described["version"] == described["appVersion"] == project["version"]
