@@ -22,8 +22,9 @@ def in_job(field: str, pod: Object, job: Job) -> str:
         **{f"{_TRAINER}.env[{variable.name}]": f"spec.env[{variable.name}]" for variable in job.spec.env},
     }
     for prefix, instead in own.items():
-        if instead and named.startswith(prefix):
-            return instead + named.removeprefix(prefix)
+        rest = named.removeprefix(prefix)
+        if instead and rest != named and rest[:1] in ("", ".", "["):
+            return instead + rest
     return f"spec.template.{named}" if named.startswith(("spec", "metadata")) else named
 
 

@@ -13,7 +13,7 @@ _SECRETS = (
     # signed URLs of blobs carry their credentials in the query, others before the host
     (re.compile(r"(https?://[^\s?\"']+)\?[^\s\"']+"), r"\1"),
     (re.compile(r"(https?://)[^\s/@\"']+@"), r"\1"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ..."),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
 )
 
 _RESTLESS = (

@@ -1,0 +1,218 @@
+"""Which pods are a job's at any moment, who a token belongs to, and what is remembered of pods that are gone."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.document import JSON
+from muster.backends.kubernetes.pod_index import MAX_WARNED_PODS, PodIndex
+from muster.backends.kubernetes.pods import PodView, read_pod
+from muster.kube.client import Change, ChangeType
+from muster.kube.kinds import Object
+from muster.plan.facts import ProcessState
+from muster.ranks.directory import Member
+from unit.kubernetes.cluster_jobs import UID, cluster_job, rendered
+
+JOB = cluster_job()
+
+
+def _pod(node: int, generation: int = 0, uid: str = "", namespace: str = "team", **status: JSON) -> Object:
+    pod = rendered(JOB, node, generation)
+    metadata = pod["metadata"]
+    assert isinstance(metadata, dict)
+    metadata["uid"] = uid or f"pod-{node}-{generation}"
+    metadata["namespace"] = namespace
+    pod["status"] = {"phase": "Pending", **status}
+    return pod
+
+
+def _view(node: int, generation: int = 0, uid: str = "") -> PodView:
+    pod = read_pod(_pod(node, generation, uid))
+    assert pod is not None
+    return pod
+
+
+def _warning(uid: str, message: str = "MountVolume.SetUp failed", reason: str = "FailedMount") -> Change:
+    event: Object = {
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "involvedObject": {"kind": "Pod", "uid": uid},
+    }
+    return Change("ADDED", event)
+
+
+class Index(PodIndex):
+    """An index of a job that is known, and what it told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        super().__init__(self.told.append)
+        self.expect(UID, "team")
+
+    def tell(self, kind: ChangeType, pod: Object) -> None:
+        self.take(Change(kind, pod))
+
+
+def test_a_pods_token_is_its_nodes_while_it_is_the_newest() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    assert index.find("pod-0-0") == Member(UID, 0, 0)
+    index.tell("ADDED", _pod(0, 1))
+    assert index.find("pod-0-0") is None
+    assert index.find("pod-0-1") == Member(UID, 0, 1)
+    index.tell("DELETED", _pod(0, 1))
+    assert index.find("pod-0-1") is None
+    assert index.told == [UID] * 3
+
+
+def test_a_pod_of_another_namespace_is_nobodys() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0, namespace="other"))
+    assert index.find("pod-0-0") is None
+    assert index.of(UID) == ()
+    assert index.highest(UID, 0) == -1
+
+
+def test_pods_may_be_known_before_their_job() -> None:
+    index = PodIndex(lambda _: None)
+    index.take(Change("ADDED", _pod(1)))
+    assert index.find("pod-1-0") is None
+    index.expect(UID, "team")
+    assert index.find("pod-1-0") == Member(UID, 1, 0)
+
+
+def test_older_pods_and_those_beyond_the_nodes_are_strays() -> None:
+    index = Index()
+    for node, generation in ((0, 0), (0, 2), (1, 0), (5, 0)):
+        index.tell("ADDED", _pod(node, generation))
+    assert {pod.name for pod in index.strays(UID, 2)} == {"vit-0-0", "vit-5-0"}
+
+
+def test_the_highest_generation_outlives_its_pod() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0, 3))
+    index.tell("DELETED", _pod(0, 3))
+    assert index.newest(UID, 0) is None
+    assert index.highest(UID, 0) == 3
+
+
+def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
+    index = Index()
+    index.tell("MODIFIED", _pod(0, phase="Failed", reason="Evicted", message="low on memory"))
+    # after a gap the informer has only what identifies the object
+    remains = {"metadata": _pod(0)["metadata"]}
+    index.tell("DELETED", remains)
+    last = index.last(UID, 0)
+    assert last is not None
+    assert last.process.trouble is not None
+    assert last.process.trouble.reason == "Evicted"
+
+
+def test_a_created_pod_is_known_before_the_informer_tells() -> None:
+    index = Index()
+    index.adopt(_view(0), 100.0)
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert newest.process.state is ProcessState.WAITING
+    assert [known.untold_since for known in index.untold(UID)] == [100.0]
+    index.tell("ADDED", _pod(0))
+    assert index.untold(UID) == ()
+
+
+def test_what_the_informer_told_is_not_taken_back_by_an_older_answer() -> None:
+    index = Index()
+    index.tell("MODIFIED", _pod(0, phase="Failed"))
+    index.adopt(_view(0), 100.0)
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert newest.pod.phase == "Failed"
+    index.tell("DELETED", _pod(0))
+    index.adopt(_view(0), 101.0)
+    assert index.newest(UID, 0) is None
+
+
+def test_only_a_pod_that_nobody_told_of_can_be_lost() -> None:
+    index = Index()
+    index.adopt(_view(0), 100.0)
+    index.adopt(_view(1), 100.0)
+    index.tell("ADDED", _pod(1))
+    index.lost(_view(0))
+    index.lost(_view(1))
+    assert [pod.node for pod in index.of(UID)] == [1]
+
+
+def test_another_pod_of_the_same_name_replaces_the_first() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0, uid="first"))
+    index.tell("ADDED", _pod(0, uid="second"))
+    assert index.find("first") is None
+    assert index.find("second") == Member(UID, 0, 0)
+
+
+def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
+    index = Index()
+    index.warn(_warning("pod-0-0", 'MountVolume.SetUp failed for volume "d" : no such device'))
+    index.tell("ADDED", _pod(0))
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert newest.process.trouble is not None
+    assert newest.process.trouble.reason == "VolumeNotMounted"
+    index.tell("DELETED", _pod(0))
+    index.tell("ADDED", _pod(0))
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert newest.warnings == ()
+
+
+def test_only_news_are_told() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    index.told.clear()
+    index.warn(_warning("pod-0-0"))
+    index.warn(_warning("pod-0-0"))
+    index.warn(_warning("pod-0-0", reason="Unhealthy"))
+    index.warn(_warning("of-somebody-else"))
+    assert index.told == [UID]
+
+
+def test_warnings_take_a_bounded_memory() -> None:
+    index = Index()
+    for number in range(MAX_WARNED_PODS + 10):
+        index.warn(_warning(f"pod-{number}"))
+    assert len(index._warnings) == MAX_WARNED_PODS
+
+
+def test_a_forgotten_job_leaves_nothing() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    index.tell("ADDED", _pod(1))
+    index.forget(UID)
+    assert index.find("pod-0-0") is None
+    # pods that the garbage collector deletes afterwards come and go
+    index.tell("ADDED", _pod(2))
+    index.tell("DELETED", _pod(2))
+    assert (index._entries, index._places, index._namespaces) == ({}, {}, {})
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), st.integers(0, 2), st.integers(0, 2)), max_size=30
+)
+
+
+@given(STEPS)
+def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int, int]]) -> None:
+    index, there, seen = Index(), set[tuple[int, int]](), set[tuple[int, int]]()
+    for kind, node, generation in steps:
+        index.tell(kind, _pod(node, generation))
+        if kind == "DELETED":
+            there.discard((node, generation))
+        else:
+            there.add((node, generation))
+            seen.add((node, generation))
+    assert {(pod.node, pod.generation) for pod in index.of(UID)} == there
+    for node in range(3):
+        newest = max((generation for at, generation in there if at == node), default=None)
+        for generation in range(3):
+            expected = Member(UID, node, generation) if generation == newest else None
+            assert index.find(f"pod-{node}-{generation}") == expected
+        assert index.highest(UID, node) == max((generation for at, generation in seen if at == node), default=-1)

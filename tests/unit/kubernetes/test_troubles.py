@@ -1,0 +1,129 @@
+"""Messages of registries, schedulers and kubelets that the captured pods don't have, and what must not get through."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.backends.kubernetes.quoting import MAX_CHARS, quote
+from muster.backends.kubernetes.scheduling import verdict
+from muster.backends.kubernetes.troubles import find_trouble
+from muster.backends.kubernetes.warnings import Warned
+from muster.plan.facts import Trouble
+from unit.kubernetes.pod_cases import JSONObject, changed, part, view
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "words"),
+    [
+        (
+            'rpc error: code = NotFound desc = failed to pull and unpack image "reg/vit:9": reg/vit:9: not found',
+            "ImageNotFound",
+            "image registry.invalid/vit:9 doesn't exist: correct spec.image",
+        ),
+        (
+            "rpc error: code = Unknown desc = Error response from daemon: manifest unknown",
+            "ImageNotFound",
+            "image registry.invalid/vit:9 doesn't exist: correct spec.image",
+        ),
+        (
+            "failed to resolve reference: pull access denied, repository does not exist or may require authorization",
+            "ImageNotFound",
+            (
+                "image registry.invalid/vit:9 can't be fetched; it doesn't exist, or the registry denies it: name a "
+                "for it in spec.template.spec.imagePullSecrets"
+            ),
+        ),
+        (
+            "failed to authorize: failed to fetch anonymous token: 401 Unauthorized",
+            "ImagePullFailed",
+            (
+                "image registry.invalid/vit:9 can't be fetched; the registry denies it: name a secret for it in "
+                "spec.template.spec.imagePullSecrets"
+            ),
+        ),
+        ("", "ImagePullFailed", "image registry.invalid/vit:9 can't be fetched: the registry gives no reason yet"),
+    ],
+)
+def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> None:
+    def wait(pod: JSONObject) -> None:
+        part(pod, "status", "containerStatuses", 0, "state", "waiting").update(message=message)
+
+    assert find_trouble(changed("image-missing", wait)) == Trouble(reason, words)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            (
+                "0/9 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: present}, 4 Insufficient "
+                "nvidia.com/gpu, 2 node(s) were unschedulable. preemption: 0/9 nodes are available: 9 No preemption "
+                "victims found for incoming pod."
+            ),
+            (
+                "none of 9 nodes has room: 3 have a taint that it doesn't tolerate {nvidia.com/gpu: present}, 4 lack "
+                "nvidia.com/gpu, 2 are cordoned"
+            ),
+        ),
+        (
+            "0/1 nodes are available: 1 Too many pods.",
+            "the only node has no room: 1 have no place for another pod",
+        ),
+        (
+            "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
+            "none of 3 nodes fits: 3 can't reach its volume",
+        ),
+        ("0/2 nodes are available: 2 something new.", "none of 2 nodes fits: 2 something new"),
+        ("no nodes available to schedule pods", "the scheduler can't place it: no nodes available to schedule pods"),
+        ("", "the scheduler can't place it: "),
+    ],
+)
+def test_what_the_scheduler_misses(message: str, words: str) -> None:
+    assert verdict(message) == words
+
+
+def test_a_key_that_a_volume_lacks() -> None:
+    pod = view("hostpath-missing")
+    words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
+    found = find_trouble(pod, (Warned(pod.uid, "FailedMount", words),))
+    assert found == Trouble("ConfigMissing", "Secret has no key token: volume d is made of it")
+
+
+def test_a_volume_that_another_machine_holds() -> None:
+    pod = view("hostpath-missing")
+    words = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'
+    found = find_trouble(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
+    why = "volume pvc-1 can't be mounted on node-1: Volume is already used by pod(s) other-0"
+    assert found == Trouble("VolumeNotMounted", why)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Get https://blobs.example/x?X-Amz-Signature=s3cret&y=1: 403", "Get https://blobs.example/x 403"),
+        ("Get https://me:s3cret@example/x: 403", "Get https://example/x: 403"),
+        ("Authorization: Bearer s3cretS3cret", "Authorization: Bearer ***"),
+        ("dial \x1b[31mred\x1b[0m\nagain", "dial red again"),
+        ("sandbox 0123456789abcdef0123456789abcdef0123456789abcdef is gone", "sandbox ... is gone"),
+        ("read tcp 10.0.0.1:5->10.0.0.2:443: reset", "read from 10.0.0.2:443: reset"),
+    ],
+)
+def test_credentials_and_restless_words_are_left_out(text: str, shown: str) -> None:
+    assert quote(text) == shown
+
+
+@given(st.text(max_size=6000))
+def test_whatever_a_kubelet_writes_becomes_one_short_line(text: str) -> None:
+    shown = quote(text)
+    assert len(shown) <= MAX_CHARS
+    assert "\n" not in shown
+    assert "\x1b" not in shown
+
+
+def test_a_containers_last_line_is_told_without_its_secrets() -> None:
+    def fail(pod: JSONObject) -> None:
+        ended = part(pod, "status", "initContainerStatuses", 0, "state", "terminated")
+        ended.update(message="Traceback:\nIOError: https://me:pw@example/x\n", exitCode=2)
+
+    words = "init container fetch failed with exit code 2: IOError: https://example/x"
+    assert find_trouble(changed("init-failed", fail)) == Trouble("InitContainerFailed", words)
