@@ -39,8 +39,8 @@ CASES = [
         WAITING,
         "Unschedulable",
         (
-            "no volume is bound to PersistentVolumeClaim unbound: `kubectl describe pvc` tells why; its storage class may "
-            "be missing or out of space"
+            "no volume is bound to PersistentVolumeClaim unbound: `kubectl describe pvc` tells why; its storage class "
+            "may be missing or out of space"
         ),
     ),
     (

@@ -30,7 +30,7 @@ from unit.kubernetes.pod_cases import JSONObject, changed, part, view
             "ImageNotFound",
             (
                 "image registry.invalid/vit:9 can't be fetched; it doesn't exist, or the registry denies it: name a "
-                "for it in spec.template.spec.imagePullSecrets"
+                "secret for it in spec.template.spec.imagePullSecrets"
             ),
         ),
         (
