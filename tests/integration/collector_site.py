@@ -130,7 +130,7 @@ def trusting(certificate: ServingCertificate) -> ssl.SSLContext:
 
 @contextlib.asynccontextmanager
 async def collector_site(
-    limits: ConnectionLimits | None = None, pods: Mapping[int, Member] | None = None
+    limits: ConnectionLimits | None = None, pods: Mapping[int, Member] | None = None, *, leads: bool = True
 ) -> AsyncIterator[Site]:
     clock = Clock()
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
@@ -144,7 +144,8 @@ async def collector_site(
         store=store, verifier=verifier, directory=directory, certificate=certificate, clock=clock, limits=limits
     )
     url = await collector.start("127.0.0.1")
-    collector.lead()
+    if leads:
+        collector.lead()
     connector = aiohttp.TCPConnector(ssl=trusting(certificate))
     try:
         async with aiohttp.ClientSession(connector=connector) as client:

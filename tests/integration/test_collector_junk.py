@@ -7,7 +7,7 @@ import json
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jwt
@@ -15,12 +15,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from integration.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, until
+from integration.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, pod_uid, until
 from muster.plan.facts import AgentFacts
 from muster.ranks.connections import ConnectionLimits
+from muster.ranks.directory import Member
 from muster.ranks.refusal import Reason
 from muster.ranks.tokens import LocalIssuer
-from muster_worker.contract import TOKEN_AUDIENCE, RankReport, RankState
+from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
 
 TEN_MIB = 10 * 1024 * 1024
 
@@ -118,6 +119,47 @@ async def test_a_bad_token_changes_nothing(site: Site, name: str) -> None:
     assert site.collector.refused == {reason: 1}
     assert facts(site) == before
     assert list(json.loads(body)) == ["error"]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, reason) in TOKENS.items() if reason is not Reason.OTHER_POD])
+async def test_nobody_learns_a_command_with_a_bad_token(site: Site, name: str) -> None:
+    make, reason = TOKENS[name]
+    token = make(site)
+    site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    async with site.client.get(f"{site.url}/v1/command?wait=0", headers=headers) as answer:
+        assert answer.status == 401
+        assert list(await answer.json()) == ["error"]
+    assert site.collector.refused == {reason: 1}
+
+
+async def test_a_deleted_pods_token_changes_and_learns_nothing(site: Site) -> None:
+    """It is good until it expires: only the pods that are there are heard."""
+    token = site.token(0)
+    site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
+    before = facts(site)
+    del site.pods[pod_uid(0)]
+
+    assert (await site.post(site.report(0, phase=AgentPhase.ENDED), token))[0] == 503
+    assert (await site.poll(0, "wait=0"))[0] == 503
+
+    assert site.collector.refused == {Reason.UNKNOWN_POD: 2}
+    assert facts(site) == before
+
+
+async def test_a_replaced_pods_token_speaks_for_itself_only(site: Site) -> None:
+    """The old pod is still there, as one on a node that was cut off is."""
+    site.pods["pod-new"] = Member(JOB, 0, 1)
+    site.store.replace(JOB, 0)
+    fresh = site.issuer.issue(replace(claim(0), pod_uid="pod-new"), site.clock.now, 600.0)
+    assert (await site.post(site.report(0, generation=1), fresh))[0] == 200
+    before = facts(site)
+
+    assert (await site.post(site.report(0, generation=1), site.token(0)))[0] == 403
+    site.sequence, site.clock.now = 10**6, site.clock.now + 5.0
+    assert (await site.post(site.report(0, phase=AgentPhase.ENDED), site.token(0)))[0] == 200
+    assert facts(site) == before
 
 
 def long_ago(rank: int) -> RankReport:

@@ -28,14 +28,19 @@ async def answer(site: Site, token: str | None) -> tuple[int, dict[str, str]]:
     return status, json.loads(body)
 
 
-async def test_who_has_not_heard_of_a_leader_says_so(site: Site) -> None:
+NOBODY_KNOWN = {"error": "This operator is not the leader; who is, is not known yet."}
+
+
+async def test_a_collector_that_has_just_begun_does_not_lead() -> None:
+    async with collector_site(leads=False) as site:
+        assert await answer(site, site.token(0)) == (503, NOBODY_KNOWN)
+        assert site.store.agent(JOB, 0) is None
+
+
+async def test_who_stepped_down_and_has_not_heard_of_a_leader_says_so(site: Site) -> None:
     site.collector.step_down(None)
 
-    assert await answer(site, site.token(0)) == (
-        503,
-        {"error": "This operator is not the leader; who is, is not known yet."},
-    )
-    assert site.store.agent(JOB, 0) is None
+    assert await answer(site, site.token(0)) == (503, NOBODY_KNOWN)
 
 
 @pytest.mark.parametrize("token", [None, "junk"])

@@ -51,8 +51,11 @@ def _time(at: float, age: float | None) -> float | None:
 
 
 def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
-    heard_at = max(known.heard_at, news.heard_at)
     newer, older = (news, known) if _is_newer(news.report, known.report) else (known, news)
+    # what a replaced pod still says, on a node that was cut off, is no sign of life of the new one
+    if newer.report.generation != older.report.generation:
+        return newer
+    heard_at = max(known.heard_at, news.heard_at)
     if _gang(newer.report) != _gang(older.report):
         return newer if newer.heard_at == heard_at else replace(newer, heard_at=heard_at)
     return AgentFacts(
