@@ -132,6 +132,11 @@ def test_the_text_has_a_line_for_each_setting() -> None:
         assert line.endswith(each.why)
 
 
+def test_a_pipe_gets_the_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    explain_job(JOBS[0], 1)
+    assert capsys.readouterr().out == plain_text(explanations(JOBS[0], 1))
+
+
 def test_the_tables_fit_a_terminal() -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
     console.print(*tables(explanations(JOBS[-1], 0)))
