@@ -26,6 +26,7 @@ _COLOURS = {
     "Starting": "yellow",
     "Running": "green",
     "Stopping": "yellow",
+    "Suspended": "blue",
     "Succeeded": "cyan",
     "Failed": "bold red",
     "Stopped": "magenta",

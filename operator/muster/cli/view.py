@@ -56,13 +56,13 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
     """Every rank, in order."""
     states = rank_states(view.status)
     reports = _reports(view.facts)
-    behind = _behind(view, states)
+    steps = {rank: report.step for rank, report in reports.items()} if view.facts else rank_steps(view.status)
+    behind = _behind(view, states) if view.facts else _told_behind(view.status, steps)
     notes = _notes(view)
     world = view.status.ranks.world if view.status.ranks else 0
     rows = []
     for rank in range(world):
         report = reports.get(rank)
-        step = report.step if report else None
         rows.append(
             RankRow(
                 rank=rank,
@@ -70,7 +70,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
                 memory=report.rss_bytes if report else None,
-                step=step,
+                step=steps.get(rank),
                 behind=behind.get(rank),
                 note=notes.get(rank, ""),
             )
@@ -99,6 +99,21 @@ def rank_states(status: Status) -> dict[int, str]:
     if status.ranks is None:
         return {}
     return {rank: entry.state for entry in status.ranks.by_state for rank in _expand(entry.ranks)}
+
+
+def rank_steps(status: Status) -> dict[int, int | None]:
+    """The steps that each rank has taken, read back from the status' ranges: of the ranks furthest behind."""
+    if status.ranks is None:
+        return {}
+    return {rank: entry.step for entry in status.ranks.by_step for rank in _expand(entry.ranks)}
+
+
+def _told_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
+    """How far the slowest rank is behind. Of the others a status doesn't say when their steps were counted."""
+    slowest = status.progress.slowest_rank if status.progress else None
+    step = steps.get(slowest) if slowest is not None else None
+    furthest = max((step for step in steps.values() if step is not None), default=0)
+    return {slowest: furthest - step} if slowest is not None and step is not None and furthest > step else {}
 
 
 def _expand(ranges: str) -> Iterator[int]:

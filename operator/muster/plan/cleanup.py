@@ -17,6 +17,15 @@ def remove_strays(facts: JobFacts) -> tuple[Action, ...]:
     return tuple(RemoveStray(name) for name in facts.strays)
 
 
+def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
+    """Delete the pods of a job whose spec has changed before its gang started; they are made anew once all are gone."""
+    return tuple(
+        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
+        for node in facts.nodes
+        if node.process.state is not ProcessState.MISSING and not _is_being_deleted(node)
+    )
+
+
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     """What is deleted now of a job that is over or has to end."""
     due = _is_due(job, outcome, now)

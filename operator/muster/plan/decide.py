@@ -2,7 +2,7 @@
 
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.cleanup import clean_up, cleanup_at, remove_strays
+from muster.plan.cleanup import clean_up, cleanup_at, remove_outdated, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
@@ -32,6 +32,9 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     # What can't be made as it is written is not made in part either.
     if facts.refusal is not None and not outcome.started:
         return strays
+    # Pods of two specs make no gang, and none of them has begun to work.
+    if facts.outdated and not outcome.started:
+        return (*strays, *remove_outdated(facts))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Nobody starts before everybody is there: the peers' addresses are part of Start.
     if missing:

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from muster.api.spec import Job
-from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
 from muster.api.validate import job_of
 from muster.cli.board import board
 from muster.cli.display import plain_line
@@ -167,3 +167,19 @@ def test_a_plain_line_says_it_all() -> None:
 
 def test_clock() -> None:
     assert [clock(0.9), clock(61), clock(3600)] == ["0:00", "1:01", "1:00:00"]
+
+
+def test_without_facts_the_steps_are_those_of_the_status() -> None:
+    known = status(("Running", "0-3", 4))
+    assert known.ranks is not None
+    by_step = (StepRange(step=120, ranks="1"), StepRange(step=135, ranks="0,2"))
+    seen = known.model_copy(
+        update={
+            "ranks": known.ranks.model_copy(update={"by_step": by_step}),
+            "progress": Progress(step=120, slowest_rank=1),
+        }
+    )
+
+    rows = rank_rows(View(job(), seen, 72))
+
+    assert [(row.step, row.behind) for row in rows] == [(135, None), (120, 15), (135, None), (None, None)]

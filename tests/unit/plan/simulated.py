@@ -1,19 +1,23 @@
 """A simulated world: agents as a pure model that obeys (or not), driven by the real decisions."""
 
-import dataclasses
 from dataclasses import dataclass, field, replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, SendCommand
 from muster.plan.decide import decide
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
+from muster.plan.inference import infer
+from muster.plan.last_word import read_last_word
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, Order, RankReport, RankState, Report
+from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
+
+NOTHING = ProcessFacts(ProcessState.MISSING, generation=-1)
 
 
 @dataclass
@@ -49,14 +53,22 @@ class SimulatedRank:
 
 @dataclass
 class SimulatedNode:
+    """A node's pod and its agent, and what the operator remembers of them: `known`, `command`, `commanded_at`.
+
+    `waits` is how many turns its next pod takes to begin. `begun` has the incarnations that it started.
+    """
+
     number: int
     starts: int
-    process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.MISSING, generation=-1))
+    process: ProcessFacts = NOTHING
     phase: str | None = None
     incarnation: int = 0
     sequence: int = 0
     ranks: list[SimulatedRank] = field(default_factory=list)
     hangs: bool = False
+    order: Order | None = None
+    waits: int = 0
+    begun: list[int] = field(default_factory=list)
     command: Command | None = None
     commanded_at: float | None = None
     known: AgentFacts | None = None
@@ -66,39 +78,79 @@ class SimulatedNode:
     def is_alive(self) -> bool:
         return self.process.state is ProcessState.RUNNING
 
+    @property
+    def lives(self) -> bool:
+        """Whether one of its ranks does."""
+        return self.is_alive and any(entry.ended_at is None for entry in self.ranks)
+
+    def create(self, generation: int, at: float) -> None:
+        assert self.process.state is ProcessState.MISSING, "a pod is made beside the one that is there"
+        assert generation > self.process.generation, "a pod is made twice"
+        state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
+        self.process = ProcessFacts(state, generation, started_at=None if self.waits else at)
+        self.phase, self.incarnation, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        self.forget()
+
+    def remove(self, at: float) -> None:
+        self.leave(at, None, 9)
+        self.process = ProcessFacts(ProcessState.MISSING, self.process.generation)
+
+    def forget(self) -> None:
+        """What the operator had in memory is lost."""
+        self.command, self.commanded_at, self.known = None, None, None
+        if self.process.state is ProcessState.MISSING:
+            self.process = NOTHING
+
     def leave(self, at: float, exit_code: int | None, signal: int | None) -> None:
         if self.is_alive:
-            self.process = replace(
-                self.process, state=ProcessState.EXITED, exit_code=exit_code, signal=signal, ended_at=at
-            )
             for entry in self.ranks:
                 entry.end(at, None, 9)
+            text = summary(self._report(at), exit_code or 0).decode() if signal is None else ""
+            self.process = replace(
+                self.process,
+                state=ProcessState.EXITED,
+                exit_code=exit_code,
+                signal=signal,
+                ended_at=at,
+                last_word=read_last_word(text),
+            )
 
     def tick(self, now: float, first_rank: int) -> None:
         """The agent does what it was told, and writes a report."""
+        if self.process.state is ProcessState.WAITING:
+            self.waits -= 1
+            if self.waits <= 0:
+                self.process = replace(self.process, state=ProcessState.RUNNING, started_at=now, scheduled_at=now)
+            return
         if not self.is_alive or self.hangs:
             return
-        kind = self.command.kind if self.command else None
-        if kind == CommandKind.EXIT:
-            self.leave(now, 0, None)
+        if self.command is not None and (self.order is None or self.command.order > self.order):
+            self.order = self.command.order
+            self._obey(self.command, now, first_rank)
+        if self.process.state is ProcessState.EXITED:
             return
-        if kind == CommandKind.START and self.incarnation == 0:
-            self.incarnation, self.phase = 1, AgentPhase.RUNNING
-            self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
-        if kind in (CommandKind.STOP, CommandKind.KILL):
-            for entry in self.ranks:
-                entry.end(now, None, 15, stopped=True)
         if self.phase == AgentPhase.RUNNING and all(entry.ended_at is not None for entry in self.ranks):
             self.phase = AgentPhase.ENDED
         self.sequence += 1
         self.mail.append((self._report(now), now))
+
+    def _obey(self, command: Command, now: float, first_rank: int) -> None:
+        if command.kind == CommandKind.EXIT:
+            self.leave(now, 0, None)
+        elif command.kind == CommandKind.START and command.incarnation > self.incarnation:
+            self.incarnation, self.phase = command.incarnation, AgentPhase.RUNNING
+            self.begun.append(self.incarnation)
+            self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
+        elif command.kind in (CommandKind.STOP, CommandKind.KILL):
+            for entry in self.ranks:
+                entry.end(now, None, 15, stopped=True)
 
     def _report(self, now: float) -> Report:
         self.phase = self.phase or AgentPhase.READY
         return Report(
             UID,
             self.number,
-            0,
+            self.process.generation,
             self.incarnation,
             self.sequence,
             self.phase,
@@ -115,18 +167,30 @@ class SimulatedNode:
 
 @dataclass
 class World:
-    """`turn` is once around: agents act, reports arrive, muster decides, acts and tells."""
+    """`turn` is once around: agents act, reports arrive, muster decides, tells and acts. `status` is what it wrote."""
 
     job: Job
     nodes: list[SimulatedNode]
     now: float = T0
     stop: StopRequest | None = None
     status: Status = field(default_factory=Status)
+    term: int = 1
+    leftovers: bool = False
+    began_to_listen: float = T0
 
     def facts(self) -> JobFacts:
-        return JobFacts(T0, tuple(entry.facts() for entry in self.nodes), HEARTBEAT_SECONDS, self.stop)
+        nodes = tuple(entry.facts() for entry in self.nodes)
+        return JobFacts(
+            T0,
+            nodes,
+            HEARTBEAT_SECONDS,
+            self.stop,
+            leftovers=self.leftovers,
+            listening_since=self.began_to_listen,
+        )
 
-    def turn(self, *, newest_first: bool = False) -> None:
+    def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
+        """Once around; with `applied` the operator is killed after so many actions. What was decided."""
         self.now += 0.1
         procs = self.job.spec.procs_per_node
         for entry in self.nodes:
@@ -134,29 +198,49 @@ class World:
             for report, at in reversed(entry.mail) if newest_first else entry.mail:
                 entry.known = merge(entry.known, report, at)
             entry.mail.clear()
-        facts = self.facts()
+        facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
-        actions = decide(self.job, facts, outcome, self.now, 1)
+        actions = decide(self.job, facts, outcome, self.now, self.term)
         self.status = summarise(self.job, self.status, facts, outcome, actions, self.now)
-        for action in actions:
+        for action in actions[:applied]:
             self.apply(action)
+        if applied is not None:
+            self.restart_operator()
+        return actions
+
+    def restart_operator(self) -> None:
+        self.term += 1
+        self.began_to_listen = self.now
+        for entry in self.nodes:
+            entry.forget()
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """What would be done now, had the status been `previous`."""
-        facts = self.facts()
-        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, 1)
+        facts = infer(self.job, previous, self.facts(), self.now)
+        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.term)
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
-            entry = self.nodes[action.node]
-            entry.process = dataclasses.replace(entry.process, state=ProcessState.RUNNING, started_at=self.now)
+            self.nodes[action.node].create(action.generation, self.now)
+            self.leftovers = True
         elif isinstance(action, KillNode):
             self.nodes[action.node].leave(self.now, None, 9)
+        elif isinstance(action, RemoveNode):
+            self.nodes[action.node].remove(self.now)
+        elif isinstance(action, RemoveLeftovers):
+            self.leftovers = False
         elif isinstance(action, SendCommand):
             for number in action.nodes:
                 self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now
 
+    def lose(self, number: int) -> None:
+        """A pod's container is killed with all that is in it."""
+        node = self.nodes[number]
+        node.leave(self.now, None, 9)
+        if node.process.state is ProcessState.EXITED:
+            node.process = replace(node.process, trouble=Trouble("OOMKilled", "container trainer ran out of memory"))
+
     @property
     def is_over(self) -> bool:
-        facts = self.facts()
+        facts = infer(self.job, self.status, self.facts(), self.now)
         return judge(self.job, self.status, facts, self.now).is_decided and all(is_gone(entry) for entry in facts.nodes)

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from muster.api.status import Condition, Status
-from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
+from muster.plan.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts
+from muster.plan.facts import JobFacts, ProcessFacts, ProcessState, Trouble
 from muster.plan.outcome import judge
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
@@ -30,6 +31,7 @@ from unit.plan.builders import (
     ready,
     running,
     running_process,
+    terminated,
 )
 
 START_COMMAND = command(CommandKind.START)
@@ -41,6 +43,9 @@ OVER = Status(
         Condition(type="Failed", status="True", reason="RankFailed", last_transition_time="2025-11-21T04:05:00Z"),
     )
 )
+LEAVING = agent(1, AgentPhase.READY)
+LEAVING = replace(LEAVING, report=replace(LEAVING.report, phase=AgentPhase.ENDED))
+UNPLACED = ProcessFacts(ProcessState.WAITING, trouble=Trouble("Unschedulable", "none of 2 nodes has room"))
 GOOD = (
     done(0, ended(0, 9, exit_code=0), ended(1, 9, exit_code=0)),
     done(1, ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)),
@@ -131,6 +136,68 @@ CASES = (
     Case("all is over and gone", facts(node(0, process=exited(9, exit_code=1)), node(1, process=exited(9))), []),
     Case("over, and the facts are forgotten", facts(missing(0), missing(1)), [], previous=OVER),
     Case("over, one agent is left", facts(GOOD[0], missing(1)), [SendCommand((0,), EXIT)], previous=OVER),
+    Case(
+        "a pod was deleted before the gang started",
+        facts(ready(0), node(1, process=ProcessFacts(ProcessState.MISSING, 2))),
+        [CreateNode(1, 3)],
+    ),
+    Case(
+        "a pod is being deleted before the gang started",
+        facts(ready(0), node(1, process=exited(1, exit_code=143, trouble=Trouble("PodDeleted", "somebody did")))),
+        [],
+    ),
+    Case(
+        "an agent was told to leave before the gang started, and nobody knows yet why",
+        facts(ready(0), terminated(node(1, LEAVING), 1)),
+        [],
+    ),
+    Case(
+        "a pod ended before the gang started",
+        facts(
+            ready(0), node(1, process=exited(1, exit_code=1, trouble=Trouble("InitContainerFailed", "init x failed")))
+        ),
+        [SendCommand((0,), EXIT)],
+    ),
+    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Trouble("InvalidPod", "no")), []),
+    Case(
+        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Trouble("InvalidPod", "no")), []
+    ),
+    Case(
+        "strays go at once",
+        replace(facts(ready(0), node(1)), strays=("digits-2-0", "digits-1-0")),
+        [RemoveStray("digits-2-0"), RemoveStray("digits-1-0")],
+    ),
+    Case(
+        "pods of two specs",
+        replace(facts(ready(0), missing(1)), outdated=True),
+        [RemoveNode(0, 10.0, "it was made from an earlier spec")],
+    ),
+    Case("pods of an earlier spec that run", replace(facts(running(0), running(1)), outdated=True), []),
+    Case(
+        "commands of an earlier leader are refused",
+        facts(*(replace(n, command=replace(STOP, term=0)) for n in BROKEN)),
+        [SendCommand((0, 1), STOP)],
+    ),
+    Case(
+        "pods that still wait when the job ends would begin for nothing",
+        facts(running(0, ended(0, 9, exit_code=1)), node(1, process=ProcessFacts(ProcessState.WAITING))),
+        [SendCommand((0,), STOP), RemoveNode(1, 10.0, "the job has ended")],
+    ),
+    Case("a node is not placed, and the time doesn't run", facts(ready(0), node(1, process=UNPLACED)), [], 60, 10),
+    Case(
+        "the time runs from the last placement",
+        facts(ready(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
+        [],
+        now=59,
+        startup=10,
+    ),
+    Case(
+        "placed, and it takes too long",
+        facts(ready(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
+        [SendCommand((0,), EXIT), RemoveNode(1, 10.0, "the job has ended")],
+        now=60,
+        startup=10,
+    ),
     Case(
         "a process of an earlier generation said it was ready",
         facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), generation=1))),

@@ -1,0 +1,77 @@
+"""What is deleted of a job that is over, and when."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.api.spec import Cleanup, Job
+from muster.api.status import Condition, Status
+from muster.plan.actions import Action, RemoveLeftovers, RemoveNode
+from muster.plan.decide import decide, next_wake
+from muster.plan.facts import JobFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.outcome import judge
+from unit.plan.builders import T0, exited, facts, job, missing, node, running_process
+
+OVER = Status(
+    phase="Succeeded",
+    conditions=(Condition(type="Complete", status="True", reason="X", last_transition_time="2025-11-21T04:05:00Z"),),
+)
+GOOD = exited(9, exit_code=0)
+LEFT = replace(
+    facts(
+        node(0, process=GOOD),
+        node(1, process=replace(GOOD, lingers=True)),
+        node(2, process=ProcessFacts(ProcessState.WAITING)),
+        missing(3),
+    ),
+    leftovers=True,
+)
+
+
+def asked(pods: str, after: int | None = None) -> Job:
+    plain = job(4)
+    cleanup = Cleanup.model_validate({"pods": pods, "afterSeconds": after})
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"cleanup": cleanup})})
+
+
+def actions_of(a_job: Job, previous: Status, known: JobFacts, now: float) -> list[Action]:
+    return list(decide(a_job, known, judge(a_job, previous, known, now), now, 1))
+
+
+@pytest.mark.parametrize(
+    ("pods", "removed"),
+    [
+        ("Running", {1: "the job has ended", 2: "the job has ended"}),
+        ("All", {0: "cleanup.pods is All", 1: "cleanup.pods is All", 2: "the job has ended"}),
+        ("None", {}),
+    ],
+)
+def test_which_pods_go_when_the_job_is_over(pods: str, removed: dict[int, str]) -> None:
+    expected = [RemoveNode(number, 10.0, why) for number, why in removed.items()]
+
+    assert actions_of(asked(pods), OVER, LEFT, T0 + 10) == expected
+
+
+def test_everything_goes_after_the_time_that_was_asked_for() -> None:
+    a_job, why = asked("None", 60), "cleanup.afterSeconds (60 s) are over"
+
+    early = judge(a_job, OVER, LEFT, T0 + 59)
+    assert list(decide(a_job, LEFT, early, T0 + 59, 1)) == []
+    assert next_wake(a_job, LEFT, early, T0 + 59) == T0 + 60
+    removals = [RemoveNode(number, 10.0, why) for number in (0, 1, 2)]
+    assert actions_of(a_job, OVER, LEFT, T0 + 60) == [*removals, RemoveLeftovers()]
+    gone = facts(*(missing(number) for number in range(4)))
+    assert actions_of(a_job, OVER, gone, T0 + 60) == []
+
+
+def test_nothing_is_deleted_twice() -> None:
+    leaving = replace(GOOD, trouble=Trouble("PodDeleted", "somebody deleted it"))
+    known = facts(*(node(number, process=leaving) for number in range(4)))
+
+    assert actions_of(asked("All"), OVER, known, T0 + 10) == []
+
+
+def test_an_agent_that_runs_leaves_before_its_pod_goes() -> None:
+    known = facts(*(node(number, process=running_process()) for number in range(4)))
+
+    assert not any(isinstance(action, RemoveNode) for action in actions_of(asked("All", 0), OVER, known, T0 + 10))
