@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import shutil
 import socket
 import sys
 from dataclasses import replace
@@ -116,9 +118,19 @@ def _place(options: argparse.Namespace, plan: Plan, host: sagemaker.Host) -> Pla
         root=os.path.abspath(options.root),
         run=run,
         socket=os.path.join(run, "0.sock"),
-        archive=os.path.abspath(sys.argv[0]),
+        archive=_own_archive(run),
         python=sys.executable,
     )
+
+
+def _own_archive(run: str) -> str:
+    """This agent's archive, for its ranks: an operator that was upgraded may put another one in its place."""
+    given, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+    try:
+        shutil.copyfile(given, kept)
+    except (OSError, shutil.SameFileError):
+        return given  # what is wrong with the folder is told when the ranks are to start
+    return kept
 
 
 def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
@@ -130,9 +142,13 @@ def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
 def _read_authority(path: str) -> Optional[str]:
     """Whom to trust by the plan as it is now; the rest of a plan holds as long as the agent does."""
     try:
-        return _read_plan(path).collector_ca
-    except (OSError, wire.Malformed, ValueError):
+        with open(path, "rb") as file:
+            plan = json.load(file)
+    except (OSError, ValueError):
         return None
+    # not as a `Plan`: that of a newer operator may have more fields
+    found = plan.get("collector_ca") if isinstance(plan, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _read_plan(path: str) -> Plan:

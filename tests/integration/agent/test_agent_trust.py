@@ -1,11 +1,13 @@
 """The collector's authority changes while ranks run."""
 
+import json
 import time
 from dataclasses import replace
 
 import pytest
 
 from agent_world import PATIENCE, AgentWorld
+from muster_worker import wire
 from muster_worker.contract import AgentPhase, CommandKind
 
 SLEEPING = ("sleep", "300")
@@ -38,6 +40,23 @@ def test_an_agent_finds_the_new_authority_in_its_plan(running: AgentWorld) -> No
     running.send(CommandKind.KILL)
     running.wait_ended()
     assert running.leave() == 137
+
+
+def test_the_plan_and_the_archive_of_an_upgraded_operator_do_no_harm(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", "exit 7")
+    world.start_agent()
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    assert world.plan is not None
+    world.archive.with_suffix(".new").write_bytes(b"another version")
+    world.archive.with_suffix(".new").replace(world.archive)
+    newer = json.loads(wire.encode(world.plan))
+    newer.update(version=2, news="of a later release", collector_ca=world.collector.renew())
+    (world.short / "0" / "plan.json").write_text(json.dumps(newer))
+
+    world.send(CommandKind.START)
+
+    assert world.wait_ended().ranks[0].exit_code == 7
+    assert world.leave() == 7
 
 
 def test_half_a_plan_takes_nothing_away(running: AgentWorld) -> None:
