@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.cli.explanations import Explanation, explanations
@@ -30,6 +31,8 @@ def explain_job(job: Job, node: int) -> None:
         found = explanations(job, node)
     except NotRenderable as problem:
         raise BadInput(f"not for a cluster yet: {problem}") from None
+    except InvalidResource as invalid:
+        raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
         console.print(*tables(found))

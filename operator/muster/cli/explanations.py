@@ -36,7 +36,10 @@ class Explanation:
 
 
 def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
-    """Every setting that muster adds to the node, in the order of `GROUPS`. Raises `NotRenderable`."""
+    """Every setting that muster adds to the node, in the order of `GROUPS`.
+
+    Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster as it is.
+    """
     applied = with_procs(as_applied(job))
     plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
     pieces = pod_pieces(applied, node, 0, SETTING)

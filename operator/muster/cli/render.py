@@ -7,6 +7,7 @@ import json
 import shlex
 
 from muster.api.document import JSON
+from muster.api.problems import InvalidResource
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
@@ -43,8 +44,8 @@ def render_text(job: Job, archive: bytes) -> str:
     head = to_yaml(resource(job))
     try:
         applied = with_procs(as_applied(job))
-    except NotRenderable as problem:
-        return f"{head}---\n# not for a cluster yet: {problem}\n"
+    except InvalidResource as invalid:
+        return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
     plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
     parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
     parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]

@@ -153,3 +153,9 @@ def test_a_node_that_is_none_is_refused() -> None:
 def test_a_job_for_no_cluster_says_what_to_set() -> None:
     with pytest.raises(BadInput, match=r"not for a cluster yet: no image"):
         explain_job(cluster_job(image=None), 0)
+
+
+def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:
+    override: JSON = {"nodes": "1", "template": with_trainer(resources={"limits": {"nvidia.com/gpu": 2}})}
+    with pytest.raises(BadInput, match=r"not for a cluster yet: spec\.procsPerNode: found Auto"):
+        explain_job(cluster_job(nodeOverrides=[override]), 0)

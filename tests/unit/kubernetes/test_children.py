@@ -6,10 +6,10 @@ import re
 import pytest
 
 from muster.api.document import JSON
+from muster.api.problems import InvalidResource
 from muster.api.spec import Metadata
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.names import children_name, pod_name
-from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import mapping
 from muster.backends.kubernetes.render import config_map, service
 from muster.backends.kubernetes.spec_hash import spec_hash
@@ -106,12 +106,13 @@ def test_nodes_with_different_devices_need_a_number() -> None:
     job = cluster_job(
         nodes=4, resources={"limits": {"nvidia.com/gpu": 8}}, nodeOverrides=[{"nodes": "2-3", "template": other}]
     )
-    with pytest.raises(NotRenderable, match=r"node 0 has devices for 8 ranks, node 2 for 4; set spec\.procsPerNode"):
+    said = r"spec\.procsPerNode: found Auto, and node 0 has devices for 8 ranks, node 2 for 4; set it"
+    with pytest.raises(InvalidResource, match=said):
         with_procs(job)
 
 
 def test_devices_are_counted_in_whole_numbers() -> None:
-    with pytest.raises(NotRenderable, match=r"nvidia\.com/gpu of container trainer is 500m"):
+    with pytest.raises(InvalidResource, match=r"500m as limit of nvidia\.com/gpu"):
         with_procs(cluster_job(resources={"limits": {"nvidia.com/gpu": "500m"}}))
 
 

@@ -100,7 +100,14 @@ TEMPLATES: st.SearchStrategy[Fields] = st.builds(
 
 def job_of(spec: Fields) -> Job:
     """The job as it comes from the API server; what the rules refuse is no example."""
-    whole: Fields = {"nodes": 2, "launcher": {"direct": {}}, "image": IMAGE, "command": ["c"], **spec}
+    whole: Fields = {
+        "nodes": 2,
+        "procsPerNode": 1,
+        "launcher": {"direct": {}},
+        "image": IMAGE,
+        "command": ["c"],
+        **spec,
+    }
     metadata: Fields = {"name": "vit", "namespace": "team", "uid": UID}
     head: Fields = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
     return validate(Document({**head, "metadata": metadata, "spec": whole}))

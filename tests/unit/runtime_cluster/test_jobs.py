@@ -150,6 +150,18 @@ async def test_an_invalid_resource_is_refused_in_its_status_and_served_once_it_i
         await here.world.turn(1)
 
 
+async def test_a_job_whose_ranks_can_t_be_counted_is_refused_like_an_invalid_one(tmp_path: Path) -> None:
+    limits = {"limits": {"nvidia.com/gpu": 2}}
+    other = {"nodes": "1", "template": {"spec": {"containers": [{"name": "trainer", "resources": limits}]}}}
+    async with site(tmp_path, spec={"nodes": 2, "procsPerNode": "Auto", "nodeOverrides": [other]}) as here:
+        here.hear()
+        await idle(here)
+        accepted = next(one for one in here.server.status["conditions"] if one["type"] == "Accepted")
+        assert accepted["status"] == "False"
+        assert "spec.procsPerNode: found Auto, and node 0 has devices for 1 ranks" in accepted["message"]
+        assert here.world.turns == {}
+
+
 async def test_a_finished_job_costs_nothing_until_something_happens(tmp_path: Path) -> None:
     async with site(tmp_path, status={"phase": "Succeeded", "conditions": [FINAL]}) as here:
         here.world.process = ProcessFacts(ProcessState.EXITED, exit_code=0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.api.spec import Job
+from muster.backends.kubernetes.devices import with_procs
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
@@ -83,7 +84,7 @@ class Site:
             backend=self.world,
             store=self.store,
             desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None),
-            with_procs=lambda job: job,
+            with_procs=with_procs,
             term=1,
             clock=time.time,
             cpu_clock=self.cpu,

@@ -27,7 +27,7 @@ class PodPieces:
 
 
 def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPieces:
-    """Raises `NotRenderable` for a job that can't become pods."""
+    """Raises `NotRenderable` for a job that can't become pods, and as `with_procs` does where that was not asked."""
     owners = written(job, node)
     user = stacked(owners)
     if not trainer_of(user).get("image"):

@@ -16,7 +16,7 @@ def spec_hash(job: Job) -> str:
     """Equal for two jobs exactly when all that shapes their pods is equal; 16 hexadecimal digits.
 
     A field at its default counts as unset: a release of muster that brings a new field leaves the hashes of running
-    pods as they are. `procsPerNode: Auto` counts as the number that it stands for; raises `NotRenderable` where it
+    pods as they are. `procsPerNode: Auto` counts as the number that it stands for; raises `InvalidResource` where it
     stands for none.
     """
     fields = with_procs(job).spec.model_dump(mode="json", by_alias=True, exclude=_AFTERTHOUGHTS, exclude_defaults=True)

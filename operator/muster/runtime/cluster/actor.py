@@ -165,10 +165,10 @@ class Actor:
         # Its children go with it: nothing of them may come back.
         if resource.is_leaving:
             return _Outlook(None, is_over=True)
-        if isinstance(resource.job, InvalidResource):
-            await journal.write(refused(resource.status, resource.job, resource.generation, tools.clock()))
+        job = self._as_it_runs(resource)
+        if isinstance(job, InvalidResource):
+            await journal.write(refused(resource.status, job, resource.generation, tools.clock()))
             return _Outlook(None, is_over=True)
-        job = tools.with_procs(resource.job)
         self._expect(job)
         turn = await reconcile(job, resource.status, tools.backend, journal, tools.clock(), tools.term)
         until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
@@ -176,6 +176,14 @@ class Actor:
         if is_over:
             tools.store.forget(resource.uid)
         return _Outlook(until, is_over)
+
+    def _as_it_runs(self, resource: Resource) -> Job | InvalidResource:
+        if isinstance(resource.job, InvalidResource):
+            return resource.job
+        try:
+            return self.tools.with_procs(resource.job)
+        except InvalidResource as unclear:
+            return unclear
 
     def _expect(self, job: Job) -> None:
         """Let the job's agents report; their news wakes this actor."""
