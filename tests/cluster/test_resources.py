@@ -244,6 +244,35 @@ async def test_what_was_not_accepted_may_be_corrected(client: Client, job: Objec
     assert bool(said) == bool(says)
 
 
+async def test_kubectl_scale_is_a_change_like_any_other(twin: Kubectl, client: Client, job: Object) -> None:
+    namespace, name = str(part(dict(job), "metadata", "namespace")), str(part(dict(job), "metadata", "name"))
+    with pytest.raises(ApiError, match=CHANGE_SENTENCE):
+        await client.merge(TWIN, namespace, name, {"spec": {"replicas": 3}}, "scale")
+    assert await change(client, job, {"suspend": True}) == ""
+    twin("scale", "--replicas=3", f"--namespace={namespace}", f"{TWIN.plural}.{TWIN.group}/{name}")
+    assert part(dict(await client.get(TWIN, namespace, name)), "spec", "nodes") == 3
+
+
+async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Object) -> None:
+    namespace, name = str(part(dict(job), "metadata", "namespace")), str(part(dict(job), "metadata", "name"))
+    status: Object = {
+        "status": {
+            "phase": "Running",
+            "message": "Step 120",
+            "incarnation": 1,
+            "ranks": {"world": 4, "running": 4, "ready": "4/4"},
+            "progress": {"step": 120},
+        }
+    }
+    await client.merge(TWIN, namespace, name, status, "status")
+    said = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}").splitlines()
+    assert said[0].split() == ["NAME", "PHASE", "NODES", "RANKS", "STEP", "AGE"]
+    assert said[1].split()[:-1] == ["digits", "Running", "2", "4/4", "120"]
+    wide = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}", "-o", "wide").splitlines()
+    assert wide[0].split()[-2:] == ["INCARNATION", "MESSAGE"]
+    assert wide[1].endswith("1             Step 120")
+
+
 # --- what the rules cost
 
 HEADROOM = 4

@@ -38,3 +38,6 @@ METADATA_FIELDS = (
     "selfLink",
 )
 """Of metav1.ObjectMeta: what else stands in metadata is a typing error."""
+
+TRAINER = "trainer"
+"""The container of each pod that the ranks run in."""

@@ -7,13 +7,11 @@ import posixpath
 from collections.abc import Iterator
 
 from muster.api.document import JSON, Path, quoted
+from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 from muster.api.template_shape import CONTAINERS, containers, entries_of, fields_of, misshapen, pods, templates
 from muster_worker.contract import is_rendezvous_variable
-
-TRAINER = "trainer"
-"""The container that the ranks run in."""
 
 _OWN_DOMAIN = "muster.dev/"
 _OWN_VOLUMES = "muster"

@@ -1,6 +1,8 @@
 """What a job's children are called, and the labels and annotations that say whose they are."""
 
-TRAINER = "trainer"
+from muster.api import names
+
+TRAINER = names.TRAINER
 """The container of the ranks."""
 
 JOB_LABEL = "muster.dev/job"
