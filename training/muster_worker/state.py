@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
 from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
 
-STOPPED_EXIT_CODE = 128 + signal.SIGTERM
-"""The agent's own when somebody other than the operator made it stop its ranks."""
+STOPPED_EXIT_CODE = 143
+"""The agent's own when somebody other than the operator made it stop its ranks: a shell's for SIGTERM."""
 
 
 @dataclass(frozen=True)
