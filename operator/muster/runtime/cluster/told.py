@@ -22,4 +22,5 @@ class Told:
         self.events.tell(resource, before, after)
         # One line for each step of a job's life; what happens within one is in its status.
         if before.phase != after.phase or not before.conditions:
-            _log.info("%s: %s: %s", resource, after.phase, after.message)
+            # A message may quote what users and their programs wrote; a log's line is one line.
+            _log.info("%s: %s: %s", resource, after.phase, " ".join(after.message.split()))

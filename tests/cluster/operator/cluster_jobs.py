@@ -1,0 +1,71 @@
+"""Jobs on the test cluster: what they run, and what is asked about them."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.images import PULL_POLICY, PYTHON_IMAGE
+from cluster.shared import Kubectl, Manifest
+
+OK = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], flush=True)"
+FOREVER = "import time; time.sleep(600)"
+
+
+def manifest(name: str, script: str = OK, **spec: object) -> Manifest:
+    """Two nodes with two ranks each that run a Python script."""
+    template = {"spec": {"terminationGracePeriodSeconds": 6, "containers": [_trainer()]}}
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": name},
+        "spec": {
+            "nodes": 2,
+            "procsPerNode": 2,
+            "launcher": {"direct": {}},
+            "image": PYTHON_IMAGE,
+            "command": ["python3", "-c", script],
+            "template": template,
+            **spec,
+        },
+    }
+
+
+def _trainer() -> Manifest:
+    return {"name": "trainer", "imagePullPolicy": PULL_POLICY}
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs of a namespace."""
+
+    kubectl: Kubectl
+    namespace: str
+
+    def apply(self, name: str, script: str = OK, **spec: object) -> None:
+        """Apply a job."""
+        self.run("apply", "-f", "-", stdin=json.dumps(manifest(name, script, **spec)))
+
+    def wait(self, name: str, condition: str) -> None:
+        """Wait for `condition=Complete`, `jsonpath={.status.phase}=Running`, `delete`."""
+        self.kubectl.wait(condition, f"dtj/{name}", f"--namespace={self.namespace}")
+
+    def resource(self, name: str) -> Any:
+        """The job's resource."""
+        return json.loads(self.run("get", f"dtj/{name}", "--output=json"))
+
+    def status(self, name: str) -> Any:
+        """Its status."""
+        return self.resource(name).get("status", {})
+
+    def patch(self, name: str, **spec: object) -> None:
+        """Change its spec."""
+        self.run("patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"spec": spec}))
+
+    def children(self, name: str, kinds: str = "pods,services,configmaps") -> set[str]:
+        """What there is of the job beside its resource."""
+        selector = f"--selector=muster.dev/job={name}"
+        return set(self.run("get", kinds, selector, "--output=name").split())
+
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        """kubectl in the jobs' namespace."""
+        return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)

@@ -1,0 +1,177 @@
+"""The operator as a process of this machine, with the rights that the chart gives its pods and no others."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from cluster import lan
+from cluster.helm import CHART, Helm
+from cluster.shared import Kubectl, Manifest
+from cluster.waiting import PAUSE_SECONDS, serves
+
+READY_SECONDS = 60.0
+END_SECONDS = 10.0
+SERVICE = "muster-collector"
+SERVICE_PORT = 8443
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
+"""What is taken of the chart; its Deployment isn't, nor what it makes for it."""
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as listening:
+        listening.bind(("", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+@dataclass
+class OperatorProcess:
+    """One replica. It runs the jobs of `namespace`, where its Lease is, too; what it says is in `log`.
+
+    Pods find it and all others by the Service of the namespace, as those of the chart.
+    """
+
+    kubectl: Kubectl
+    kubeconfig: Path
+    namespace: str
+    log: Path
+    collector_port: int = field(default_factory=free_port)
+    health_port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "OperatorProcess":
+        """Start it, and wait until it is ready."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "muster.cli.main", "operator", *self._options()],
+                env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+                stdout=log,
+                stderr=log,
+            )
+        is_ready = serves(f"http://127.0.0.1:{self.health_port}/readyz")
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_ready():
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(PAUSE_SECONDS)
+        self.kubectl.apply(self._endpoints())
+        return self
+
+    @property
+    def said(self) -> str:
+        """Its log so far."""
+        return self.log.read_text(encoding="utf-8")
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has become the leader, and not ceased to be."""
+        return self.said.rfind(" leads, term") > self.said.rfind("does not lead")
+
+    def signal(self, number: signal.Signals) -> int:
+        """Send it a signal that ends it; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        code = self._process.wait(END_SECONDS)
+        # As the kubelet's word would do it for a pod.
+        self.kubectl("delete", "endpointslice", self._name, f"--namespace={self.namespace}")
+        return code
+
+    def end(self) -> None:
+        """See to it that it runs no more."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(END_SECONDS)
+
+    def _options(self) -> tuple[str, ...]:
+        return (
+            f"--namespace={self.namespace}",
+            f"--lease-namespace={self.namespace}",
+            f"--collector-port={self.collector_port}",
+            f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
+            f"--health-port={self.health_port}",
+        )
+
+    @property
+    def _name(self) -> str:
+        return f"{SERVICE}-{self.collector_port}"
+
+    def _endpoints(self) -> Manifest:
+        labels = {"kubernetes.io/service-name": SERVICE}
+        return {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": self._name, "namespace": self.namespace, "labels": labels},
+            "addressType": "IPv4",
+            "ports": [{"name": "collector", "port": self.collector_port, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [lan.HOST], "conditions": {"ready": True}}],
+        }
+
+
+def collector_service(namespace: str) -> Manifest:
+    """In front of all replicas; each says itself where it is."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": SERVICE, "namespace": namespace},
+        "spec": {"ports": [{"name": "collector", "port": SERVICE_PORT}]},
+    }
+
+
+def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path) -> Path:
+    """A kubeconfig of the operator's account with the chart's rights for one namespace, where the account is, too."""
+    values = folder / "values.json"
+    values.write_text(json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace]}), encoding="utf-8")
+    version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
+    where = (f"--namespace={namespace}", f"--kube-version={version}")
+    rendered = helm("template", "muster", str(CHART), *where, f"--values={values}")
+    rights = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in RIGHTS]
+    kubectl.apply(*rights)
+    token = kubectl("create", "token", "muster", f"--namespace={namespace}", "--duration=1h").strip()
+    config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
+    config["users"] = [{"name": "muster", "user": {"token": token}}]
+    config["contexts"][0]["context"] |= {"user": "muster", "namespace": namespace}
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+    return kubeconfig
+
+
+@dataclass
+class Replicas:
+    """Operators of one namespace."""
+
+    kubectl: Kubectl
+    kubeconfig: Path
+    namespace: str
+    folder: Path
+    started: list[OperatorProcess] = field(default_factory=list)
+
+    def start(self) -> OperatorProcess:
+        """One more."""
+        log = self.folder / f"operator-{len(self.started)}.log"
+        replica = OperatorProcess(self.kubectl, self.kubeconfig, self.namespace, log)
+        self.started.append(replica)
+        return replica.start()
+
+
+@contextlib.contextmanager
+def replicas(kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path) -> Iterator[Replicas]:
+    """Operators that run no more in the end."""
+    kubectl.apply(collector_service(namespace))
+    running = Replicas(kubectl, kubeconfig, namespace, folder)
+    try:
+        yield running
+    finally:
+        for replica in running.started:
+            replica.end()

@@ -1,0 +1,62 @@
+"""Leaders come and go; jobs go on."""
+
+import signal
+import time
+from collections.abc import Callable
+
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.operator_process import OperatorProcess, Replicas
+from cluster.waiting import PAUSE_SECONDS
+
+KILLED_SECONDS = 20.0
+STOPPED_SECONDS = 2.0
+EXIT_SECONDS = 3.0
+
+SOME_TIME = "import time; time.sleep(25)"
+
+
+def pair(operators: Replicas) -> tuple[OperatorProcess, OperatorProcess]:
+    """A leader, and another that waits."""
+    leader = operators.start()
+    until(lambda: leader.leads, KILLED_SECONDS)
+    return leader, operators.start()
+
+
+def until(what: Callable[[], object], seconds: float) -> None:
+    """Wait until `what()` holds."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s"
+        time.sleep(PAUSE_SECONDS)
+
+
+def test_a_killed_leader_is_followed_and_its_jobs_go_on(operators: Replicas, jobs: Jobs) -> None:
+    leader, other = pair(operators)
+    jobs.apply("long", SOME_TIME)
+    jobs.wait("long", "jsonpath={.status.phase}=Running")
+    assert leader.signal(signal.SIGKILL) == -signal.SIGKILL
+    jobs.apply("new")
+    until(lambda: jobs.status("new").get("conditions"), KILLED_SECONDS)
+    assert other.leads
+    jobs.wait("new", "condition=Complete")
+    jobs.wait("long", "condition=Complete")
+    status = jobs.status("long")
+    assert (status["incarnation"], status["ranks"]["ready"]) == (1, "4/4")
+    assert {"pod/long-0-0", "pod/long-1-0"} == jobs.children("long", "pods")
+
+
+def test_a_stopped_leader_hands_over_at_once(operators: Replicas, jobs: Jobs) -> None:
+    leader, other = pair(operators)
+    began = time.monotonic()
+    assert leader.signal(signal.SIGTERM) == 0
+    assert time.monotonic() - began < EXIT_SECONDS
+    jobs.apply("new")
+    until(lambda: other.leads, STOPPED_SECONDS)
+    until(lambda: jobs.status("new").get("conditions"), STOPPED_SECONDS)
+    assert "Traceback" not in leader.said
+
+
+def test_a_job_applied_while_no_operator_runs_is_run_by_the_next_one(operators: Replicas, jobs: Jobs) -> None:
+    jobs.apply("early")
+    operators.start()
+    jobs.wait("early", "condition=Complete")
