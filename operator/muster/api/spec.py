@@ -87,7 +87,7 @@ class EnvVar(Model):
         pattern=r"^[A-Za-z_.-][A-Za-z0-9_.-]*$",
         max_length=256,
     )
-    value: str = Field(default="", description="Its value. Not a place for secrets.", max_length=32768)
+    value: str = Field(default="", description="Its value. Secrets belong in valueFrom.", max_length=32768)
     value_from: KubernetesObject | None = Field(
         default=None,
         description="Where the value comes from instead, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
@@ -222,11 +222,13 @@ class Spec(Model):
         default="Kubernetes", description="Who runs it when it is applied to a cluster. `muster run` runs it here."
     )
     suspend: bool = Field(
-        default=False, description="Stop the ranks and give up the pods; false again starts the job anew."
+        default=False,
+        description="Stop the ranks and give up the pods; false again starts the job anew. Meanwhile the whole spec "
+        "may change.",
     )
     nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
-        default="Auto", description="Ranks on each node; Auto: one for each of its GPUs, else 1."
+        default="Auto", description="Ranks on each node; Auto: one for each of its GPUs or Neuron cores, else 1."
     )
     launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
     image: str | None = Field(
@@ -260,7 +262,10 @@ class Spec(Model):
         default=900, description="How long the nodes may take until all are ready, once all are placed.", ge=1, le=86400
     )
     active_deadline_seconds: int | None = Field(
-        default=None, description="How long the job may take in all; unset: no limit.", ge=1, le=MAX_DEADLINE_SECONDS
+        default=None,
+        description="How long the job may take, from its creation or last resume; unset: no limit.",
+        ge=1,
+        le=MAX_DEADLINE_SECONDS,
     )
     cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")
     template: KubernetesObject = Field(
@@ -269,7 +274,7 @@ class Spec(Model):
         "`trainer` is the ranks'. Merged, never replaced.",
     )
     node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
-        default=(), description="Where some nodes differ."
+        default=(), description="Where some nodes differ: later ones win."
     )
 
 
