@@ -52,9 +52,10 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
 def fit(text: str) -> str:
     """`text` as one clean line that is short enough for the status."""
     line = last_words.clean(text, limit=MAX_BYTES)
-    while len(line.encode()) > MAX_BYTES:
-        line = line[: len(line) - 1 - (len(line.encode()) - MAX_BYTES) // 4].rstrip("…") + "…"
-    return line
+    if len(line.encode()) <= MAX_BYTES:
+        return line
+    kept = line.encode()[: MAX_BYTES - len("…".encode())]
+    return f"{kept.decode(errors='ignore').rstrip()}…"
 
 
 def _ended(picture: Picture, progress: Progress | None) -> str:

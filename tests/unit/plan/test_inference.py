@@ -1,0 +1,44 @@
+"""What is left out of the facts before anything is decided."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.api.status import Status
+from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState
+from muster.plan.inference import infer
+from muster_worker.contract import CommandKind
+from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
+
+FIRST = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
+RESUMED = Status(incarnation=1)
+TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
+
+
+def gone(known: NodeFacts) -> NodeFacts:
+    return replace(known, process=ProcessFacts(ProcessState.MISSING, 0))
+
+
+def inferred(previous: Status, known: NodeFacts) -> NodeFacts:
+    (found,) = infer(job(1), previous, facts(known), START).nodes
+    return found
+
+
+@pytest.mark.parametrize(
+    ("previous", "known", "has_agent", "has_command"),
+    [
+        (Status(), running(0, rank(0)), True, True),
+        (FIRST, running(0, rank(0)), True, True),
+        (FIRST, gone(running(0, rank(0))), True, True),
+        # Both are of the start before.
+        (RESUMED, halted(0, rank(0)), False, False),
+        (RESUMED, TOLD, True, False),
+        # Whoever was ready went with its pod.
+        (Status(), gone(TOLD), False, False),
+    ],
+)
+def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: bool, has_command: bool) -> None:
+    found = inferred(previous, known)
+
+    assert (found.agent is not None, found.command is not None) == (has_agent, has_command)
+    assert found.commanded_at is None or has_command

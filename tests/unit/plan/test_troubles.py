@@ -1,0 +1,138 @@
+"""Troubles of nodes: those that only the time shows, who is suspected, and whose word wins."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.api.status import Status
+from muster.plan.decide import next_wake
+from muster.plan.facts import JobFacts, NodeFacts, Trouble
+from muster.plan.inference import infer
+from muster.plan.outcome import judge
+from muster_worker.contract import AgentPhase, CommandKind
+from unit.plan.builders import (
+    START,
+    T0,
+    agent,
+    command,
+    done,
+    ended,
+    exited,
+    facts,
+    halted,
+    job,
+    lost_peer,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    status_of,
+    stopped,
+    terminated,
+)
+
+OOM = Trouble("OOMKilled", "container trainer ran out of memory; its limit is 50Mi")
+
+
+def troubles(known: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
+    inferred = infer(job(), previous or Status(), known, now)
+    return [entry.process.trouble.reason if entry.process.trouble else None for entry in inferred.nodes]
+
+
+def with_trouble(known: NodeFacts, reason: str, message: str) -> NodeFacts:
+    return replace(known, process=replace(known.process, trouble=Trouble(reason, message)))
+
+
+@pytest.mark.parametrize(
+    ("known", "seconds", "expected"),
+    [
+        (facts(node(0), ready(1)), 29.9, [None, None]),
+        (facts(node(0), ready(1)), 30.0, ["AgentUnreachable", None]),
+        (facts(with_trouble(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
+        # An operator that has just begun to listen has heard nobody yet.
+        (replace(facts(node(0), node(1)), listening_since=T0 + 100), 129.0, [None, None]),
+        (replace(facts(node(0), node(1)), listening_since=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
+    ],
+)
+def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: float, expected: list[str | None]) -> None:
+    assert troubles(known, T0 + seconds) == expected
+
+
+def test_the_time_alone_wakes_for_it() -> None:
+    known = facts(node(0), node(1))
+
+    assert next_wake(job(), known, judge(job(), Status(), known, T0), T0) == T0 + 30
+
+
+def test_an_unreachable_agent_ends_nothing_and_is_told_with_what_to_look_for() -> None:
+    status = status_of(job(), Status(), facts(node(0), ready(1)), T0 + 31)
+
+    assert status.phase == "Starting"
+    assert "digits-0: its agent has run for 30 s and was not heard; look for a NetworkPolicy" in status.message
+
+
+def test_who_held_most_memory_is_suspected() -> None:
+    ranks = [
+        replace(entry, report=replace(entry.report, rss_bytes=held * 2**20))
+        for entry, held in ((rank(2), 12), (rank(3), 412))
+    ]
+    killed = node(1, agent(1, AgentPhase.RUNNING, ranks), exited(9, signal=9, trouble=OOM), command(CommandKind.START))
+    known = facts(halted(0, lost_peer(0, 9.1), lost_peer(1, 9.1)), killed)
+
+    status = status_of(job(), Status(), known, START + 20)
+
+    assert status.message == (
+        "digits-1: container trainer ran out of memory; its limit is 50Mi; rank 3 held most: 412 MiB; "
+        "2 others were cut off"
+    )
+    failed = next(entry for entry in status.conditions if entry.type == "Failed")
+    assert failed.reason == "OOMKilled"
+    assert status.ranks is not None
+    assert {(entry.rank, entry.state, entry.reason) for entry in status.ranks.details} >= {
+        (2, "Failed", "OOMKilled"),
+        (3, "Failed", "OOMKilled"),
+    }
+
+
+def test_a_rank_that_the_kernel_killed_for_its_memory() -> None:
+    killed = ended(3, 9, signal=9, step=1200, reason="OOMKilled")
+    killed = replace(killed, report=replace(killed.report, rss_bytes=412 * 2**20))
+    known = facts(
+        halted(0, stopped(0, 10, "all_reduce"), stopped(1, 10, "all_reduce")),
+        halted(1, stopped(2, 10, "all_reduce"), killed),
+    )
+
+    status = status_of(job(), Status(), known, START + 20)
+
+    assert status.message == (
+        "Rank 3 on digits-1 was OOM-killed at step 1200: it held 412 MiB; 3 others were in all_reduce"
+    )
+
+
+@pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
+def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
+    taken = terminated(with_trouble(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
+    known = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
+
+    status = status_of(job(), Status(), known, START + 20)
+
+    failed = next(entry for entry in status.conditions if entry.type == "Failed")
+    assert (failed.reason, status.message) == (reason, "digits-0: machine-1 evicted it; 2 others were cut off")
+
+
+def test_a_pod_that_vanished_has_the_backends_reason() -> None:
+    known = facts(with_trouble(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
+
+    assert judge(job(), Status(), known, START + 9).reason == "PodDeleted"
+
+
+def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
+    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running")
+    known = replace(facts(node(0), node(1)), listening_since=START + 3600)
+
+    status = status_of(job(), ongoing, known, START + 3601)
+
+    assert status.phase == "Running"
+    assert status.message == "0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not been heard yet"
+    assert (status.incarnation, status.start_time) == (1, ongoing.start_time)

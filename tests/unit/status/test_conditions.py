@@ -1,0 +1,167 @@
+"""Each condition, for each way a job can stand."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.api.problems import InvalidResource, Problem
+from muster.api.status import Condition, Status
+from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.status.refused import refused
+from unit.plan.builders import (
+    START,
+    done,
+    ended,
+    exited,
+    facts,
+    job,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    status_of,
+)
+
+IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
+ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
+
+
+def waiting(number: int, trouble: Trouble | None = None, *, placed: bool = True) -> NodeFacts:
+    at = START if placed else None
+    process = ProcessFacts(ProcessState.WAITING, trouble=trouble, name=f"digits-{number}-0", scheduled_at=at)
+    return node(number, process=process)
+
+
+def condition(status: Status, kind: str) -> Condition:
+    return next(entry for entry in status.conditions if entry.type == kind)
+
+
+def told(status: Status, kind: str) -> tuple[str, str]:
+    return (condition(status, kind).status, condition(status, kind).reason)
+
+
+CASES = (
+    (facts(missing(0), missing(1)), ("False", "NodesNotPlaced"), ("False", "NothingToSolve"), "Pending"),
+    (
+        facts(waiting(0, ROOM, placed=False), ready(1)),
+        ("False", "Unschedulable"),
+        ("False", "NothingToSolve"),
+        "Pending",
+    ),
+    (facts(waiting(0), ready(1)), ("True", "AllNodesPlaced"), ("False", "NothingToSolve"), "Starting"),
+    (facts(waiting(0, IMAGE), ready(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
+    (
+        facts(running(0, rank(0)), running(1, rank(2))),
+        ("True", "AllNodesPlaced"),
+        ("False", "NothingToSolve"),
+        "Running",
+    ),
+    (
+        facts(running(0, ended(0, 3, exit_code=1)), running(1, rank(2))),
+        ("True", "AllNodesPlaced"),
+        ("False", "NothingToSolve"),
+        "Stopping",
+    ),
+    (
+        facts(node(0, process=exited(3, exit_code=1)), node(1, process=exited(3, exit_code=1))),
+        ("True", "AllNodesPlaced"),
+        ("True", "AgentLost"),
+        "Failed",
+    ),
+)
+
+
+@pytest.mark.parametrize(("known", "scheduled", "stalled", "phase"), CASES)
+def test_placement_and_what_a_person_has_to_solve(
+    known: JobFacts, scheduled: tuple[str, str], stalled: tuple[str, str], phase: str
+) -> None:
+    status = status_of(job(), Status(), known, START + 10)
+
+    assert (told(status, "Scheduled"), told(status, "Stalled"), status.phase) == (scheduled, stalled, phase)
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (
+            facts(waiting(0, IMAGE), waiting(1, IMAGE), waiting(2, IMAGE)),
+            (
+                "0 of 3 nodes are ready; 3 nodes (digits-0, digits-1, digits-2): "
+                "image nope:1 doesn't exist: correct spec.image"
+            ),
+        ),
+        (
+            facts(ready(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
+            (
+                "1 of 4 nodes are ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
+                "digits-1: none of 5 nodes has room; digits-3 has not reported"
+            ),
+        ),
+        (
+            facts(ready(0), waiting(1, placed=False), waiting(2)),
+            "1 of 3 nodes are ready: digits-1 waits for a place; digits-2 is being started",
+        ),
+        (
+            facts(*(waiting(number, replace(ROOM, message=f"{number} nodes are full")) for number in range(6))),
+            "0 of 6 nodes are ready; 6 nodes (digits-0, digits-1, digits-2 and 3 more): 0 nodes are full",
+        ),
+    ],
+)
+def test_troubles_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
+    assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
+
+
+def test_a_refused_pod_is_told_by_accepted() -> None:
+    refusal = Trouble("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
+
+    status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
+
+    assert told(status, "Accepted") == ("False", "InvalidPod")
+    assert told(status, "Stalled") == ("True", "InvalidPod")
+    assert status.message == refusal.message == condition(status, "Accepted").message
+
+
+def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
+    problems = tuple(Problem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
+    before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
+
+    status = refused(before, InvalidResource(problems), 7, START + 9)
+
+    assert status.message == (
+        "The resource is refused: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
+        "spec.x2: found 0; allowed are 1 to 9; and 2 more"
+    )
+    assert (told(status, "Accepted"), told(status, "Stalled")) == (("False", "Invalid"), ("True", "Invalid"))
+    assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
+    assert len(status.conditions) == len(before.conditions)
+    assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
+    assert refused(status, InvalidResource(problems), 7, START + 99) == status
+    corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
+    assert told(corrected, "Accepted") == ("True", "Valid")
+
+
+def test_a_job_that_is_over_is_not_refused_any_more() -> None:
+    known = facts(done(0, ended(0, 9, exit_code=0)))
+    over = status_of(job(1, 1), Status(), known, START + 10)
+
+    assert refused(over, InvalidResource((Problem("spec.x", "no"),)), 3, START + 20) == over
+    later = job(1, 1)
+    later = later.model_copy(update={"metadata": later.metadata.model_copy(update={"generation": 4})})
+    assert status_of(later, over, known, START + 20) == over.model_copy(update={"observed_generation": 4})
+
+
+def test_the_start_is_written_before_it_is_told() -> None:
+    status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
+
+    assert (status.incarnation, status.start_time) == (1, "2025-11-21T04:05:05Z")
+
+
+def test_details_name_the_pod_and_its_machine() -> None:
+    known = running(0, ended(0, 3, exit_code=1))
+    known = replace(known, process=replace(known.process, name="digits-0-0", machine="worker-1"))
+
+    status = status_of(job(1, 1), Status(), facts(known), START + 4)
+
+    assert status.ranks is not None
+    assert [(entry.pod, entry.machine) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]

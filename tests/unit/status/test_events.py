@@ -1,0 +1,152 @@
+"""What is worth an event, and what is news enough to be written at once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from muster.api.problems import InvalidResource, Problem
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.status.events import Note, notes
+from muster.status.news import is_news
+from muster.status.refused import refused
+from unit.plan.builders import (
+    START,
+    ctrl_c,
+    done,
+    ended,
+    facts,
+    halted,
+    job,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    status_of,
+    stopped,
+)
+
+ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
+IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist")
+
+
+def asked(*, suspend: bool = False) -> Job:
+    plain = job(1, 1)
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
+
+
+def waiting(trouble: Trouble) -> NodeFacts:
+    return node(0, process=ProcessFacts(ProcessState.WAITING, trouble=trouble))
+
+
+def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
+    """The events of a job that is seen like this, one look after the other, each twice."""
+    status, told = Status(), list[Note]()
+    for seconds, (a_job, known) in enumerate(steps):
+        for _ in range(2):
+            after = status_of(a_job, status, known, START + seconds)
+            told += notes(status, after)
+            status = after
+    return told
+
+
+START_TOLD = Note("Normal", "Started", "All nodes are ready: 1 ranks are started (incarnation 1)")
+CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Note]]] = (
+    ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
+    (
+        [
+            (asked(), facts(ready(0))),
+            (asked(), facts(running(0, rank(0)))),
+            (asked(), facts(done(0, ended(0, 3, exit_code=0)))),
+        ],
+        [START_TOLD, Note("Normal", "Completed", "The rank succeeded")],
+    ),
+    (
+        [(asked(), facts(ready(0))), (asked(), facts(halted(0, ended(0, 3, exit_code=7))))],
+        [START_TOLD, Note("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
+    ),
+    (
+        [(asked(), facts(waiting(ROOM))), (asked(), facts(waiting(IMAGE)))],
+        [
+            Note("Warning", "Unschedulable", "digits-0: none of 5 nodes has room"),
+            Note("Warning", "ImageNotFound", "digits-0: image nope:1 doesn't exist"),
+        ],
+    ),
+    (
+        [(asked(), replace(facts(missing(0)), refusal=Trouble("InvalidPod", "no such field: spec.template.x")))],
+        [Note("Warning", "Refused", "no such field: spec.template.x")],
+    ),
+    (
+        [
+            (asked(), facts(ready(0))),
+            (asked(suspend=True), facts(running(0, rank(0)))),
+            (asked(suspend=True), facts(halted(0, stopped(0, 3)))),
+            (asked(suspend=True), facts(missing(0))),
+            (asked(), facts(missing(0))),
+        ],
+        [
+            START_TOLD,
+            Note("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job anew"),
+            Note("Normal", "Resumed", "spec.suspend is false: the job is started anew"),
+        ],
+    ),
+)
+
+
+@pytest.mark.parametrize(("steps", "told"), CASES)
+def test_each_thing_is_told_once(steps: list[tuple[Job, JobFacts]], told: list[Note]) -> None:
+    assert story(*steps) == told
+
+
+def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
+    first = refused(Status(), InvalidResource((Problem("spec.nodes", "found 0"),)), 1, START)
+    second = refused(first, InvalidResource((Problem("spec.nodes", "found -1"),)), 2, START)
+
+    assert notes(Status(), first) == (Note("Warning", "Refused", "The resource is refused: spec.nodes: found 0"),)
+    assert notes(first, first) == ()
+    assert [note.reason for note in notes(first, second)] == ["Refused"]
+
+
+def test_a_long_message_fits_an_event() -> None:
+    long = replace(facts(missing(0)), refusal=Trouble("InvalidPod", "é" * 5000))
+
+    (note,) = story((asked(), long))
+
+    assert len(note.message.encode()) <= 1024
+
+
+def seen(*nodes: NodeFacts, at: float = 10) -> Status:
+    before = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
+    return status_of(job(2, 1), before, facts(*nodes), START + at)
+
+
+RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
+
+
+@pytest.mark.parametrize(
+    ("after", "news"),
+    [
+        (RUNS, False),
+        (
+            seen(running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))),
+            False,
+        ),
+        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
+        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
+        # It does not report any more.
+        (seen(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
+        (RUNS.model_copy(update={"incarnation": 2}), True),
+        (RUNS.model_copy(update={"start_time": None}), True),
+        (RUNS.model_copy(update={"observed_generation": 4}), True),
+        (RUNS.model_copy(update={"phase": "Stopping"}), True),
+        (
+            status_of(job(2, 1), RUNS, facts(running(0, rank(0)), running(1, rank(1)), stop=ctrl_c(9)), START + 10),
+            True,
+        ),
+    ],
+)
+def test_what_is_news(after: Status, *, news: bool) -> None:
+    assert is_news(RUNS, after) is news
