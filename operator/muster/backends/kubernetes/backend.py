@@ -63,7 +63,6 @@ class KubernetesBackend:
     async def observe(self, job: Job) -> JobFacts:
         """What is known of the job's pods now. Raises `ApiError`."""
         uid, ledger = job.metadata.uid, self._ledger(job)
-        self.pods.expect(uid, job.metadata.namespace)
         await self._look_for_untold(job)
         return JobFacts(
             created_at=from_text(job.metadata.creation_timestamp),
@@ -105,6 +104,7 @@ class KubernetesBackend:
                 raise result
 
     def _ledger(self, job: Job) -> Ledger:
+        self.pods.expect(job.metadata.uid, job.metadata.namespace)
         return self._ledgers.setdefault(job.metadata.uid, Ledger())
 
     def _node(self, job: Job, ledger: Ledger, node: int) -> NodeFacts:

@@ -1,0 +1,138 @@
+"""A job's resource on an API server, operators that come and go, and a clock that is set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from muster.api.document import JSON
+from muster.api.spec import Job, Metadata, Spec
+from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.backends.kubernetes.setting import Setting
+from muster.kube.answers import mapping, string
+from muster.kube.client import Client
+from muster.kube.informer import Informer
+from muster.kube.kinds import JOBS, PODS, Object
+from muster.plan.actions import Action, CreateNode
+from muster.plan.facts import NodeFacts
+from muster.plan.world import procs_per_node
+from muster.ranks.check import Shape
+from muster.ranks.store import RankStore
+
+JSONObject = dict[str, JSON]
+
+NOBODY = "nobody"
+"""A scheduler that doesn't exist: pods stay as they were created."""
+
+
+class Clock:
+    """Unix seconds, set by the test."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Operator:
+    """One process's view: its pods, its store, its backend."""
+
+    client: Client
+    clock: Clock
+    authority: str = "first"
+    store: RankStore = field(default_factory=RankStore)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.pods = PodIndex(lambda _: self.changed.set())
+        setting = Setting("cluster.local", "https://collector.muster-system.svc:8443")
+        self.backend = KubernetesBackend(
+            self.client, self.pods, self.store, setting, lambda: self.authority, self.clock
+        )
+
+    async def nodes(self, job: Job) -> tuple[NodeFacts, ...]:
+        return (await self.backend.observe(job)).nodes
+
+    async def apply(self, job: Job, *actions: Action) -> None:
+        self.store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), self.clock()))
+        await self.backend.apply(job, actions)
+
+    async def create(self, job: Job, generation: int = 0) -> None:
+        await self.apply(job, *(CreateNode(node, generation) for node in range(job.spec.nodes)))
+
+    @asynccontextmanager
+    async def informed(self, namespace: str) -> AsyncIterator[None]:
+        """With an informer that tells of the namespace's pods."""
+        informer = Informer(self.client, PODS, (namespace,), self.pods.take)
+        task = asyncio.create_task(informer.run())
+        try:
+            await informer.synced.wait()
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def until_changed(self) -> None:
+        await self.changed.wait()
+        self.changed.clear()
+
+
+@dataclass
+class World:
+    """`job` is the resource as created, `fields` what its spec says."""
+
+    client: Client
+    namespace: str
+    uid: str
+    clock: Clock
+    generation: int = 1
+
+    @classmethod
+    async def begin(cls, client: Client, namespace: str) -> World:
+        body: Object = {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.name,
+            "metadata": {"name": "vit", "namespace": namespace},
+            "spec": dict(_fields()),
+        }
+        made = await client.create(JOBS, namespace, body)
+        return cls(client, namespace, string(mapping(made.get("metadata")).get("uid")), Clock())
+
+    def job(self, **fields: JSON) -> Job:
+        """The job with these fields of its spec; each call may be another generation of the resource."""
+        metadata = Metadata(
+            name="vit",
+            namespace=self.namespace,
+            uid=self.uid,
+            generation=self.generation,
+            creation_timestamp="2026-11-21T12:00:00Z",
+        )
+        return Job(metadata=metadata, spec=Spec.model_validate_json(json.dumps({**_fields(), **fields})))
+
+    def operator(self, client: Client | None = None) -> Operator:
+        """A new process."""
+        return Operator(client or self.client, self.clock)
+
+    async def pods(self) -> list[str]:
+        return sorted(_name(pod) for pod in (await self.client.list(PODS, self.namespace)).items)
+
+
+def _fields() -> JSONObject:
+    return {
+        "nodes": 2,
+        "procsPerNode": 1,
+        "launcher": {"direct": {}},
+        "image": "cluster.muster.dev/python:1",
+        "command": ["true"],
+        "template": {"spec": {"schedulerName": NOBODY}},
+    }
+
+
+def _name(item: Object) -> str:
+    return string(mapping(item.get("metadata")).get("name"))
