@@ -194,7 +194,7 @@ class ApiProxy:
         headers = {key: value for key, value in request.headers.items() if key.lower() not in NOT_FORWARDED}
         url = self._server + request.raw_path
         try:
-            async with self._upstream.request(call.method, url, headers=headers, data=call.body) as answer:
+            async with self._upstream.request(call.method, url, headers=headers, data=call.body or None) as answer:
                 kept = {key: value for key, value in answer.headers.items() if key.lower() not in HOP_BY_HOP}
                 if is_long(call) and answer.ok:
                     return await self._pass_on(request, answer, kept)

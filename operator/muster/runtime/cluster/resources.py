@@ -34,6 +34,8 @@ SERVER_SECONDS = 290
 CLIENT_SECONDS = 320
 REQUEST_SECONDS = 20.0
 
+CLOSE_SECONDS = 0.1
+
 ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between kopf's own attempts; when they are used up it is started anew."""
 
@@ -105,8 +107,12 @@ class ResourceWatch:
         self._halt = lambda: _call(own, work.cancel)
         if self._stopping.is_set():
             work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        finally:
+            # Its TLS connections say good-bye in the loop's next turns, and there will be none after this.
+            await asyncio.sleep(CLOSE_SECONDS)
 
     def _tell(self, change: Change) -> None:
         if not self._stopping.is_set():

@@ -1,0 +1,144 @@
+"""kopf's watch of the resources: it only reads, and whatever ends a watch, what happens next is heard of soon."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Stream, error_event
+from cluster.operator.cluster_jobs import Jobs
+from cluster.shared import Kubectl
+from muster.api.crd import crd_yaml
+from muster.kube.client import Change
+from muster.runtime.cluster.resources import ResourceWatch
+
+SOON_SECONDS = 5.0
+STOP_SECONDS = 1.0
+
+
+@dataclass
+class Heard:
+    """What was told, by name."""
+
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    more: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def take(self, change: Change) -> None:
+        metadata = change.object["metadata"]
+        assert isinstance(metadata, dict)
+        self.changes.append((change.type, str(metadata["name"])))
+        asyncio.get_running_loop().create_task(self._notify())
+
+    async def until(self, kind: str, name: str) -> None:
+        async with asyncio.timeout(SOON_SECONDS), self.more:
+            await self.more.wait_for(lambda: (kind, name) in self.changes)
+
+    async def _notify(self) -> None:
+        async with self.more:
+            self.more.notify_all()
+
+
+@dataclass
+class Site:
+    proxy: ApiProxy
+    jobs: Jobs
+    heard: Heard
+    watch: ResourceWatch
+
+    async def apply(self, name: str) -> None:
+        await asyncio.to_thread(self.jobs.apply, name, suspend=True)
+
+
+@pytest.fixture
+def known_jobs(kubectl: Kubectl, jobs: Jobs) -> Jobs:
+    """Jobs on a cluster that knows of such, with no operator."""
+    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    return jobs
+
+
+@asynccontextmanager
+async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    async with ApiProxy.serve(folder, jobs.kubectl.kubeconfig) as proxy:
+        patch.setenv("KUBECONFIG", str(proxy.kubeconfig))
+        heard = Heard()
+        watch = ResourceWatch((jobs.namespace,), heard.take, time.monotonic, random.random)
+        watch.start()
+        try:
+            yield Site(proxy, jobs, heard, watch)
+        finally:
+            watch.stop()
+            async with asyncio.timeout(STOP_SECONDS + SOON_SECONDS):
+                await watch.ended.wait()
+
+
+@dataclass
+class OneWatch:
+    """The next watch has this fate, all others the usual one."""
+
+    fate: Fate
+    is_over: bool = False
+
+    def __call__(self, call: Call) -> Fate:
+        if call.verb != "watch" or self.is_over:
+            return PASS
+        self.is_over = True
+        return self.fate
+
+
+async def test_it_reads_and_does_nothing_else(
+    known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watching(known_jobs, tmp_path, monkeypatch) as site:
+        await site.apply("one")
+        await site.heard.until("ADDED", "one")
+        await asyncio.to_thread(known_jobs.patch, "one", activeDeadlineSeconds=60)
+        await site.heard.until("MODIFIED", "one")
+        await asyncio.to_thread(known_jobs.run, "delete", "dtj/one")
+        await site.heard.until("DELETED", "one")
+        site.watch.stop()
+        async with asyncio.timeout(STOP_SECONDS):
+            await site.watch.ended.wait()
+    assert {call.method for call in site.proxy.calls} == {"GET"}
+    about = {(call.verb, call.resource) for call in site.proxy.calls if call.namespace}
+    assert about == {("list", "distributedtrainingjobs"), ("watch", "distributedtrainingjobs")}
+
+
+@pytest.mark.parametrize(
+    "fate",
+    [
+        Answer(410, "Expired"),
+        Answer(403, "Forbidden"),
+        Answer(429, "TooManyRequests", retry_after=1),
+        Answer(500, "InternalError"),
+        Stream(error_event(410, "Expired")),
+        Stream(error_event(500, "InternalError")),
+        Stream(b""),
+        Drop(),
+        Lose(),
+    ],
+    ids=["410", "403", "429", "500", "410 event", "500 event", "empty", "dropped", "cut off"],
+)
+async def test_whatever_becomes_of_a_watch_the_next_thing_is_heard_of(
+    known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: Fate
+) -> None:
+    async with watching(known_jobs, tmp_path, monkeypatch) as site:
+        site.proxy.decide = OneWatch(fate)
+        await site.apply("early")
+        await site.heard.until("ADDED", "early")
+        assert site.proxy.decide.is_over
+        await site.apply("late")
+        await site.heard.until("ADDED", "late")
+
+
+async def test_a_cut_watch_goes_on(known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watching(known_jobs, tmp_path, monkeypatch) as site:
+        await site.apply("early")
+        await site.heard.until("ADDED", "early")
+        site.proxy.cut_watches()
+        await site.apply("late")
+        await site.heard.until("ADDED", "late")
