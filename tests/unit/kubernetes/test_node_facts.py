@@ -1,0 +1,83 @@
+"""A node from what its pod and its agent say, and what is remembered of what was done for a job."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.backends.kubernetes.backend import whole_seconds
+from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS, REMOVAL_SECONDS, Ledger, Removal
+from muster.backends.kubernetes.node_facts import as_heard, gone
+from muster.plan.facts import ProcessFacts, ProcessState, Trouble
+from muster_worker.contract import AgentPhase
+from unit.kubernetes.pod_cases import view
+from unit.plan.builders import START, agent
+
+WAITING = ProcessFacts(ProcessState.WAITING, name="vit-0-0")
+HEARD = replace(agent(0, AgentPhase.READY), heard_at=START + 0.7)
+
+
+def test_who_reports_runs() -> None:
+    assert as_heard(WAITING, HEARD).state is ProcessState.RUNNING
+    assert as_heard(WAITING, None) == WAITING
+
+
+def test_what_an_earlier_generation_said_is_the_past() -> None:
+    process = replace(WAITING, generation=1)
+    assert as_heard(process, HEARD) == process
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "seen"),
+    [
+        (START, START + 0.7),  # in the same second, after its last word
+        (START + 2, START + 2),
+        (START - 30, START - 29),  # clocks differ: no more than what was cut off
+    ],
+)
+def test_a_pod_ends_after_its_agents_last_word(ended_at: float, seen: float) -> None:
+    process = ProcessFacts(ProcessState.EXITED, ended_at=ended_at)
+    assert as_heard(process, HEARD).ended_at == pytest.approx(seen)
+
+
+def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
+    lost = gone(WAITING, 3)
+    assert (lost.state, lost.generation) == (ProcessState.MISSING, 3)
+    assert lost.trouble == Trouble("PodDeleted", "somebody deleted pod vit-0-0")
+    evicted = Trouble("Evicted", "node-1 evicted it")
+    assert gone(replace(WAITING, trouble=evicted), 3).trouble == evicted
+
+
+def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
+    ledger, trouble = Ledger(), Trouble("InvalidPod", "spec.x: unknown field")
+    ledger.refuse(4, trouble)
+    assert (ledger.refusal(4), ledger.refusal(5)) == (trouble, None)
+
+
+def test_the_longer_something_is_refused_the_rarer_it_is_asked_again() -> None:
+    ledger, held = Ledger(), {0: Trouble("QuotaExceeded", "quota team is exceeded")}
+    pauses = []
+    for _ in range(8):
+        ledger.hold(held, 100.0)
+        pauses.append(ledger.paused_until - 100.0)
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (1.0, MAX_PAUSE_SECONDS)
+    ledger.hold({}, 200.0)
+    assert (ledger.held, ledger.paused_until) == ({}, 0.0)
+    ledger.hold(held, 300.0)
+    assert ledger.paused_until == 301.0
+
+
+def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() -> None:
+    ledger, pod = Ledger(), view("running")
+    assert not ledger.is_removed(pod, 10, 100.0)
+    ledger.removed[pod.uid] = Removal(100.0, 10)
+    assert ledger.is_removed(pod, 10, 101.0)
+    assert ledger.is_removed(pod, 30, 101.0)
+    assert not ledger.is_removed(pod, 1, 101.0)
+    assert not ledger.is_removed(pod, 10, 100.0 + REMOVAL_SECONDS)
+
+
+@pytest.mark.parametrize(("grace", "seconds"), [(0.0, 1), (0.2, 1), (2.0, 2), (2.5, 3)])
+def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
+    # with 0 the API server forgets the pod while its processes still run
+    assert whole_seconds(grace) == seconds
