@@ -212,6 +212,10 @@ class Node:
         if self._leaving or (self._gang is not None and not self._gang.finished):
             self._log.say("refused to start: the last incarnation's processes are still there")
             return []
+        # an operator that took over a moment ago may not know that the one before it has told this node
+        if command.incarnation <= self._state.incarnation:
+            self._log.say(f"refused to start incarnation {command.incarnation} again")
+            return []
         if self._state.address is None or self._state.problem is not None:
             return []  # the report says what is wrong
         plan = self._setting.place.plan

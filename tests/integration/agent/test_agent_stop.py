@@ -193,6 +193,16 @@ def test_the_next_incarnation_starts_in_the_same_agent(world: AgentWorld) -> Non
     assert world.leave() == 3
 
 
+def test_no_incarnation_starts_twice_though_another_operator_says_so(world: AgentWorld) -> None:
+    world.make_plan("sh", "-c", "exit 3")
+    world.launch()
+    assert world.wait_ended().ranks[0].exit_code == 3
+    world.send(CommandKind.START, term=2)
+    world.wait(0, lambda _: "refused to start incarnation 1 again" in world.log())
+    world.send(CommandKind.EXIT, term=2)
+    assert world.agents[0].wait(timeout=10) == 3
+
+
 def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
     start(world, marker, STUBBORN)
     terminate(world.agents[0])
