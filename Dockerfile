@@ -31,8 +31,10 @@ LABEL org.opencontainers.image.title="muster" \
 # A change of muster's own code is a layer of half a megabyte.
 COPY --from=dependencies /opt/muster /opt/muster
 COPY --from=build /build/muster /opt/muster
+# LOGNAME: kopf asks who it is, and the user below, being a number, has no name that the system knows.
 ENV PATH=/opt/muster/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/tmp \
+    LOGNAME=muster \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONSAFEPATH=1

@@ -7,7 +7,8 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 
-from cluster import lifecycle, operator_image, places, prune
+from cluster import choice, lifecycle, operator_image, places, prune
+from cluster.choice import Own
 from cluster.places import State
 from cluster.say import CannotGoOn, say
 
@@ -31,7 +32,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--denial-seconds", type=int, default=DENIAL_SECONDS, help="how long the DNS remembers a missing name"
     )
+    parser.add_argument("--if-it-can", action="store_true", help="build nothing where the tests run on another cluster")
     chosen = parser.parse_args(arguments)
+    if chosen.if_it_can and not isinstance(choice.choose(choice.look()), Own):
+        return 0
     # As Ctrl-C: what was started is taken down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -14,6 +15,20 @@ from cluster.installation import Installation, Installer
 from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
 from cluster.torch_volume import NoTorch, TorchVolume
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who takes the cluster down goes first, who looks back at the whole run goes last."""
+    names = {item: getattr(item, "fixturenames", ()) for item in items}
+    items.sort(key=lambda item: ("whole_run" in names[item], "own_cluster" not in names[item]))
+
+
+@pytest.fixture
+def whole_run(request: pytest.FixtureRequest) -> bool:
+    """Whether all tests of this folder were to run."""
+    files = {item.path for item in request.session.items}
+    chosen = bool(request.config.option.keyword or request.config.option.markexpr)
+    return not chosen and files.issuperset(Path(__file__).parent.rglob("test_*.py"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,31 @@
+"""The rights that the chart gives are those that muster uses, by what the API server wrote down."""
+
+import pytest
+import yaml
+
+from cluster import audit, places, rights
+from cluster.installation import RELEASE, Installation
+from cluster.shared import SharedCluster
+
+
+def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
+    installed_operator: Installation, shared_cluster: SharedCluster, *, whole_run: bool
+) -> None:
+    shared_cluster.up()
+    manifest = installed_operator.helm("get", "manifest", RELEASE, f"--namespace={installed_operator.system}")
+    account = f"{installed_operator.system}:muster"
+    granted = rights.grants((each for each in yaml.safe_load_all(manifest) if each), account)
+    events = list(audit.events(places.state()))
+    assert granted
+    assert rights.not_granted(rights.uses(events, account), granted) == []
+    if not whole_run:
+        pytest.skip("which rights nobody uses is seen only when all of the cluster's tests run")
+    # Every release of the run counts, for each saw another part of the jobs' lives.
+    used = {(use.verb, use.group, use.resource) for each in accounts(events) for use in rights.uses(events, each)}
+    assert sorted(grant for grant in granted if (grant.verb, grant.group, grant.resource) not in used) == []
+
+
+def accounts(events: list[audit.Event]) -> set[str]:
+    """The accounts of all releases that this cluster has seen."""
+    names = {event["user"].get("username", "").removeprefix("system:serviceaccount:") for event in events}
+    return {name for name in names if name.startswith("muster-") and name.endswith(":muster")}
