@@ -86,7 +86,7 @@ def _absent(pod: PodView, message: str) -> str | None:
 
 
 def volume_not_mounted(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None:
-    """A volume that {machine} can't attach or mount."""
+    """A volume that the machine can't attach or mount."""
     message = latest(warnings, (*MOUNT, *ATTACH))
     if not message or _has_sandbox(pod):
         return None
