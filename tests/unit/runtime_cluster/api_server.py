@@ -21,12 +21,16 @@ Mishap = Callable[["ApiServer"], web.Response | None]
 
 @dataclass
 class ApiServer:
-    """`resource` is what is stored (None: nothing), `patches` and `created` are what was asked for."""
+    """`resource` is what is stored (None: nothing), `patches` and `created` are what was asked for.
+
+    Fields of the status that are `unknown` to its CRD are not stored.
+    """
 
     resource: dict[str, Any] | None
     patches: list[dict[str, Any]] = field(default_factory=list)
     created: list[dict[str, Any]] = field(default_factory=list)
     mishaps: list[Mishap] = field(default_factory=list)
+    unknown: tuple[str, ...] = ()
     came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @property
@@ -49,7 +53,8 @@ class ApiServer:
         asked = patch.get("metadata", {})
         if asked.get("uid") != known["uid"] or asked.get("resourceVersion") != known["resourceVersion"]:
             return failure(409, "Conflict", "the object has been modified")
-        self.resource["status"] = _merged(self.resource.get("status", {}), patch["status"])
+        merged = _merged(self.resource.get("status", {}), patch["status"])
+        self.resource["status"] = {key: value for key, value in merged.items() if key not in self.unknown}
         self.change()
         return web.json_response(self.resource)
 

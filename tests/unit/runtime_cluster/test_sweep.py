@@ -1,8 +1,14 @@
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
 from muster.kube.client import Listing
+from muster.runtime.cluster import sweep
 from muster.runtime.cluster.resource import read_resource
-from muster.runtime.cluster.sweep import vanished
+from muster.runtime.cluster.sweep import Sweep, vanished
+from unit.runtime_cluster.api_server import ApiServer, served
 from unit.runtime_cluster.cluster_resources import resource
 
 
@@ -24,3 +30,20 @@ def test_what_is_known_and_not_there_has_vanished(
 ) -> None:
     resources = [read_resource(resource(uid=uid, version=version)) for uid, version in known]
     assert vanished(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == gone
+
+
+async def test_after_a_gap_the_missing_are_looked_for_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "SETTLE_SECONDS", 0.01)
+    server = ApiServer({"metadata": {"resourceVersion": "50"}, "items": [resource(uid="a", version=10)]})
+    known = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
+    dropped: asyncio.Queue[str] = asyncio.Queue()
+    gap = asyncio.Event()
+    async with served(server, tmp_path) as client:
+        work = asyncio.create_task(Sweep(client, ("team",), lambda: known, dropped.put_nowait, gap).run())
+        gap.set()
+        async with asyncio.timeout(5):
+            assert await dropped.get() == "b"
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    assert dropped.empty()

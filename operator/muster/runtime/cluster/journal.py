@@ -50,6 +50,7 @@ class Journal:
         self._desk = desk
         self._base = resource
         self._progress_at = float("-inf")
+        self._answered: tuple[Resource, dict[str, JSON]] | None = None
 
     def take(self, source: Object) -> bool:
         """Hear of a version of the resource; whether it is a newer one."""
@@ -72,8 +73,10 @@ class Journal:
         base = self._base
         if self.newest is not base:
             raise Superseded
-        patch = diff(base.written, status_fields(status))
-        if not patch:
+        wanted = status_fields(status)
+        patch = diff(base.written, wanted)
+        # An older CRD keeps less than it is sent: to send it again changes nothing.
+        if not patch or self._answered == (base, wanted):
             self.due_at = None
             return
         if is_news(base.status, status):
@@ -82,6 +85,7 @@ class Journal:
             return
         self.due_at = None
         await self._send(patch)
+        self._answered = (self.newest, wanted)
         self._progress_at = self._desk.clock()
         self._desk.publish(base, base.status, status)
 
