@@ -12,13 +12,18 @@ from cluster.helm import CHART, Values
 from cluster.programs import KUBERNETES
 
 NAMESPACE = "muster-system"
+# helm without a cluster takes a version for granted that is as old as it likes.
+KUBE_VERSION = f"--kube-version={KUBERNETES}"
 
 
 def render(values: Values) -> list[dict[str, Any]]:
     """The objects that would be installed. Raises AssertionError with helm's words."""
-    where = [f"--namespace={NAMESPACE}", f"--kube-version={KUBERNETES}"]
-    said = helm(["template", "muster", str(CHART), *where], values)
-    return [document for document in yaml.safe_load_all(said) if document]
+    return documents(helm(["template", "muster", str(CHART), f"--namespace={NAMESPACE}", KUBE_VERSION], values))
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The objects in what helm prints."""
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def lint(values: Values) -> str:

@@ -1,0 +1,65 @@
+"""docs/install.md is true: its commands are taken, its table has every value."""
+
+import re
+import shlex
+
+import pytest
+import yaml
+
+from cluster import chart
+from cluster.helm import CHART
+from cluster.places import ROOT
+from cluster.shared import Kubectl
+
+TEXT = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
+NAMESPACE = "--namespace"
+
+
+def test_every_command_is_looked_at() -> None:
+    assert {" ".join(command.split()[:2]) for command in COMMANDS} == {
+        *("make image", "docker push", "helm upgrade", "helm uninstall"),
+        *("kubectl rollout", "kubectl apply", "kubectl delete"),
+    }
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("helm upgrade --install")])
+def test_the_chart_takes_what_is_set(command: str) -> None:
+    _, _, _, release, folder, *options = shlex.split(command)
+    assert ROOT / folder == CHART
+    options.remove("--create-namespace")
+    objects = chart.documents(chart.helm(["template", release, str(CHART), *options, chart.KUBE_VERSION], {}))
+    namespace = options[options.index(NAMESPACE) + 1]
+    assert chart.one(objects, "Deployment", "muster")["metadata"]["namespace"] == namespace
+
+
+def test_the_crd_is_taken_by_the_api_server(kubectl: Kubectl) -> None:
+    [command] = [each for each in COMMANDS if each.startswith("kubectl apply")]
+    _, *words = shlex.split(command)
+    words[-1] = str(ROOT / words[-1])
+    assert "serverside-applied" in kubectl(*words, "--dry-run=server")
+
+
+def test_what_is_uninstalled_is_what_was_installed() -> None:
+    [command] = [each for each in COMMANDS if each.startswith("helm uninstall")]
+    first = next(each for each in COMMANDS if each.startswith("helm upgrade --install"))
+    assert shlex.split(command)[2] == shlex.split(first)[3]
+    assert NAMESPACE + " muster-system" in command
+    [delete] = [each for each in COMMANDS if each.startswith("kubectl delete crd")]
+    [file] = (CHART / "crds").iterdir()
+    assert delete.split()[-1] == yaml.safe_load(file.read_text(encoding="utf-8"))["metadata"]["name"]
+
+
+def test_the_table_has_every_value() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    nested = {"image", "collector", "networkPolicy", "serviceAccount"}
+    expected = {
+        name
+        for key, value in values.items()
+        for name in ([f"{key}.{each}" for each in value] if key in nested else [key])
+    }
+    found = set()
+    for cell in re.findall(r"^\| (`.*?`) \|", TEXT, re.MULTILINE):
+        names = re.findall(r"`([^`]+)`", cell)
+        found |= {names[0].split(".")[0] + name if name.startswith(".") else name for name in names}
+    assert found == expected
