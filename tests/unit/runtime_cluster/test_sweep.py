@@ -8,7 +8,7 @@ from muster.kube.client import Listing
 from muster.runtime.cluster import sweep
 from muster.runtime.cluster.resource import read_resource
 from muster.runtime.cluster.sweep import Sweep, vanished
-from unit.runtime_cluster.api_server import ApiServer, served
+from unit.runtime_cluster.api_server import ApiServer, failure, served
 from unit.runtime_cluster.cluster_resources import resource
 
 
@@ -32,9 +32,13 @@ def test_what_is_known_and_not_there_has_vanished(
     assert vanished(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == gone
 
 
-async def test_after_a_gap_the_missing_are_looked_for_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweep, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(sweep, "RETRY_SECONDS", 0.01)
     server = ApiServer({"metadata": {"resourceVersion": "50"}, "items": [resource(uid="a", version=10)]})
+    server.mishaps = [lambda _: failure(500, "InternalError", "etcd")]
     known = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
     dropped: asyncio.Queue[str] = asyncio.Queue()
     gap = asyncio.Event()

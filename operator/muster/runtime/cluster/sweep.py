@@ -18,6 +18,9 @@ SWEEP_SECONDS = 300.0
 SETTLE_SECONDS = 1.0
 """After a gap all resources are told at once: one look serves for them all."""
 
+RETRY_SECONDS = 10.0
+"""After a list that failed: nobody waits for it."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +51,8 @@ class Sweep:
                 await self._look()
             except ApiError as error:
                 _log.warning("the jobs could not be listed, to see which are gone: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                self.gap.set()
 
     async def _look(self) -> None:
         for namespace in self.namespaces or (None,):
