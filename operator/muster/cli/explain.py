@@ -12,7 +12,7 @@ from rich.text import Text
 
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
-from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.cli.explanations import Explanation, explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
@@ -28,7 +28,7 @@ def explain_job(job: Job, node: int) -> None:
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
     try:
-        found = explanations(job, node)
+        found = _explained(job, node)
     except NotRenderable as problem:
         raise BadInput(f"not for a cluster yet: {problem}") from None
     except InvalidResource as invalid:
@@ -38,6 +38,17 @@ def explain_job(job: Job, node: int) -> None:
         console.print(*tables(found))
     else:
         sys.stdout.write(plain_text(found))
+
+
+def _explained(job: Job, node: int) -> Sequence[Explanation]:
+    """What is said of the job, also of one without an image: which one it is changes nothing that muster adds."""
+    try:
+        return explanations(job, node)
+    except NotRenderable as problem:
+        if problem.trouble.reason != IMAGE_NOT_SET:
+            raise
+        sys.stderr.write(f"not for a cluster yet: {problem}\n")
+        return explanations(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 
 def plain_text(found: Sequence[Explanation]) -> str:

@@ -150,9 +150,13 @@ def test_a_node_that_is_none_is_refused() -> None:
         explain_job(cluster_job(), 2)
 
 
-def test_a_job_for_no_cluster_says_what_to_set() -> None:
-    with pytest.raises(BadInput, match=r"not for a cluster yet: no image"):
-        explain_job(cluster_job(image=None), 0)
+def test_a_job_without_an_image_is_explained_and_says_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+    explain_job(cluster_job(), 0)
+    with_image = capsys.readouterr()
+    explain_job(cluster_job(image=None), 0)
+    without = capsys.readouterr()
+    assert without.out == with_image.out
+    assert without.err.startswith("not for a cluster yet: no image")
 
 
 def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:

@@ -2,6 +2,8 @@
 
 from muster.plan.facts import Trouble
 
+IMAGE_NOT_SET = "ImageNotSet"
+
 
 class NotRenderable(Exception):
     """`trouble` says which field, what was found there and what to do."""

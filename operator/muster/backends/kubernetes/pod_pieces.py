@@ -6,7 +6,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import agent
 from muster.backends.kubernetes.frame import defaults, identity
 from muster.backends.kubernetes.mounts import folders
-from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import written
@@ -33,7 +33,7 @@ def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPie
     if not trainer_of(user).get("image"):
         raise NotRenderable(
             Trouble(
-                "ImageNotSet",
+                IMAGE_NOT_SET,
                 "no image is set for the ranks' container: set spec.image, for example "
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
             )
