@@ -101,12 +101,13 @@ class Installer:
         on = kubectl("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}")
         if self._kept is not None and self._on == on:
             return self._kept
-        # What was on the cluster before is gone with it.
-        self._open = contextlib.ExitStack()
         jobs = f"jobs-{uuid.uuid4().hex[:8]}"
-        kubectl("create", "namespace", jobs)
-        self._open.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
-        release = self._open.enter_context(installed(self._cluster, kubectl, helm, {"namespaces": [jobs]}))
+        with contextlib.ExitStack() as stack:
+            kubectl("create", "namespace", jobs)
+            stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
+            release = stack.enter_context(installed(self._cluster, kubectl, helm, {"namespaces": [jobs]}))
+            # What was on the cluster before this one is gone with it.
+            self._open = stack.pop_all()
         self._kept = Installation(kubectl, helm, release.system, jobs, release.values)
         self._on = on
         return self._kept
