@@ -21,6 +21,14 @@ def test_who_reports_runs() -> None:
     assert as_heard(WAITING, None) == WAITING
 
 
+def test_who_reports_is_past_what_kept_it_from_beginning() -> None:
+    missing = Trouble("ConfigMissing", "Secret aws doesn't exist in namespace vision")
+    assert as_heard(replace(WAITING, trouble=missing), HEARD).trouble is None
+    assert as_heard(replace(WAITING, trouble=missing), None).trouble == missing
+    sidecar = Trouble("SidecarFailed", "container proxy failed with exit code 1")
+    assert as_heard(replace(WAITING, trouble=sidecar), HEARD).trouble == sidecar
+
+
 def test_what_an_earlier_generation_said_is_the_past() -> None:
     process = replace(WAITING, generation=1)
     assert as_heard(process, HEARD) == process

@@ -31,7 +31,7 @@ CASES = [
     (
         "claim-missing",
         WAITING,
-        "Unschedulable",
+        "VolumeClaimMissing",
         "PersistentVolumeClaim images doesn't exist in namespace vision: create it",
     ),
     (
@@ -62,32 +62,35 @@ CASES = [
         "image-never",
         WAITING,
         "ImageNotFound",
-        "image cluster.muster.dev/none:1 is not on node-1, and imagePullPolicy Never forbids to fetch it",
+        (
+            "image cluster.muster.dev/none:1 is not on node-1, and imagePullPolicy Never forbids fetching it: "
+            "load it there"
+        ),
     ),
     ("image-invalid", WAITING, "InvalidImageName", "'Bad Name' is no image's name: correct spec.image"),
     (
         "secret-env-missing",
         WAITING,
         "ConfigMissing",
-        "Secret aws doesn't exist in namespace vision: container trainer takes its environment from it",
+        "Secret aws doesn't exist in namespace vision, and container trainer takes its environment from it: create it",
     ),
     (
         "secret-key-missing",
         WAITING,
         "ConfigMissing",
-        "ConfigMap kube-root-ca.crt has no key k: container trainer takes its environment from it",
+        "ConfigMap kube-root-ca.crt has no key k, and container trainer takes its environment from it: create it",
     ),
     (
         "secret-volume-missing",
         WAITING,
         "ConfigMissing",
-        "Secret aws doesn't exist in namespace vision: volume d is made of it",
+        "Secret aws doesn't exist in namespace vision, and volume d is made of it: create it",
     ),
     (
         "configmap-volume-missing",
         WAITING,
         "ConfigMissing",
-        "ConfigMap settings doesn't exist in namespace vision: volume d is made of it",
+        "ConfigMap settings doesn't exist in namespace vision, and volume d is made of it: create it",
     ),
     (
         "hostpath-missing",

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from muster.backends.kubernetes.quoting import MAX_CHARS, quote
 from muster.backends.kubernetes.scheduling import verdict
 from muster.backends.kubernetes.troubles import find_trouble
-from muster.backends.kubernetes.warnings import Warned
+from muster.backends.kubernetes.warnings import Warned, read_warning
+from muster.kube.kinds import Object
 from muster.plan.facts import Trouble
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
@@ -86,7 +87,15 @@ def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
     found = find_trouble(pod, (Warned(pod.uid, "FailedMount", words),))
-    assert found == Trouble("ConfigMissing", "Secret has no key token: volume d is made of it")
+    assert found == Trouble("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
+
+
+def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None:
+    words = 'MountVolume.SetUp failed for volume "muster" : failed to sync configmap cache: timed out waiting for it'
+    about: Object = {"kind": "Pod", "uid": "uid"}
+    event: Object = {"type": "Warning", "reason": "FailedMount", "involvedObject": about}
+    assert read_warning({**event, "message": words}) is None
+    assert read_warning({**event, "message": 'configmap "settings" not found'}) is not None
 
 
 def test_a_volume_that_another_machine_holds() -> None:

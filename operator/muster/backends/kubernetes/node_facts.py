@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from muster.backends.kubernetes.start_troubles import OVERCOME
 from muster.plan.facts import AgentFacts, ProcessFacts, ProcessState, Trouble
 from muster.plan.troubles import POD_DELETED
 
@@ -15,7 +16,9 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
         return process
     # Who reports, runs; the kubelet's word takes longer.
     if process.state is ProcessState.WAITING:
-        return replace(process, state=ProcessState.RUNNING)
+        trouble = process.trouble
+        is_past = trouble is not None and trouble.reason in OVERCOME
+        return replace(process, state=ProcessState.RUNNING, trouble=None if is_past else trouble)
     # It did not end before it spoke, whatever the cut-off time says: what its ranks did before comes first.
     if process.state is ProcessState.EXITED and process.ended_at is not None:
         ended_at = min(max(process.ended_at, agent.heard_at), process.ended_at + KUBELET_SECONDS)

@@ -9,6 +9,7 @@ from muster.plan.facts import Trouble
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULING_GATED = "SchedulingGated"
+VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
 
 _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 # What could be done by evicting others is no news: it could not, or it would have been done.
@@ -41,7 +42,12 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if placed.reason == "SchedulingGated":
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
         return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
-    return Trouble(UNSCHEDULABLE, _claims(pod, placed.message) or verdict(placed.message))
+    missing = _MISSING_CLAIM.search(placed.message)
+    # A place is found by and by; a claim that nobody made has to be made.
+    if missing is not None:
+        words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
+        return Trouble(VOLUME_CLAIM_MISSING, words)
+    return Trouble(UNSCHEDULABLE, _unbound(pod, placed.message) or verdict(placed.message))
 
 
 def verdict(message: str) -> str:
@@ -72,10 +78,7 @@ def _part(part: str) -> str:
     return next((f"{count} {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), part)
 
 
-def _claims(pod: PodView, message: str) -> str | None:
-    missing = _MISSING_CLAIM.search(message)
-    if missing is not None:
-        return f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
+def _unbound(pod: PodView, message: str) -> str | None:
     if "unbound immediate PersistentVolumeClaims" in message:
         names = ", ".join(pod.claims[:4])
         return (

@@ -18,6 +18,19 @@ SANDBOX_FAILED = "SandboxFailed"
 AGENT_NEEDS_PYTHON = "AgentNeedsPython"
 CONTAINER_NOT_STARTED = "ContainerNotStarted"
 
+OVERCOME = frozenset(
+    (
+        IMAGE_NOT_FOUND,
+        IMAGE_PULL_FAILED,
+        INVALID_IMAGE_NAME,
+        CONFIG_MISSING,
+        VOLUME_NOT_MOUNTED,
+        SANDBOX_FAILED,
+        CONTAINER_NOT_STARTED,
+    )
+)
+"""What a trainer that has begun is past, whatever is still said of its pod."""
+
 _PULLS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "SignatureValidationFailed")
 _CREATIONS = ("CreateContainerConfigError", "CreateContainerError", "ImageInspectError", "PreCreateHookError")
 _STARTS = ("StartError", "RunContainerError", "ContainerCannotRun", "PostStartHookError", "PreStartHookError")
@@ -42,7 +55,9 @@ def image_missing(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
         if waiting.reason == "InvalidImageName":
             return Trouble(INVALID_IMAGE_NAME, f"{image!r} is no image's name: correct {_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
-            words = f"image {image} is not on {pod.machine}, and imagePullPolicy Never forbids to fetch it"
+            words = (
+                f"image {image} is not on {pod.machine}, and imagePullPolicy Never forbids fetching it: load it there"
+            )
             return Trouble(IMAGE_NOT_FOUND, words)
         if waiting.reason in _PULLS:
             return _unfetched(container, image, waiting.message)
@@ -68,10 +83,14 @@ def config_missing(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None
     for container, waiting in _waiting(pod):
         absent = _absent(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
         if absent is not None:
-            return Trouble(CONFIG_MISSING, f"{absent}: container {container.name} takes its environment from it")
+            return _missing(absent, f"container {container.name} takes its environment from it")
     message = latest(warnings, MOUNT) if not _has_sandbox(pod) else ""
     absent = _absent(pod, message)
-    return None if absent is None else Trouble(CONFIG_MISSING, f"{absent}: volume {_volume(message)} is made of it")
+    return None if absent is None else _missing(absent, f"volume {_volume(message)} is made of it")
+
+
+def _missing(absent: str, use: str) -> Trouble:
+    return Trouble(CONFIG_MISSING, f"{absent}, and {use}: create it")
 
 
 def _absent(pod: PodView, message: str) -> str | None:

@@ -1,5 +1,6 @@
 """What Kubernetes warns of about pods: for some troubles its Events are the only place that tells. Pure."""
 
+import re
 from dataclasses import dataclass
 
 from muster.kube.answers import mapping, string
@@ -8,6 +9,8 @@ from muster.kube.kinds import Object
 MOUNT = ("FailedMount", "FailedMapVolume")
 ATTACH = ("FailedAttachVolume",)
 SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
+_NOT_READ_YET = re.compile(r"failed to sync \w+ cache: timed out")
+
 TELLING = (*MOUNT, *ATTACH, *SANDBOX)
 """The reasons of Events that say what no field of the pod does."""
 
@@ -29,7 +32,9 @@ def read_warning(source: Object) -> Warned | None:
         return None
     # The kubelet's summary of mounts that it has told of one by one.
     is_summary = warned.message.startswith("Unable to attach or mount volumes")
-    return warned if warned.reason in TELLING and not is_summary else None
+    # A busy kubelet hasn't read a Secret or ConfigMap yet, which says nothing of whether it is there.
+    is_too_early = _NOT_READ_YET.search(warned.message) is not None
+    return warned if warned.reason in TELLING and not is_summary and not is_too_early else None
 
 
 def latest(warnings: tuple[Warned, ...], reasons: tuple[str, ...]) -> str:
