@@ -17,9 +17,18 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """
     incarnation = current_incarnation(previous)
     started = previous.start_time is not None
-    nodes = (_present(node, incarnation, started=started) for node in facts.nodes)
+    counted = (_counted(node, previous.incarnation) for node in facts.nodes)
+    nodes = (_present(node, incarnation, started=started) for node in counted)
     heard = (with_last_word(job, node) for node in nodes)
     return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))
+
+
+def _counted(node: NodeFacts, starts: int) -> NodeFacts:
+    """A node that every start of the gang had a process of: one that saw none of them knows it from their number."""
+    process = node.process
+    if process.state is not ProcessState.MISSING or process.generation >= starts - 1:
+        return node
+    return replace(node, process=replace(process, generation=starts - 1))
 
 
 def _present(node: NodeFacts, incarnation: int, *, started: bool) -> NodeFacts:

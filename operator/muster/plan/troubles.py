@@ -33,6 +33,12 @@ def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
     return max(process.started_at, facts.listening_since) + UNREACHABLE_SECONDS
 
 
+def may_yet_speak(node: NodeFacts, facts: JobFacts, now: float) -> bool:
+    """Whether the node's agent was not heard and isn't late with it: what it knows is missing from the facts."""
+    at = unreachable_at(node, facts)
+    return at is not None and now < at
+
+
 def with_trouble(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
     """The node with the trouble that its facts amount to at `now` (Unix seconds), if they do."""
     at = unreachable_at(node, facts)

@@ -8,7 +8,8 @@ from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import has_ended, has_started, is_placed, is_ready, is_silent
-from muster.plan.outcome import Outcome, Verdict, final_condition
+from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
+from muster.plan.troubles import may_yet_speak
 from muster.status.conditions import conditions
 from muster.status.details import rank_details
 from muster.status.progress import progress_of
@@ -26,7 +27,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
 
     A job that is over keeps the status with which it ended.
     """
-    if final_condition(previous) is not None:
+    if final_condition(previous) is not None or _is_told_better(previous, facts, outcome, now):
         # Whoever waits for a change of the spec to be looked at waits for this.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     seen = Picture(job, previous, facts, outcome, now)
@@ -45,6 +46,16 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         start_time=_start_time(seen, actions),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
+
+
+def _is_told_better(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
+    """Whether `previous` knows more than an operator that has just begun to hear the agents of a job that runs.
+
+    It would take back what they told the one before it: that ranks run, that one failed and which was the first.
+    """
+    if previous.start_time is None or not any(may_yet_speak(node, facts, now) for node in facts.nodes):
+        return False
+    return not outcome.is_decided or is_failing(previous)
 
 
 def _starts(actions: Sequence[Action]) -> bool:

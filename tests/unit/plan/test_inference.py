@@ -42,3 +42,14 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
 
     assert (found.agent is not None, found.command is not None) == (has_agent, has_command)
     assert found.commanded_at is None or has_command
+
+
+@pytest.mark.parametrize(("starts", "seen", "generation"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
+def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: int, generation: int) -> None:
+    vanished = replace(ready(0), process=ProcessFacts(ProcessState.MISSING, seen))
+
+    assert inferred(Status(incarnation=starts), vanished).process.generation == generation
+
+
+def test_a_pod_that_is_there_has_its_own_generation() -> None:
+    assert inferred(Status(incarnation=5), ready(0)).process.generation == ready(0).process.generation

@@ -143,7 +143,7 @@ def test_a_resumed_job_has_new_pods_and_knows_nothing_of_the_old_ones() -> None:
     old = dataclasses.replace(halted(0, stopped(0, 9), stopped(1, 9)), process=ProcessFacts(ProcessState.MISSING, 4))
     known = facts(old, missing(1))
 
-    assert actions_of(asked(suspend=False), SUSPENDED, known) == [CreateNode(0, 5), CreateNode(1, 0)]
+    assert actions_of(asked(suspend=False), SUSPENDED, known) == [CreateNode(0, 5), CreateNode(1, 1)]
 
 
 def test_a_resumed_job_starts_its_next_incarnation() -> None:

@@ -128,11 +128,26 @@ def test_a_pod_that_vanished_has_the_backends_reason() -> None:
 
 
 def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
-    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running")
+    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
     known = replace(facts(node(0), node(1)), listening_since=START + 3600)
 
-    status = status_of(job(), ongoing, known, START + 3601)
+    early = status_of(job(), ongoing, known, START + 3601)
+    late = status_of(job(), early, known, START + 3631)
 
-    assert status.phase == "Running"
-    assert status.message == "0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not been heard yet"
-    assert (status.incarnation, status.start_time) == (1, ongoing.start_time)
+    # What was told is not taken back by who knows less.
+    assert early == ongoing.model_copy(update={"observed_generation": 3})
+    assert late.phase == "Running"
+    assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not been heard yet; ")
+    assert (late.incarnation, late.start_time) == (1, ongoing.start_time)
+
+
+def test_a_restarted_operator_blames_nobody_else_before_all_were_heard() -> None:
+    cut_off, failed = running(0, lost_peer(0, 1.1), rank(1)), running(1, ended(2, 1.0, exit_code=7), rank(3))
+    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running")
+    stopping = status_of(job(), ongoing, facts(cut_off, failed), START + 2)
+    heard_one = replace(facts(cut_off, node(1)), listening_since=START + 3)
+
+    after = status_of(job(), stopping, heard_one, START + 4)
+
+    assert (stopping.phase, stopping.message.startswith("Rank 2 ")) == ("Stopping", True)
+    assert after == stopping
