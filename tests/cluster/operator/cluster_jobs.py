@@ -68,4 +68,4 @@ class Jobs:
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """kubectl in the jobs' namespace."""
-        return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
+        return self.kubectl(f"--namespace={self.namespace}", *arguments, stdin=stdin)

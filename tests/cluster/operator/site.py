@@ -1,0 +1,52 @@
+"""A namespace with an operator of its own, for many tests."""
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cluster.helm import Helm
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.operator_process import Replicas, account, replicas
+from cluster.shared import Cluster, Kubectl, SharedCluster
+from muster.api.crd import crd_yaml
+
+
+@dataclass(frozen=True)
+class Site:
+    """`operators` are processes of this machine; none is started yet."""
+
+    kubectl: Kubectl
+    namespace: str
+    operators: Replicas
+
+    @property
+    def jobs(self) -> Jobs:
+        """The namespace's."""
+        return Jobs(self.kubectl, self.namespace)
+
+    @property
+    def said(self) -> str:
+        """What all its operators have said."""
+        return "\n".join(operator.said for operator in self.operators.started)
+
+
+@contextlib.contextmanager
+def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
+    """A site in a namespace that is gone in the end; skips where pods don't reach this machine."""
+    if not isinstance(cluster, SharedCluster):
+        pytest.skip("pods of another cluster don't reach the operator on this machine")
+    cluster.up()
+    kubectl, namespace = Kubectl(cluster.kubeconfig), f"test-{name}-{uuid.uuid4().hex[:6]}"
+    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl("create", "namespace", namespace)
+    try:
+        kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder)
+        with replicas(kubectl, rights, namespace, folder) as operators:
+            yield Site(kubectl, namespace, operators)
+    finally:
+        kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")

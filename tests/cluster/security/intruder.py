@@ -1,0 +1,89 @@
+"""Somebody inside a pod who asks the collector for what isn't theirs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cluster.operator.site import Site
+from muster_worker import wire
+from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+
+OWN = "own"
+"""The token that is in the pod."""
+
+SCRIPT = Path(__file__).with_name("intruder_workload.py").read_text(encoding="utf-8")
+WORDS = "forged by an intruder"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request; `token` None sends none."""
+
+    token: str | None = OWN
+    body: str | None = None
+    method: str = "POST"
+    path: str = "/v1/report"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A job's node, and the pod that is there."""
+
+    job_uid: str
+    node: int = 0
+    generation: int = 0
+
+
+def failure_of(place: Place) -> str:
+    """A report that the node's rank has failed. The job has a rank a node."""
+    ended = RankReport(
+        rank=place.node,
+        local_rank=0,
+        state=RankState.EXITED,
+        exit_code=13,
+        started_age=1.0,
+        ended_age=0.5,
+        last_lines=(WORDS,),
+    )
+    return _report(place, ended)
+
+
+def progress_of(place: Place) -> str:
+    """A report that it runs."""
+    return _report(place, RankReport(place.node, 0, RankState.RUNNING, started_age=1.0, step=1, step_age=0.0))
+
+
+def _report(place: Place, rank: RankReport) -> str:
+    # newer than any that the node's own agent sends
+    report = Report(place.job_uid, place.node, place.generation, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
+    return wire.encode(report).decode()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server, and the authorities that vouch for it (PEM)."""
+
+    url: str
+    authority: str
+
+
+def collector(site: Site, job: str) -> Target:
+    """As a job's plan names it: the same for each job."""
+    settings = json.loads(site.jobs.run("get", "configmap", f"{job}-muster", "--output=json"))
+    plan = json.loads(settings["data"]["plan.json"])
+    return Target(plan["collector_url"], plan["collector_ca"])
+
+
+def api_server(site: Site) -> Target:
+    """As every pod finds it."""
+    settings = json.loads(site.jobs.run("get", "configmap", "kube-root-ca.crt", "--output=json"))
+    return Target("https://kubernetes.default.svc", settings["data"]["ca.crt"])
+
+
+def ask(site: Site, pod: str, target: Target, requests: Sequence[Ask]) -> list[tuple[int, str]]:
+    """Send requests from a pod's container `trainer`; each one's answer: status and body."""
+    wanted = {**asdict(target), "requests": [asdict(request) for request in requests]}
+    command = ("exec", "-i", pod, "--container=trainer", "--", "python3", "-Ic", SCRIPT)
+    said = site.jobs.run(*command, stdin=json.dumps(wanted))
+    return [(status, body) for status, body in json.loads(said)]
