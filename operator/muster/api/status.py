@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from muster.api.spec import Model
+from muster.api.status_rules import MAX_CONDITIONS
 
 
 class Condition(Model):
@@ -103,7 +104,7 @@ class Status(Model):
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
     # bounded, as the CRD's rule about changes looks through them
-    conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=MAX_CONDITIONS)] = Field(
         default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")

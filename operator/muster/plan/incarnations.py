@@ -3,11 +3,26 @@
 from muster.api.status import Status
 from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent
+from muster.plan.suspension import is_resumed, is_suspended
+
+_BEFORE_THE_START = ("Pending", "Starting")
+
+
+def was_started(previous: Status) -> bool:
+    """Whether `previous` tells that the gang was told to start, and was not suspended since.
+
+    Starts are counted: who lost the time of the last one did not undo it. Only a suspension does.
+    """
+    if previous.start_time is not None:
+        return True
+    if previous.incarnation == 0 or is_suspended(previous):
+        return False
+    return not is_resumed(previous) or previous.phase not in _BEFORE_THE_START
 
 
 def current_incarnation(previous: Status) -> int:
     """The number of the start that `previous` tells of or, when the gang is to be started (again), the next one."""
-    return max(previous.incarnation, 1) if previous.start_time is not None else previous.incarnation + 1
+    return max(previous.incarnation, 1) if was_started(previous) else previous.incarnation + 1
 
 
 def incarnation_of(previous: Status, facts: JobFacts) -> int:

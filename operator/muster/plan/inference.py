@@ -5,7 +5,7 @@ from dataclasses import replace
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.incarnations import current_incarnation
+from muster.plan.incarnations import current_incarnation, was_started
 from muster.plan.last_word import with_last_word
 from muster.plan.troubles import with_trouble
 
@@ -16,7 +16,7 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     What agents of an earlier start said, and what they were told, is the past of a job that was suspended meanwhile.
     """
     incarnation = current_incarnation(previous)
-    started = previous.start_time is not None
+    started = was_started(previous)
     counted = (_counted(node, previous.incarnation) for node in facts.nodes)
     nodes = (_present(node, incarnation, started=started) for node in counted)
     heard = (with_last_word(job, node) for node in nodes)

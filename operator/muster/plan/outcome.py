@@ -10,7 +10,7 @@ from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import has_exited, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
-from muster.plan.incarnations import incarnation_of
+from muster.plan.incarnations import incarnation_of, was_started
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending
 from muster.plan.world import world_size
@@ -73,7 +73,7 @@ _Cause = tuple[float, Outcome]
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     # A restarted operator knows from the status it wrote that the ranks were told to start.
-    started = previous.start_time is not None or any(has_started(node) for node in facts.nodes)
+    started = was_started(previous) or any(has_started(node) for node in facts.nodes)
     known = Outcome(
         Verdict.UNDECIDED,
         settled=all(is_settled(node) for node in facts.nodes),

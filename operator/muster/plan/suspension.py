@@ -22,6 +22,12 @@ def is_suspended(previous: Status) -> bool:
     return condition is not None and condition.status == "True"
 
 
+def is_resumed(previous: Status) -> bool:
+    """Whether the job was suspended, and is no more."""
+    condition = _condition(previous)
+    return condition is not None and condition.reason == RESUMED
+
+
 def began_at(previous: Status, facts: JobFacts, now: float) -> float:
     """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
     condition = _condition(previous)

@@ -4,14 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.status import Status
+from muster.api.status import Condition, Status
 from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.plan.inference import infer
 from muster_worker.contract import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 
 FIRST = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
-RESUMED = Status(incarnation=1)
+RESUMED = Status(
+    conditions=(
+        Condition(type="Suspended", status="False", reason="Resumed", last_transition_time="2025-11-21T04:05:05Z"),
+    ),
+    incarnation=1,
+)
 TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
 
 

@@ -224,16 +224,6 @@ async def test_resources_told_all_over_again_are_a_reason_to_look_which_are_miss
         assert here.relistings == 1
 
 
-async def test_a_status_that_cannot_be_read_is_said_once_and_the_job_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with site(tmp_path) as here:
-        for version in (100, 101):
-            here.hear(status={"phase": 7}, version=version)
-        assert await idle(here) == 0
-    assert [record.getMessage().startswith("team/vit: ") for record in caplog.records] == [True]
-
-
 async def test_a_turn_under_way_is_let_finish_and_none_begins_after_it(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()

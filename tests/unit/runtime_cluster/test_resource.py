@@ -1,5 +1,6 @@
 import pytest
 
+from muster.api.document import JSON
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.runtime.cluster.resource import read_resource
@@ -30,10 +31,11 @@ def test_a_later_muster_may_have_written_more_into_the_status() -> None:
     assert read.status.nodes.desired == 2
 
 
-@pytest.mark.parametrize("status", [{"phase": 7}, {"nodes": {"ready": 1}}, {"conditions": "none"}])
-def test_a_status_that_nobody_can_have_written_is_not_guessed_at(status: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="Status"):
-        read_resource(resource(status=status))  # type: ignore[arg-type]
+def test_of_a_status_that_nobody_can_have_written_it_is_known_what_is_unclear() -> None:
+    written: dict[str, JSON] = {"phase": "Running", "incarnation": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
+    read = read_resource(resource(status=written))
+    assert [problem.path for problem in read.unclear] == ["status.startTime"]
+    assert (read.status.incarnation, read.status.nodes, read.written) == (2, None, written)
 
 
 def test_a_spec_is_read_once_for_each_generation() -> None:

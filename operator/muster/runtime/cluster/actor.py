@@ -23,6 +23,7 @@ from muster.runtime.cluster.resource import Resource, read_resource
 from muster.runtime.cluster.urgency import standing
 from muster.runtime.reconcile import Backend, reconcile
 from muster.status.refused import refused
+from muster.status.unreadable import unreadable
 
 LEAST_REST_SECONDS = 0.02
 """Reports that come together are looked at together."""
@@ -37,6 +38,10 @@ BUG_PATIENCE = 4.0
 """What failed by a mistake in muster rarely gets better by itself: the pauses are so many times as long."""
 
 _log = logging.getLogger(__name__)
+
+
+class StatusUnclear(Exception):
+    """What the job's status says of its past can't be read."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class _Outlook:
 
 @dataclass
 class Actor:
-    """Keeps one job going, one turn at a time. Raises `ValueError` for a resource that can't be read.
+    """Keeps one job going, one turn at a time.
 
     `gone` is called with the job's uid when its resource turns out not to exist any more.
     """
@@ -99,7 +104,7 @@ class Actor:
         return self._journal.newest
 
     def take(self, source: Object) -> None:
-        """Hear of a version of the resource. Raises `ValueError` when it can't be read."""
+        """Hear of a version of the resource."""
         if self._journal.take(source):
             self.wake()
 
@@ -142,6 +147,9 @@ class Actor:
             return None
         except Superseded:
             return _Rest(LEAST_REST_SECONDS, self.tools.clock())
+        except StatusUnclear as problem:
+            self._complain(str(problem), str(problem))
+            return None
         except ApiError as error:
             seconds = self._failed(error)
             self._complain(str(error), f"{error.status} {error.reason}")
@@ -165,6 +173,11 @@ class Actor:
         # Its children go with it: nothing of them may come back.
         if resource.is_leaving:
             return _Outlook(None, is_over=True)
+        # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
+        if resource.unclear:
+            problems, now = resource.unclear, tools.clock()
+            await journal.annotate(unreadable(resource.written, problems, resource.generation, now))
+            raise StatusUnclear("; ".join(map(str, problems)))
         job = self._as_it_runs(resource)
         if isinstance(job, InvalidResource):
             await journal.write(refused(resource.status, job, resource.generation, tools.clock()))

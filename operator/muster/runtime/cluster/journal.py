@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.serialise import status_fields
 from muster.api.status import Status
+from muster.api.status_reader import status_of
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, Object
@@ -70,10 +71,16 @@ class Journal:
 
         Raises `Superseded`, `JobGone`, and `ApiError` when the API server does not take it.
         """
+        await self._keep(status, status_fields(status))
+
+    async def annotate(self, fields: dict[str, JSON]) -> None:
+        """Keep a status that can't be read as a whole, as these fields. Raises what `write` raises."""
+        await self._keep(status_of({"status": fields}), fields)
+
+    async def _keep(self, status: Status, wanted: dict[str, JSON]) -> None:
         base = self._base
         if self.newest is not base:
             raise Superseded
-        wanted = status_fields(status)
         patch = diff(base.written, wanted)
         # An older CRD keeps less than it is sent: to send it again changes nothing.
         if not patch or self._answered == (base, wanted):

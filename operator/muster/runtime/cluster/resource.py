@@ -1,13 +1,14 @@
 """A DistributedTrainingJob as the API server sent it, read."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document
-from muster.api.problems import InvalidResource
+from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.api.status_reader import status_of
+from muster.api.status_rules import status_problems
 from muster.api.validate import validate
 from muster.kube.kinds import Object
 
@@ -16,8 +17,9 @@ from muster.kube.kinds import Object
 class Resource:
     """One version of a job's resource.
 
-    `job` is what its spec says, or what is wrong with it. `status` is what `written`, the status as it is stored, says.
-    `is_leaving` says that it has been deleted, and stays only until somebody else has tidied up.
+    `job` is what its spec says, or what is wrong with it. `status` is what can be read of `written`, the status as it
+    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `is_leaving` says that
+    it has been deleted, and stays only until somebody else has tidied up.
     """
 
     namespace: str
@@ -28,6 +30,7 @@ class Resource:
     is_leaving: bool
     job: Job | InvalidResource
     status: Status
+    unclear: tuple[Problem, ...]
     written: Mapping[str, JSON] = field(repr=False)
 
     def __str__(self) -> str:
@@ -39,10 +42,7 @@ class Resource:
 
 
 def read_resource(source: Object, known: Resource | None = None) -> Resource:
-    """Read a resource; `known` is an earlier version of it, whose spec need not be read again.
-
-    Raises `ValueError` when its status is none that this version of muster, or a later one, could have written.
-    """
+    """Read a resource; `known` is an earlier version of it, whose spec need not be read again."""
     metadata = _map(source.get("metadata"))
     generation = _integer(metadata.get("generation"))
     written = _map(source.get("status"))
@@ -56,7 +56,8 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         generation=generation,
         is_leaving=metadata.get("deletionTimestamp") is not None,
         job=known.job if known is not None and same else _job(source),
-        status=_status(written),
+        status=status_of(source),
+        unclear=status_problems(written),
         written=written,
     )
 
@@ -66,11 +67,6 @@ def _job(source: Object) -> Job | InvalidResource:
         return validate(Document(dict(source), "the resource"))
     except InvalidResource as invalid:
         return invalid
-
-
-def _status(written: Mapping[str, JSON]) -> Status:
-    # A later version of muster may have written more; what it means is not known here.
-    return Status.model_validate_json(json.dumps(written), extra="ignore", by_alias=True, by_name=False)
 
 
 def _map(value: JSON) -> dict[str, JSON]:

@@ -1,0 +1,87 @@
+"""What of a status decides, and so has to be readable before anybody acts on it. The rest is read as far as it goes.
+
+A start that was forgotten, or an end, would let a job that ran run once more.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from muster.api.document import JSON
+from muster.api.problems import Problem
+from muster.api.timestamps import from_text
+
+MAX_CONDITIONS = 16
+
+_FINAL = {"Succeeded": "Complete", "Failed": "Failed"}
+_DECIDING = ("Complete", "Failed", "Suspended")
+_STATUSES = ("True", "False", "Unknown")
+
+
+def status_problems(written: Mapping[str, JSON]) -> tuple[Problem, ...]:
+    """What is wrong with the deciding parts of a status as it is stored; nothing for one that muster wrote."""
+    return tuple(_problems(written))
+
+
+def _problems(written: Mapping[str, JSON]) -> Iterator[Problem]:
+    incarnation = written.get("incarnation", 0)
+    if not isinstance(incarnation, int) or isinstance(incarnation, bool) or incarnation < 0:
+        yield Problem("status.incarnation", f"found {_shown(incarnation)}; a whole number from 0 is expected")
+    if "startTime" in written:
+        yield from _time("status.startTime", written["startTime"])
+    conditions = written.get("conditions", [])
+    if not isinstance(conditions, list) or len(conditions) > MAX_CONDITIONS:
+        yield Problem("status.conditions", f"a list of at most {MAX_CONDITIONS} conditions is expected")
+        return
+    wrong = [problem for index, entry in enumerate(conditions) for problem in _condition(index, entry)]
+    yield from wrong
+    if not wrong:
+        yield from _end(written.get("phase", ""), conditions)
+
+
+def _condition(index: int, entry: JSON) -> Iterator[Problem]:
+    path = f"status.conditions[{index}]"
+    kind = entry.get("type") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(kind, str):
+        yield Problem(path, "a condition with a type is expected")
+        return
+    if kind not in _DECIDING:
+        return
+    if entry.get("status") not in _STATUSES:
+        yield Problem(
+            f"{path}.status", f"found {_shown(entry.get('status'))} of {kind}; allowed: {', '.join(_STATUSES)}"
+        )
+    if not isinstance(entry.get("reason"), str):
+        yield Problem(
+            f"{path}.reason", f"found {_shown(entry.get('reason'))} of {kind}; one CamelCase word is expected"
+        )
+    yield from _time(f"{path}.lastTransitionTime", entry.get("lastTransitionTime"))
+
+
+def _time(path: str, value: JSON) -> Iterator[Problem]:
+    try:
+        from_text(value if isinstance(value, str) else "")
+    except ValueError:
+        yield Problem(path, f"found {_shown(value)}; a time such as 2026-11-21T04:05:19Z is expected")
+
+
+def _end(phase: JSON, conditions: list[JSON]) -> Iterator[Problem]:
+    """A phase that tells of an end, and no condition that does: somebody took one of them away."""
+    kind = _FINAL.get(phase) if isinstance(phase, str) else None
+    ends = (entry for entry in conditions if isinstance(entry, dict) and entry["type"] in _FINAL.values())
+    if kind is not None and not any(entry["status"] == "True" for entry in ends):
+        yield Problem(
+            "status.conditions",
+            f"the phase is {phase} and {kind} isn't True; put the condition back, or take the whole status away for a "
+            "job that shall run once more",
+        )
+
+
+def _shown(value: JSON) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case str():
+            return f'"{value[:40]}"'
+        case bool() | int() | float():
+            return str(value).lower()
+        case _:
+            return "a list" if isinstance(value, list) else "fields"

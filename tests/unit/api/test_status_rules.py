@@ -1,0 +1,104 @@
+"""What of a status has to be readable before anybody acts on it."""
+
+import pytest
+from hypothesis import given, settings
+
+from muster.api.document import JSON
+from muster.api.serialise import status_fields
+from muster.api.status import Condition, Status
+from muster.api.status_rules import status_problems
+from unit.api.test_status_reader import JUNK
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def condition(kind: str, status: JSON = "True", **changes: JSON) -> dict[str, JSON]:
+    return {"type": kind, "status": status, "reason": "Because", "lastTransitionTime": AT, **changes}
+
+
+WRITTEN = [
+    Status(),
+    Status(phase="Running", incarnation=1, start_time=AT),
+    Status(
+        phase="Succeeded",
+        conditions=(Condition(type="Complete", status="True", reason="AllRanksSucceeded", last_transition_time=AT),),
+        incarnation=2,
+        start_time=AT,
+        completion_time=AT,
+    ),
+]
+
+
+@pytest.mark.parametrize("status", WRITTEN, ids=lambda status: status.phase)
+def test_what_muster_writes_is_clear(status: Status) -> None:
+    assert status_problems(status_fields(status)) == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"phase": "Dreaming", "completionTime": "later", "nodes": 3, "ranks": "all", "progress": []},
+        {"conditions": [condition("Running", "maybe", lastTransitionTime="once"), condition("Elastic", 3)]},
+    ],
+    ids=str,
+)
+def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
+    assert status_problems(written) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"incarnation": -1}, "status.incarnation: found -1; a whole number from 0 is expected"),
+        ({"incarnation": "two"}, 'status.incarnation: found "two"; a whole number'),
+        ({"incarnation": True}, "status.incarnation: found true; a whole number"),
+        ({"incarnation": None}, "status.incarnation: found nothing; a whole number"),
+        ({"startTime": "yesterday"}, 'status.startTime: found "yesterday"; a time such as 2026-11-21T04:05:19Z'),
+        ({"startTime": 7}, "status.startTime: found 7; a time"),
+        ({"startTime": ""}, 'status.startTime: found ""; a time'),
+        ({"startTime": None}, "status.startTime: found nothing; a time"),
+        ({"conditions": "none"}, "status.conditions: a list of at most 16 conditions is expected"),
+        ({"conditions": [condition(f"T{n}") for n in range(17)]}, "status.conditions: a list of at most 16"),
+        ({"conditions": ["Complete"]}, "status.conditions[0]: a condition with a type is expected"),
+        ({"conditions": [{"status": "True"}]}, "status.conditions[0]: a condition with a type is expected"),
+        (
+            {"conditions": [condition("Running"), condition("Complete", "true")]},
+            'status.conditions[1].status: found "true" of Complete; allowed: True, False, Unknown',
+        ),
+        ({"conditions": [condition("Suspended", None)]}, "status.conditions[0].status: found nothing of Suspended"),
+        ({"conditions": [condition("Failed", reason={})]}, "status.conditions[0].reason: found fields of Failed"),
+        (
+            {"conditions": [condition("Failed", lastTransitionTime="x")]},
+            'status.conditions[0].lastTransitionTime: found "x"; a time',
+        ),
+        (
+            {"phase": "Succeeded"},
+            "status.conditions: the phase is Succeeded and Complete isn't True; put the condition",
+        ),
+        (
+            {"phase": "Failed", "conditions": [condition("Failed", "False")]},
+            "status.conditions: the phase is Failed and Failed isn't True",
+        ),
+    ],
+    ids=str,
+)
+def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], problem: str) -> None:
+    (found,) = status_problems(written)
+    assert str(found).startswith(problem)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    found = status_problems({"incarnation": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
+    assert [problem.path for problem in found] == [
+        "status.incarnation",
+        "status.startTime",
+        "status.conditions[0].status",
+        "status.conditions[1]",
+    ]
+
+
+@settings(deadline=None)
+@given(JUNK, JUNK, JUNK, JUNK)
+def test_nothing_stops_the_rules(incarnation: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
+    status_problems({"incarnation": incarnation, "startTime": start, "conditions": conditions, "phase": phase})
+    status_problems({"conditions": [condition("Complete"), conditions], "phase": phase})
