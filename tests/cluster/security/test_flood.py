@@ -1,0 +1,83 @@
+"""Pods that give the operator more than it can use, and another job that has something to tell."""
+
+import json
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from cluster.operator.cluster_jobs import FOREVER
+from cluster.operator.site import Site
+from cluster.reasons.timeline import Timeline
+from cluster.security.intruder import Place, collector, progress_of
+from muster.api.timestamps import from_text
+
+FLOOD = Path(__file__).with_name("flood_workload.py").read_text(encoding="utf-8")
+FLOODING = ("flood-0-0", "flood-1-0")
+FLOOD_SECONDS = 3.0
+SOON_SECONDS = 2.0
+
+UNTIL_TOLD = """
+import os, sys, time
+while not os.path.exists("/tmp/go"):
+    time.sleep(0.02)
+sys.exit("that was it")
+"""
+
+
+def test_another_job_is_heard_while_pods_flood_the_collector(guarded: Site) -> None:
+    jobs = guarded.jobs
+    jobs.apply("flood", FOREVER, nodes=2, procsPerNode=1)
+    jobs.apply("calm", UNTIL_TOLD, nodes=1, procsPerNode=1)
+    jobs.wait("flood", "jsonpath={.status.ranks.running}=2")
+    jobs.wait("calm", "jsonpath={.status.ranks.running}=1")
+    timeline = Timeline(guarded.kubectl, guarded.namespace)
+    try:
+        with flooded(guarded) as floods:
+            time.sleep(FLOOD_SECONDS)  # for every limit to be reached
+            jobs.run("exec", "calm-0-0", "--container=trainer", "--", "touch", "/tmp/go")  # noqa: S108 - the pod's
+            told = timeline.first(lambda seen: (seen.kind, seen.name) == ("Job", "calm") and _ended(seen.status))
+            late = told.clock - from_text(told.status["ranks"]["details"][0]["at"])
+            done = [_newest(flood) for flood in floods]
+    finally:
+        timeline.close()
+    print(f"\ntold after {late:.2f} s, meanwhile: {done}")  # noqa: T201 - a measurement
+    assert late <= SOON_SECONDS
+    for each in done:
+        assert each["report 200"] > 0
+        assert each["report 429"] > 0
+        assert each["stranger 429"] + each["stranger 401"] > 0
+    assert jobs.status("flood")["phase"] == "Running"
+    jobs.run("delete", "dtj", "flood", "calm", "--wait=false")
+
+
+def _ended(status: object) -> bool:
+    return "that was it" in json.dumps(status)
+
+
+def _newest(flood: "subprocess.Popen[str]") -> Counter[str]:
+    """What a flood, which ends with that, said last of what it did."""
+    flood.kill()
+    said, _ = flood.communicate()
+    return Counter(json.loads(said.splitlines()[-1]))
+
+
+@contextmanager
+def flooded(site: Site) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Both pods of the job do what they can."""
+    uid = site.jobs.resource("flood")["metadata"]["uid"]
+    floods = []
+    try:
+        for node, pod in enumerate(FLOODING):
+            wanted = {**asdict(collector(site, "flood")), "report": progress_of(Place(uid, node))}
+            where = (f"--namespace={site.namespace}", "exec", pod, "--container=trainer")
+            floods.append(site.kubectl.begin(*where, "--", "python3", "-Ic", FLOOD, json.dumps(wanted)))
+        yield floods
+    finally:
+        # with nobody who reads, the script ends, too
+        for flood in floods:
+            flood.kill()
+            flood.wait()
