@@ -5,44 +5,60 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.status import Condition, Status
-from muster.plan.suspension import SUSPENDED
+from muster.plan.suspension import RESUMED, SUSPENDED
 from muster.status.sentences import fit
 
 
 @dataclass(frozen=True)
 class Note:
-    """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes."""
+    """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes.
+
+    `since` is when it came to be (RFC 3339), as the status tells it: the same in every later status.
+    """
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    since: str
 
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    return tuple(_notes(previous, status))
+    steps = tuple(_steps(previous, status))
+    # Why it had stalled is why it failed, or was refused.
+    if any(note.type == "Warning" for note in steps):
+        return steps
+    return (*steps, *_troubles(previous, status))
 
 
-def _notes(previous: Status, status: Status) -> Iterator[Note]:
-    if _turned(previous, status, SUSPENDED, "False"):
-        yield Note("Normal", "Resumed", "spec.suspend is false: the job is started anew")
-    if status.incarnation > previous.incarnation:
+def steps_so_far(status: Status) -> tuple[Note, ...]:
+    """What was told of the job's way, or should have been: who wrote the status may have died before it told."""
+    return tuple(_steps(Status(), status))
+
+
+def _steps(previous: Status, status: Status) -> Iterator[Note]:
+    suspension = _condition(status, SUSPENDED)
+    if _is_resumed(status) and not _is_resumed(previous):
+        why = "spec.suspend is false: the job is started anew"
+        yield Note("Normal", "Resumed", why, suspension.last_transition_time)
+    if status.incarnation > previous.incarnation and status.start_time is not None:
         world = status.ranks.world if status.ranks is not None else 0
-        yield Note(
-            "Normal", "Started", f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
-        )
-    if _turned(previous, status, SUSPENDED, "True"):
-        yield Note("Normal", "Suspended", fit(status.message))
-    if _turned(previous, status, "Complete", "True"):
-        yield Note("Normal", "Completed", fit(status.message))
-    if _turned(previous, status, "Failed", "True"):
-        yield Note("Warning", "Failed", fit(status.message))
-        # Why it had stalled is why it failed.
-        return
-    if _tells_more(previous, status, "Accepted", "False"):
-        yield Note("Warning", "Refused", fit(_condition(status, "Accepted").message))
-        return
-    yield from _troubles(previous, status)
+        what = f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
+        yield Note("Normal", "Started", what, status.start_time)
+    if _turned(previous, status, SUSPENDED):
+        yield Note("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
+    if _turned(previous, status, "Complete"):
+        yield Note("Normal", "Completed", fit(status.message), _condition(status, "Complete").last_transition_time)
+    if _turned(previous, status, "Failed"):
+        yield Note("Warning", "Failed", fit(status.message), _condition(status, "Failed").last_transition_time)
+    elif _tells_more(previous, status, "Accepted", "False"):
+        accepted = _condition(status, "Accepted")
+        yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+
+
+def _is_resumed(status: Status) -> bool:
+    condition = _condition(status, SUSPENDED)
+    return (condition.status, condition.reason) == ("False", RESUMED)
 
 
 def _troubles(previous: Status, status: Status) -> Iterator[Note]:
@@ -55,16 +71,15 @@ def _troubles(previous: Status, status: Status) -> Iterator[Note]:
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
     for reason, entry in told.items():
         if reason not in before:
-            yield Note("Warning", reason, fit(entry.message))
+            yield Note("Warning", reason, fit(entry.message), entry.last_transition_time)
 
 
 _NO_TROUBLE = frozenset(("NodesNotPlaced", SUSPENDED))
 
 
-def _turned(previous: Status, status: Status, kind: str, to: str) -> bool:
-    """Whether the condition has become `to`; one that is there for the first time has not become False."""
-    before, after = _condition(previous, kind).status, _condition(status, kind).status
-    return after == to != before and (to == "True" or before == "True")
+def _turned(previous: Status, status: Status, kind: str) -> bool:
+    """Whether the condition has become true."""
+    return _condition(status, kind).status == "True" != _condition(previous, kind).status
 
 
 def _tells_more(previous: Status, status: Status, kind: str, to: str) -> bool:

@@ -41,6 +41,13 @@ async def test_a_job_is_turned_when_it_is_heard_of_and_its_status_stored(tmp_pat
         assert here.server.status["conditions"]
 
 
+async def test_a_job_is_met_once(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        here.hear()
+        here.hear()
+        assert [resource.name for resource in here.met] == ["vit"]
+
+
 async def test_many_news_at_once_are_one_turn(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()

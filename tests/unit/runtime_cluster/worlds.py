@@ -19,6 +19,7 @@ from muster.ranks.store import RankStore
 from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.resource import Resource
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, served
 from unit.runtime_cluster.cluster_resources import resource
@@ -74,6 +75,7 @@ class Site:
     client: Client
     world: World = field(default_factory=World)
     store: RankStore = field(default_factory=RankStore)
+    met: list[Resource] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     cpu: Cpu = field(default_factory=Cpu)
     relistings: int = 0
@@ -90,7 +92,7 @@ class Site:
             cpu_clock=self.cpu,
             chance=lambda: 0.0,
         )
-        self.jobs = Jobs(tools, self.forgotten.append, self._relisted)
+        self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 
     def hear(self, **fields: Any) -> None:
         """kopf tells of a resource as it is stored, or as `fields` make it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -9,7 +10,7 @@ from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
-from muster.status.events import Note, notes
+from muster.status.events import Note, notes, steps_so_far
 from muster.status.news import is_news
 from muster.status.refused import refused
 from unit.plan.builders import (
@@ -42,19 +43,31 @@ def waiting(trouble: Trouble) -> NodeFacts:
     return node(0, process=ProcessFacts(ProcessState.WAITING, trouble=trouble))
 
 
-def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
-    """The events of a job that is seen like this, one look after the other, each twice."""
-    status, told = Status(), list[Note]()
+Words = tuple[str, str, str]
+
+
+def words(told: Sequence[Note]) -> list[Words]:
+    """What events say."""
+    return [(note.type, note.reason, note.message) for note in told]
+
+
+def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
+    """The statuses of a job that is seen like this, one look after the other, each twice."""
+    found = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
-            after = status_of(a_job, status, known, START + seconds)
-            told += notes(status, after)
-            status = after
-    return told
+            found.append(status_of(a_job, found[-1], known, START + seconds))
+    return found
 
 
-START_TOLD = Note("Normal", "Started", "All nodes are ready: 1 ranks are started (incarnation 1)")
-CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Note]]] = (
+def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
+    """Its events."""
+    return [note for before, after in pairwise(statuses(*steps)) for note in notes(before, after)]
+
+
+STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
+START_TOLD = ("Normal", "Started", "All nodes are ready: 1 ranks are started (incarnation 1)")
+CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
     ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
     (
         [
@@ -62,22 +75,22 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Note]]] = (
             (asked(), facts(running(0, rank(0)))),
             (asked(), facts(done(0, ended(0, 3, exit_code=0)))),
         ],
-        [START_TOLD, Note("Normal", "Completed", "The rank succeeded")],
+        [START_TOLD, ("Normal", "Completed", "The rank succeeded")],
     ),
     (
         [(asked(), facts(ready(0))), (asked(), facts(halted(0, ended(0, 3, exit_code=7))))],
-        [START_TOLD, Note("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
+        [START_TOLD, ("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
     ),
     (
         [(asked(), facts(waiting(ROOM))), (asked(), facts(waiting(IMAGE)))],
         [
-            Note("Warning", "Unschedulable", "digits-0: none of 5 nodes has room"),
-            Note("Warning", "ImageNotFound", "digits-0: image nope:1 doesn't exist"),
+            ("Warning", "Unschedulable", "digits-0: none of 5 nodes has room"),
+            ("Warning", "ImageNotFound", "digits-0: image nope:1 doesn't exist"),
         ],
     ),
     (
         [(asked(), replace(facts(missing(0)), refusal=Trouble("InvalidPod", "no such field: spec.template.x")))],
-        [Note("Warning", "Refused", "no such field: spec.template.x")],
+        [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
         [
@@ -89,23 +102,35 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Note]]] = (
         ],
         [
             START_TOLD,
-            Note("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job anew"),
-            Note("Normal", "Resumed", "spec.suspend is false: the job is started anew"),
+            ("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job anew"),
+            ("Normal", "Resumed", "spec.suspend is false: the job is started anew"),
         ],
     ),
 )
 
 
 @pytest.mark.parametrize(("steps", "told"), CASES)
-def test_each_thing_is_told_once(steps: list[tuple[Job, JobFacts]], told: list[Note]) -> None:
-    assert story(*steps) == told
+def test_each_thing_is_told_once(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
+    assert words(story(*steps)) == told
+
+
+@pytest.mark.parametrize(("steps", "told"), CASES)
+def test_the_last_steps_can_be_told_again_in_the_same_words(
+    steps: list[tuple[Job, JobFacts]], told: list[Words]
+) -> None:
+    first = [note for note in story(*steps) if note.reason in STEPS]
+    again = [steps_so_far(status) for status in statuses(*steps)]
+
+    # Every step is still told by a status after it, as it was told first, and nothing else is.
+    assert {note for notes_again in again for note in notes_again} == set(first)
+    assert [note for note in first if note.reason == told[-1][1]] == list(again[-1][-1:])
 
 
 def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
     first = refused(Status(), InvalidResource((Problem("spec.nodes", "found 0"),)), 1, START)
     second = refused(first, InvalidResource((Problem("spec.nodes", "found -1"),)), 2, START)
 
-    assert notes(Status(), first) == (Note("Warning", "Refused", "The resource is refused: spec.nodes: found 0"),)
+    assert words(notes(Status(), first)) == [("Warning", "Refused", "The resource is refused: spec.nodes: found 0")]
     assert notes(first, first) == ()
     assert [note.reason for note in notes(first, second)] == ["Refused"]
 

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from muster.api.names import API_VERSION, KIND
 from muster.api.status import Status
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import from_text, to_seconds
+from muster.kube.backoff import pause
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import EVENTS, Object
 from muster.runtime.cluster.resource import Resource
-from muster.status.events import Note, notes
+from muster.status.events import Note, notes, steps_so_far
 
 PER_SECOND = 20.0
 """Events of all jobs together: they are for people, and the API server has better things to do."""
 
-MAX_WAITING = 1000
+MAX_WAITING = 10_000
 """Events that wait to be sent; further ones are dropped, for the status says it all."""
+
+ATTEMPTS = 12
+"""So often an event is sent while the API server doesn't take it: for a minute and a half, with the pauses between."""
+
+KEPT_SECONDS = 3600.0
+"""How long API servers keep events: what is older than that isn't told any more."""
 
 MAX_MESSAGE_CHARS = 1024
 """The API server's limit."""
@@ -31,40 +40,96 @@ COMPONENT = "muster"
 _log = logging.getLogger(__name__)
 
 
+class _Rank(IntEnum):
+    """What is sent first."""
+
+    NEW = 0
+    LATE = 1
+
+
+@dataclass(order=True)
+class _Letter:
+    """An event on its way. `number` keeps the order of those of a rank."""
+
+    rank: _Rank
+    number: int
+    resource: Resource = field(compare=False)
+    body: Object = field(compare=False)
+
+
 @dataclass
 class EventPoster:
-    """Tells of statuses that were written. `clock` gives Unix seconds, `identity` is this process's name."""
+    """Tells of statuses that were written. `clock` gives Unix seconds, `identity` is this process's name.
+
+    `chance` gives numbers from 0 to 1.
+    """
 
     client: Client
     identity: str
     clock: Callable[[], float]
-    _waiting: asyncio.Queue[tuple[Resource, Object]] = field(default_factory=lambda: asyncio.Queue(MAX_WAITING))
+    chance: Callable[[], float]
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _waiting: asyncio.PriorityQueue[_Letter] = field(default_factory=lambda: asyncio.PriorityQueue(MAX_WAITING))
 
     def tell(self, resource: Resource, before: Status, after: Status) -> None:
         """Queue what is worth an event of the way from one status to the next."""
-        for note in notes(before, after):
-            try:
-                self._waiting.put_nowait((resource, event(resource, after, note, self.identity, self.clock())))
-            except asyncio.QueueFull:
-                _log.warning("%s: too many events wait; not sent: %s: %s", resource, note.reason, note.message)
+        self._queue(_Rank.NEW, resource, after, notes(before, after))
+
+    def catch_up(self, resource: Resource) -> None:
+        """Queue what its status says of the job's way: who wrote it may have died before it told.
+
+        What was told has the same name, and is refused as there already.
+        """
+        oldest, status = self.clock() - KEPT_SECONDS, resource.status
+        recent = (note for note in steps_so_far(status) if _is_after(note.since, oldest))
+        self._queue(_Rank.LATE, resource, status, recent)
 
     async def run(self) -> None:
         """Send what is queued, for ever."""
-        while True:
-            resource, body = await self._waiting.get()
+        async with asyncio.TaskGroup() as sending:
+            while True:
+                letter = await self._waiting.get()
+                sending.create_task(self._send(letter))
+                await asyncio.sleep(1.0 / PER_SECOND)
+
+    def _queue(self, rank: _Rank, resource: Resource, status: Status, told: Iterable[Note]) -> None:
+        for note in told:
+            body = event(resource, status, note, self.identity, self.clock())
             try:
-                await self.client.create(EVENTS, resource.namespace, body)
+                self._waiting.put_nowait(_Letter(rank, next(self._numbers), resource, body))
+            except asyncio.QueueFull:
+                _log.warning("%s: too many events wait; not sent: %s: %s", resource, note.reason, note.message)
+
+    async def _send(self, letter: _Letter) -> None:
+        for failures in range(ATTEMPTS):
+            try:
+                await self.client.create(EVENTS, letter.resource.namespace, letter.body)
             except ApiError as error:
                 # An earlier attempt, or the leader before this one, has told it.
-                if not error.already_exists:
-                    _log.warning("%s: an event could not be sent: %s", resource, error)
-            await asyncio.sleep(1.0 / PER_SECOND)
+                if error.already_exists:
+                    return
+                problem = error
+            else:
+                return
+            # The same answer would come again; or its namespace is gone.
+            if problem.is_refusal or problem.is_not_found:
+                break
+            await asyncio.sleep(pause(failures, problem, self.chance()))
+        _log.warning("%s: an event could not be sent: %s", letter.resource, problem)
+
+
+def _is_after(time: str, oldest: float) -> bool:
+    try:
+        return from_text(time) > oldest
+    except ValueError:
+        # Somebody else wrote it.
+        return False
 
 
 def event(resource: Resource, status: Status, note: Note, identity: str, now: float) -> Object:
     """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
     at = to_seconds(now)
-    told = (resource.uid, str(resource.generation), str(status.incarnation), note.type, note.reason, note.message)
+    told = (resource.uid, str(status.incarnation), note.type, note.reason, note.message, note.since)
     name = f"{resource.name}.{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",

@@ -19,11 +19,12 @@ _log = logging.getLogger(__name__)
 class Jobs:
     """Hears what happens to resources and passes it on to the job's actor.
 
-    `forget` is called with a job's uid when its resource is gone, `relisted` when the resources are being told all over
-    again: what vanished meanwhile is told by nobody.
+    `met` is called with each resource when it is heard of first, `forget` with a job's uid when its resource is gone,
+    `relisted` when the resources are being told all over again: what vanished meanwhile is told by nobody.
     """
 
     tools: Tools
+    met: Callable[[Resource], None]
     forget: Callable[[str], None]
     relisted: Callable[[], None]
     _actors: dict[str, Actor] = field(default_factory=dict)
@@ -91,6 +92,7 @@ class Jobs:
         if actor is None:
             actor = self._actors[uid] = Actor(source, self.tools, self.drop)
             actor.wake()
+            self.met(actor.resource)
         else:
             actor.take(source)
         self._unreadable.discard(uid)

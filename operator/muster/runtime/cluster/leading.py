@@ -75,7 +75,7 @@ class Leading:
             await informer.synced.wait()
         parts.collector.lead()
         backend, gap = parts.backend(), asyncio.Event()
-        jobs = self._jobs = Jobs(self._tools(backend), backend.forget, gap.set)
+        jobs = self._jobs = Jobs(self._tools(backend), parts.events.catch_up, backend.forget, gap.set)
         sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
         resources = self._resources = ResourceWatch(parts.namespaces, jobs.take, time.monotonic, random.random)
         resources.start()

@@ -60,7 +60,7 @@ class Replica:
         self._clock = steady_clock(time.time(), time.monotonic)
         self._store = RankStore()
         self._pods = PodIndex(self._pod_changed)
-        self._events = EventPoster(self.client, self._identity, self._clock)
+        self._events = EventPoster(self.client, self._identity, self._clock, random.random)
         self._informers = self._make_informers()
         self._leadership = Leadership(self.client, self._namespace, self.options.lease_name, self._identity)
 
