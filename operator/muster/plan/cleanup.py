@@ -6,7 +6,6 @@ from muster.api.spec import Job
 from muster.plan.actions import Action, RemoveLeftovers, RemoveNode, RemoveStray
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.outcome import Outcome, Verdict
-from muster.plan.troubles import POD_DELETED
 
 REMOVE_GRACE_SECONDS = 10.0
 """From SIGTERM to SIGKILL for what still runs beside an agent that is gone: a sidecar may have something to send."""
@@ -22,7 +21,7 @@ def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
         for node in facts.nodes
-        if node.process.state is not ProcessState.MISSING and not _is_being_deleted(node)
+        if node.process.state is not ProcessState.MISSING and not node.process.is_leaving
     )
 
 
@@ -47,7 +46,7 @@ def _is_due(job: Job, outcome: Outcome, now: float) -> bool:
 def _removals(job: Job, facts: JobFacts, outcome: Outcome, *, due: bool) -> Iterator[RemoveNode]:
     for node in facts.nodes:
         why = _why_removed(job, node, outcome, due=due)
-        if why is not None and not _is_being_deleted(node):
+        if why is not None and not node.process.is_leaving:
             yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)
 
 
@@ -74,8 +73,3 @@ def _why_not_kept(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     if pods == "All":
         return "cleanup.pods is All"
     return "the job has ended" if node.process.lingers else None
-
-
-def _is_being_deleted(node: NodeFacts) -> bool:
-    trouble = node.process.trouble
-    return trouble is not None and trouble.reason == POD_DELETED

@@ -7,7 +7,6 @@ from muster.plan import last_words
 from muster.plan.ends import End, Subject, agent_end, in_order, launcher_end, problem_end, rank_ends_of
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, is_told_to_end
-from muster.plan.troubles import MADE_ANEW
 from muster.plan.world import procs_per_node
 from muster_worker.contract import CommandKind, EndReason
 
@@ -74,8 +73,8 @@ def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
     # Until its process has ended nobody knows whether it comes again.
     if process.state is not ProcessState.EXITED:
         return None
-    # It is gone in a moment, and made anew: nothing was lost with it.
-    if process.trouble is not None and process.trouble.reason in MADE_ANEW:
+    # Whoever had it deleted, it is made anew: nothing was lost with it.
+    if process.is_leaving:
         return None
     outside = _stopped_from_outside(node)
     if outside is not None or _is_told_to_leave(node):

@@ -55,6 +55,7 @@ class ProcessFacts:
     """`exit_code` and `signal` are the agent's own. `trouble` is what the backend knows of why it is in this state.
 
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
+    `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
     The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
     EXITED and left one.
@@ -70,6 +71,7 @@ class ProcessFacts:
     name: str | None = None
     machine: str | None = None
     scheduled_at: float | None = None
+    is_leaving: bool = False
     lingers: bool = False
     last_word: LastWord | None = None
 

@@ -11,9 +11,6 @@ CONTAINER_KILLED = "ContainerKilled"
 POD_DELETED = "PodDeleted"
 PREEMPTED = "Preempted"
 
-MADE_ANEW = frozenset((POD_DELETED, PREEMPTED))
-"""A pod that one of these ended is gone in a moment; before the gang has started its node gets another one."""
-
 UNREACHABLE_SECONDS = 30.0
 """How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""
 

@@ -27,7 +27,8 @@ class SharedTrouble:
     @property
     def passes(self) -> bool:
         """Whether it may end without a person."""
-        return self.trouble.reason in PASSING
+        # A pod that goes either gets a successor or ends the job, and then that is told.
+        return self.trouble.reason in PASSING or all(node.process.is_leaving for node in self.nodes)
 
     @property
     def sentence(self) -> str:

@@ -150,11 +150,21 @@ CASES = [
         "killed",
         EXITED,
         "ContainerKilled",
-        "container trainer was killed as a whole with SIGKILL, as it is when it runs out of memory",
+        "container trainer was killed as a whole with SIGKILL: it ran out of memory, or somebody killed it on node-1",
     ),
     ("init-failed", EXITED, "InitContainerFailed", "init container fetch failed with exit code 1: no such bucket"),
-    ("sidecar-init-crash", WAITING, "SidecarFailed", "container proxy failed with exit code 3"),
-    ("container-failed", RUNNING, "SidecarFailed", "container proxy failed with exit code 3"),
+    (
+        "sidecar-init-crash",
+        WAITING,
+        "SidecarFailed",
+        "container proxy failed with exit code 3: `kubectl logs vit-25-0 -c proxy` may tell why",
+    ),
+    (
+        "container-failed",
+        RUNNING,
+        "SidecarFailed",
+        "container proxy failed with exit code 3: `kubectl logs vit-26-0 -c proxy` may tell why",
+    ),
     (
         "deadline",
         EXITED,
@@ -180,7 +190,7 @@ CASES = [
         ),
     ),
     ("deleted", RUNNING, "PodDeleted", "somebody deleted pod vit-34-0"),
-    ("evicted-by-api", RUNNING, "Evicted", "somebody evicted it, as a drain of node-2 does"),
+    ("evicted-by-api", RUNNING, "Evicted", "somebody evicted it, as `kubectl drain node-2` does"),
     ("preempted", RUNNING, "Preempted", "a pod of a higher priority took its place on node-2"),
 ]
 
@@ -190,6 +200,18 @@ def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | N
     facts = process_facts(view(name), warned(name))
     assert facts.state is state
     assert facts.trouble == (None if reason is None or message is None else Trouble(reason, message))
+
+
+def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:
+    def is_pending(pod: JSONObject) -> None:
+        part(pod, "status")["phase"] = "Pending"
+
+    assert process_facts(changed("init-failed", is_pending)).state is EXITED
+
+
+@pytest.mark.parametrize(("name", "leaves"), [("deleted", True), ("evicted-by-api", True), ("init-failed", False)])
+def test_a_pod_that_is_deleted_is_gone_in_a_moment(name: str, *, leaves: bool) -> None:
+    assert process_facts(view(name)).is_leaving is leaves
 
 
 def test_every_captured_pod_is_in_the_table() -> None:

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.api.document import JSON
 from muster.backends.kubernetes.quoting import MAX_CHARS, quote
 from muster.backends.kubernetes.scheduling import verdict
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.kube.kinds import Object
 from muster.plan.facts import Trouble
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
@@ -90,10 +90,31 @@ def test_a_key_that_a_volume_lacks() -> None:
     assert found == Trouble("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        '0/2 nodes are available: persistentvolumeclaim "data" not found. not found',
+        (
+            'running PreFilter plugin "VolumeBinding": error getting PVC "vision/data": could not find '
+            'v1.PersistentVolumeClaim "vision/data"'
+        ),
+    ],
+)
+def test_a_claim_that_nobody_made(message: str) -> None:
+    def say(pod: JSONObject) -> None:
+        part(pod, "status", "conditions", 0)["message"] = message
+
+    words = "PersistentVolumeClaim data doesn't exist in namespace vision: create it"
+    assert find_trouble(changed("claim-missing", say)) == Trouble("VolumeClaimMissing", words)
+
+
 def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None:
     words = 'MountVolume.SetUp failed for volume "muster" : failed to sync configmap cache: timed out waiting for it'
-    about: Object = {"kind": "Pod", "uid": "uid"}
-    event: Object = {"type": "Warning", "reason": "FailedMount", "involvedObject": about}
+    event: dict[str, JSON] = {
+        "type": "Warning",
+        "reason": "FailedMount",
+        "involvedObject": {"kind": "Pod", "uid": "uid"},
+    }
     assert read_warning({**event, "message": words}) is None
     assert read_warning({**event, "message": 'configmap "settings" not found'}) is not None
 

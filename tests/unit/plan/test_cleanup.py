@@ -8,7 +8,7 @@ from muster.api.spec import Cleanup, Job
 from muster.api.status import Condition, Status
 from muster.plan.actions import Action, RemoveLeftovers, RemoveNode
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
 from muster.plan.outcome import judge
 from unit.plan.builders import T0, exited, facts, job, missing, node, running_process
 
@@ -65,7 +65,7 @@ def test_everything_goes_after_the_time_that_was_asked_for() -> None:
 
 
 def test_nothing_is_deleted_twice() -> None:
-    leaving = replace(GOOD, trouble=Trouble("PodDeleted", "somebody deleted it"))
+    leaving = replace(GOOD, is_leaving=True)
     known = facts(*(node(number, process=leaving) for number in range(4)))
 
     assert actions_of(asked("All"), OVER, known, T0 + 10) == []

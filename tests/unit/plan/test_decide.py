@@ -143,7 +143,7 @@ CASES = (
     ),
     Case(
         "a pod is being deleted before the gang started",
-        facts(ready(0), node(1, process=exited(1, exit_code=143, trouble=Trouble("PodDeleted", "somebody did")))),
+        facts(ready(0), node(1, process=replace(exited(1, exit_code=143), is_leaving=True))),
         [],
     ),
     Case(

@@ -165,3 +165,14 @@ def test_details_name_the_pod_and_its_machine() -> None:
 
     assert status.ranks is not None
     assert [(entry.pod, entry.machine) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
+
+
+@pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "NothingToSolve"), (False, "Evicted")])
+def test_a_pod_that_somebody_takes_away_is_nothing_to_solve_before_it_is_gone(
+    stalled: str, *, is_leaving: bool
+) -> None:
+    taken = running(0, rank(0))
+    evicted = Trouble("Evicted", "somebody evicted it")
+    leaving = replace(taken, process=replace(taken.process, trouble=evicted, is_leaving=is_leaving))
+    status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
+    assert condition(status, "Stalled").reason == stalled

@@ -84,7 +84,7 @@ def _disruption(pod: PodView, target: Condition) -> Trouble:
         case "DeletionByPodGC":
             return Trouble(NODE_LOST, f"{pod.machine} is gone from the cluster")
         case "EvictionByEvictionAPI":
-            return Trouble(EVICTED, f"somebody evicted it, as a drain of {pod.machine} does")
+            return Trouble(EVICTED, f"somebody evicted it, as `kubectl drain {pod.machine}` does")
         case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
             return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
         case _:
@@ -106,12 +106,12 @@ def out_of_memory(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     return Trouble(OOM_KILLED, words)
 
 
-def init_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Trouble | None:
     """What had to be done before `trainer` begins, and wasn't."""
     for container in pod.inits:
         state = container.state
         if isinstance(state, Terminated) and state.exit_code != 0 and not container.is_sidecar:
-            return Trouble(INIT_CONTAINER_FAILED, f"init container {container.name} {_how(state)}")
+            return Trouble(INIT_CONTAINER_FAILED, f"init container {container.name} {_how(pod, container, state)}")
     return None
 
 
@@ -128,10 +128,8 @@ def killed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
-    words = (
-        f"container {pod.trainer.name} was killed as a whole with SIGKILL, as it is when it runs out of memory{limit}"
-    )
-    return Trouble(CONTAINER_KILLED, words)
+    words = f"container {pod.trainer.name} was killed as a whole with SIGKILL: it ran out of memory{limit}"
+    return Trouble(CONTAINER_KILLED, f"{words}, or somebody killed it on {pod.machine}")
 
 
 def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
@@ -141,7 +139,7 @@ def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     for container in (*(one for one in pod.inits if one.is_sidecar), *pod.others):
         end = _end(container)
         if end is not None and end.exit_code != 0:
-            return Trouble(SIDECAR_FAILED, f"container {container.name} {_how(end)}")
+            return Trouble(SIDECAR_FAILED, f"container {container.name} {_how(pod, container, end)}")
     return None
 
 
@@ -152,12 +150,13 @@ def _end(container: Container) -> Terminated | None:
     return container.last if isinstance(container.state, Waiting) else None
 
 
-def _how(state: Terminated) -> str:
+def _how(pod: PodView, container: Container, state: Terminated) -> str:
     if state.reason == "OOMKilled":
         return "ran out of memory: raise its memory limit in spec.template"
     last = telling_line(tuple(state.message.splitlines()[-8:]))
-    said = f": {quote(last)}" if last else ""
-    return f"failed with exit code {state.exit_code}{said}"
+    # Without terminationMessagePolicy FallbackToLogsOnError its last line is in its log alone.
+    said = quote(last) or f"`kubectl logs {pod.name} -c {container.name}` may tell why"
+    return f"failed with exit code {state.exit_code}: {said}"
 
 
 def _ended_before(pod: PodView, at: float | None) -> bool:

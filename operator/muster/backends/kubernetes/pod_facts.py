@@ -1,6 +1,7 @@
 """A pod as the process of a node: where it stands, since when, and what troubles it. Pure."""
 
 from muster.backends.kubernetes.containers import Running, Terminated
+from muster.backends.kubernetes.end_troubles import init_failed
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned
@@ -29,6 +30,7 @@ def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFac
         name=pod.name,
         machine=pod.machine or None,
         scheduled_at=placed.at if placed is not None and placed.is_true else None,
+        is_leaving=pod.asked_to_go_at is not None,
         lingers=isinstance(state, Terminated) and _is_anything_running(pod),
         last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
     )
@@ -38,8 +40,11 @@ def process_state(pod: PodView) -> ProcessState:
     """Judged by container `trainer`: what runs beside it may outlive it, and the pod's phase with that."""
     if isinstance(pod.trainer.state, Terminated):
         return ProcessState.EXITED
-    # Evicted, refused, given up with its machine, failed before trainer: the kubelet may not have said more.
+    # Evicted, refused, given up with its machine: the kubelet may not have said more.
     if pod.phase in _OVER or pod.reason == "NodeLost":
+        return ProcessState.EXITED
+    # Its phase follows a second later; pods of jobs are not begun again.
+    if init_failed(pod) is not None:
         return ProcessState.EXITED
     # Deleted or not: until it ends its agent is at work.
     if isinstance(pod.trainer.state, Running):

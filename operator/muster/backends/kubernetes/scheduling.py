@@ -15,7 +15,10 @@ _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 # What could be done by evicting others is no news: it could not, or it would have been done.
 _AFTERWORDS = re.compile(r"\.? (?:no new claims to deallocate|preemption: ).*", re.DOTALL)
 _COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)
-_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "([^"]{1,253})" (?:not found|bound to non-existent)')
+_MISSING_CLAIM = re.compile(
+    r'(?:persistentvolumeclaim "|could not find v1\.PersistentVolumeClaim "[^"/]*/)([^"/]{1,253})"'
+    r"(?: not found| bound to non-existent|$)"
+)
 _TAINT = re.compile(r"node\(s\) had untolerated taints?(?:\(s\))? ?(\{[^}]*\})?")
 
 _LACKS = "Insufficient "
