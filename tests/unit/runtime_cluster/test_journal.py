@@ -96,9 +96,9 @@ async def test_progress_waits_for_its_turn_among_all_jobs(tmp_path: Path) -> Non
         journal = here.journal()
         journal.begin()
         await journal.write(running(1))
+        here.now += PROGRESS_SECONDS
         for _ in range(1000):
             here.budget.reserve(here.now)
-        here.now += PROGRESS_SECONDS
         journal.begin()
         await journal.write(running(2))
         assert len(here.server.patches) == 1
@@ -107,6 +107,22 @@ async def test_progress_waits_for_its_turn_among_all_jobs(tmp_path: Path) -> Non
         here.now = journal.due_at
         await journal.write(running(3))
         assert here.server.status["progress"]["step"] == 3
+
+
+async def test_a_job_that_may_not_write_yet_takes_no_turn_from_others(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        here.budget = WriteBudget(per_second=0.1)
+        journal = here.journal()
+        journal.begin()
+        await journal.write(running(1))
+        journal.begin()
+        here.now += PROGRESS_SECONDS / 2
+        await journal.write(running(2))
+        assert journal.due_at == here.now + PROGRESS_SECONDS / 2
+        here.now = journal.due_at
+        others = here.budget.reserve(here.now)
+        await journal.write(running(2))
+        assert journal.due_at == others + 10.0
 
 
 async def test_a_resource_that_somebody_changed_is_not_written_over(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.runtime.cluster.write_budget import BURST_SECONDS, MAX_DEBT_SECONDS, PER_SECOND, WriteBudget
+from muster.runtime.cluster.write_budget import MAX_DEBT_SECONDS, PER_SECOND, WriteBudget
 
 
 def test_who_comes_alone_writes_at_once() -> None:
@@ -16,17 +16,17 @@ def test_a_thousand_at_once_are_spread_over_the_seconds_that_they_take() -> None
     turns = [budget.reserve(100.0) for _ in range(1000)]
     assert turns == sorted(turns)
     assert max(turns) == turns[-1]
-    assert abs(turns[-1] - (100.0 - BURST_SECONDS + 999 / 50.0)) < 1e-6
+    assert abs(turns[-1] - (100.0 + 999 / 50.0)) < 1e-6
 
 
 @given(st.lists(st.floats(0.0, 0.1), max_size=300))
-def test_no_second_has_more_than_the_rate_and_one_burst(gaps: list[float]) -> None:
+def test_no_second_has_more_than_the_rate(gaps: list[float]) -> None:
     budget, now, turns = WriteBudget(), 0.0, []
     for gap in gaps:
         now += gap
         turns.append(budget.reserve(now))
-    most = PER_SECOND * (1.0 + BURST_SECONDS) + 1
-    assert all(sum(turn <= other < turn + 1.0 for other in turns) <= most for turn in turns)
+    # The last one of a second may be its very end, by the last digits of floats.
+    assert all(sum(turn <= other < turn + 0.999 for other in turns) <= PER_SECOND for turn in turns)
 
 
 def test_news_makes_progress_wait_a_little_and_never_long() -> None:

@@ -51,6 +51,7 @@ class Journal:
         self._desk = desk
         self._base = resource
         self._progress_at = float("-inf")
+        self._turn_at: float | None = None
         self._answered: tuple[Resource, dict[str, JSON]] | None = None
 
     def take(self, source: Object) -> bool:
@@ -84,13 +85,13 @@ class Journal:
         patch = diff(base.written, wanted)
         # An older CRD keeps less than it is sent: to send it again changes nothing.
         if not patch or self._answered == (base, wanted):
-            self.due_at = None
+            self.due_at = self._turn_at = None
             return
         if is_news(base.status, status):
             self._desk.budget.spend(self._desk.clock())
         elif not self._is_due():
             return
-        self.due_at = None
+        self.due_at = self._turn_at = None
         await self._send(patch)
         self._answered = (self.newest, wanted)
         self._progress_at = self._desk.clock()
@@ -99,8 +100,13 @@ class Journal:
     def _is_due(self) -> bool:
         """Whether progress may be written now; else `due_at` says when."""
         now = self._desk.clock()
-        if self.due_at is None:
-            self.due_at = max(self._progress_at + PROGRESS_SECONDS, self._desk.budget.reserve(now))
+        if self._turn_at is None:
+            # A turn that is asked for too early is used late, together with those of others.
+            self.due_at = self._progress_at + PROGRESS_SECONDS
+            if now < self.due_at:
+                return False
+            self._turn_at = self._desk.budget.reserve(now)
+        self.due_at = self._turn_at
         return now >= self.due_at
 
     async def _send(self, patch: dict[str, JSON]) -> None:

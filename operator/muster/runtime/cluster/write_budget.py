@@ -3,9 +3,6 @@
 PER_SECOND = 50.0
 """Writes of mere progress, over all jobs."""
 
-BURST_SECONDS = 1.0
-"""Unused turns that are kept: so many seconds' worth."""
-
 MAX_DEBT_SECONDS = 5.0
 """A storm of news makes progress wait, but not longer than this for each of its writes."""
 
@@ -19,10 +16,10 @@ class WriteBudget:
 
     def reserve(self, now: float) -> float:
         """When the one who asks at `now` may write; the turn is theirs."""
-        turn = max(self._next, now - BURST_SECONDS)
+        turn = max(self._next, now)
         self._next = turn + self._interval
-        return max(turn, now)
+        return turn
 
     def spend(self, now: float) -> None:
         """Somebody writes at `now` without waiting: those who wait do so a little longer."""
-        self._next = min(max(self._next, now - BURST_SECONDS) + self._interval, now + MAX_DEBT_SECONDS)
+        self._next = min(max(self._next, now) + self._interval, now + MAX_DEBT_SECONDS)
