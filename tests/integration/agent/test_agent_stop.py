@@ -174,6 +174,21 @@ def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
     assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
 
 
+@pytest.mark.parametrize("kind", [CommandKind.STOP, CommandKind.KILL, CommandKind.EXIT])
+def test_a_deposed_leaders_commands_are_refused(world: AgentWorld, marker: str, kind: str) -> None:
+    world.make_plan(PYTHON, world.script(STUBBORN))
+    name, value = marker.split("=")
+    world.start_agent(environment={f"X{name}": value})
+    world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    world.send(CommandKind.START, term=2)
+    world.wait(0, lambda _: "] on" in world.log())
+    world.send(kind, incarnation=2, term=1)
+    world.collector.reports.clear()
+    assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
+    world.send(CommandKind.KILL, term=2)
+    assert world.wait_ended().ranks[0].stopped
+
+
 def test_a_collector_that_is_away_loses_nothing(world: AgentWorld, marker: str) -> None:
     start(world, marker, "print('on', flush=True)\nimport time\ntime.sleep(1)\nraise SystemExit(4)\n")
     world.collector.refuse_with = 503

@@ -1,9 +1,23 @@
 import json
+import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Self
 
 import pytest
+from kubernetes.aio.config import incluster_config
 
 from muster.kube.access import NoCluster, find
+from muster.ranks.certificate import make_authority
+
+
+class InAMinute(datetime):
+    """A clock that is a minute ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + timedelta(seconds=60)
 
 
 def kubeconfig(**changes: object) -> str:
@@ -72,6 +86,27 @@ async def test_no_cluster_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(NoCluster, match="No Kubernetes cluster is configured"):
         await find(None)
+
+
+async def test_a_pods_token_is_read_again_for_the_kubelet_changes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("HOST", "10.0.0.1"), ("PORT", "443")):
+        monkeypatch.setenv(f"KUBERNETES_SERVICE_{name}", value)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("namespace", "token", "ca.crt"):
+        (tmp_path / name).write_text("old")
+    monkeypatch.setattr("muster.kube.access._POD_NAMESPACE", tmp_path / "namespace")
+    (tmp_path / "ca.crt").write_text(make_authority(time.time(), 60.0).certificate)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    access = await find(None)
+    (tmp_path / "token").write_text("new")
+    assert await access.configuration.get_api_key_with_prefix("BearerToken") == "bearer old"
+    monkeypatch.setattr(incluster_config, "datetime", SimpleNamespace(datetime=InAMinute, timedelta=timedelta))
+    assert await access.configuration.get_api_key_with_prefix("BearerToken") == "bearer new"
+    await access.close()
 
 
 async def test_a_pod_without_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
