@@ -30,6 +30,8 @@ def spec_fields(job: Job) -> dict[str, JSON]:
 def status_fields(status: Status) -> dict[str, JSON]:
     """The status as it is patched into the resource: what isn't known is left out."""
     fields = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    # of conditions all is kept: to Kubernetes one without its message, empty or not, is not whole
+    fields |= status.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"ranks", "progress"})
     return {key: value for key, value in fields.items() if value not in ([], {}, "")}
 
 

@@ -35,7 +35,7 @@ class Truth:
         return next((str(entry["ranks"]) for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
 
     def detail(self, rank: int) -> dict[str, Any]:
-        details: list[dict[str, Any]] = self.status["ranks"]["details"]
+        details: list[dict[str, Any]] = self.status["ranks"].get("details", [])
         return next(entry for entry in details if entry["rank"] == rank)
 
     @property

@@ -47,7 +47,8 @@ STATUSES = st.builds(
         stepsPerSecond=st.none() | FLOATS,
         metrics=st.dictionaries(TEXTS, FLOATS, max_size=3),
         at=MAYBE_TEXT,
-    ),
+        # one that knows nothing isn't written, as none is
+    ).filter(lambda progress: progress != Progress()),
     incarnation=NUMBERS,
     startTime=MAYBE_TEXT,
     completionTime=MAYBE_TEXT,
@@ -67,6 +68,30 @@ CONDITION: dict[str, JSON] = {
 @given(STATUSES)
 def test_what_was_written_is_read_back(status: Status) -> None:
     assert status_of({"status": status_fields(status)}) == status
+
+
+def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
+    detail = RankDetail(rank=1, node=0, node_name="digits-0", state="Failed", reason="RankFailed")
+    ready = Condition(type="Running", status="True", reason="Running", last_transition_time="2026-01-01T00:00:00Z")
+    ranks = RankStatus(world=2, running=1, ready="1/2", details=(detail,))
+    fields = status_fields(Status(conditions=(ready,), ranks=ranks, progress=Progress(step=0)))
+    assert fields["ranks"] == {
+        "world": 2,
+        "running": 1,
+        "ready": "1/2",
+        "details": [{"rank": 1, "node": 0, "nodeName": "digits-0", "state": "Failed", "reason": "RankFailed"}],
+    }
+    assert fields["progress"] == {"step": 0}
+    assert fields["conditions"] == [
+        {
+            "type": "Running",
+            "status": "True",
+            "reason": "Running",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 0,
+        }
+    ]
 
 
 @pytest.mark.parametrize("resource", [{}, {"status": None}, {"status": []}, {"status": "Running"}, {"status": {}}])
