@@ -14,9 +14,7 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from muster.api.spec import Job
 from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
-from muster.api.validate import job_of
 from muster.cli.board import board
 from muster.cli.view import View
 from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
@@ -65,10 +63,6 @@ def main() -> None:
     sys.stdout.write(console.export_svg(title="make demo", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="board"))
 
 
-def _job() -> Job:
-    return job_of("digits", {"nodes": 2, "procsPerNode": PROCS, "launcher": {"torchrun": {}}, "command": ["python"]})
-
-
 def _running() -> View:
     status = Status(
         phase="Running",
@@ -78,7 +72,7 @@ def _running() -> View:
         ),
         progress=Progress(step=194, steps_per_second=19.0, metrics=METRICS),
     )
-    return View(_job(), status, 22, _facts((195, 194, 195, 196), MEMORY))
+    return View("digits", PROCS, status, 22, _facts((195, 194, 195, 196), MEMORY))
 
 
 def _killed() -> View:
@@ -100,7 +94,7 @@ def _killed() -> View:
         ),
         progress=Progress(step=211, metrics=METRICS),
     )
-    return View(_job(), status, 24, _facts((211, 211, 211, 211), (None,) * 4))
+    return View("digits", PROCS, status, 24, _facts((211, 211, 211, 211), (None,) * 4))
 
 
 def _stopped(rank: int) -> RankDetail:

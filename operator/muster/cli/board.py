@@ -78,7 +78,7 @@ def rank_colour(rank: int) -> str:
 def _header(view: View) -> Text:
     status = view.status
     header = Text(overflow="ellipsis", no_wrap=True)
-    header.append(view.job.metadata.name, style="bold")
+    header.append(view.name, style="bold")
     header.append("  ")
     header.append(status.phase, style=_COLOURS.get(status.phase, ""))
     parts = [clock(view.elapsed)]
@@ -104,9 +104,11 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "MEM", "STEP", "BEHIND")]
+    # what nobody knows leaves its room to the notes: a cluster's status tells of neither, the dead hold no memory
     if not any(row.memory for row in rows):
-        # nobody lives: what is told of the ends gets the room
         columns = [column for column in columns if column.title != "MEM"]
+    if all(row.pid is None for row in rows):
+        columns = [column for column in columns if column.title != "PID"]
     for title in _LEFT_OUT_WHEN_NARROW:
         if sum(column.width for column in columns) <= width + _GAP:
             break
@@ -114,7 +116,7 @@ def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     titles = [column.title for column in columns]
     cells = [[column.cells[index] for column in columns] for index in range(len(rows))]
     room = width - sum(column.width for column in columns)
-    if room > 0:
+    if room > 0 and any(row.note for row in rows):
         titles.append("")
         for row, cell in zip(rows, cells, strict=True):
             note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from muster.backends.kubernetes.names import JOB_UID_LABEL, NODE_LABEL, TRAINER
+from muster.backends.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
 from muster.cli.cluster import Target, Wanted, ask_cluster
+from muster.cli.options import check_ranks
+from muster.cli.pod_log import follow_lines, read_lines
 from muster.cli.problem import BadInput
 from muster.cli.rank_lines import coloured, is_wanted, read_line, uncoloured
-from muster.cli.watched_job import JobDeleted, Seen, watch_job
-from muster.kube.client import LogOptions
-from muster.kube.errors import NO_ANSWER, ApiError
+from muster.cli.seen import Seen
+from muster.cli.watched_job import JobDeleted, look_at, watch_job
+from muster.kube.answers import mapping, string
+from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS, Object
-
-_AGAIN_SECONDS = 1.0
-"""A container that hasn't begun has no log; it is asked again after so long."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,14 @@ def show_logs(wanted: Wanted, asked: Asked) -> int:
     """Print what is there now."""
 
     async def show(target: Target) -> int:
-        seen = await _first(target)
+        seen = await look_at(target)
+        _check(asked, seen)
         pods = await _pods(target, seen)
         if not pods:
             raise BadInput(f"{target} has no pods{_why_none(seen)}")
-        console = Console(file=sys.stdout, highlight=False)
+        printer = _Printer(asked, Console(file=sys.stdout, highlight=False))
         for pod in pods:
-            options = LogOptions(container=TRAINER, tail_lines=asked.tail)
-            try:
-                await _print(target, pod, options, asked, console)
-            except ApiError as error:
-                console.print(f"[{_name(pod)}] no log: {error.message}", markup=False, soft_wrap=True, style="dim")
+            await printer.print(pod, read_lines(target, pod, asked.tail))
         return 0
 
     return ask_cluster(wanted, show)
@@ -55,19 +52,50 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
     """Print what is there and what comes, until the job is over."""
 
     async def follow(target: Target) -> int:
-        following = _Following(target, asked, Console(file=sys.stdout, highlight=False))
+        following = _Following(target, asked, _Printer(asked, Console(file=sys.stdout, highlight=False)))
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for seen in jobs:
+                    _check(asked, seen)
                     await following.look(seen)
                     if seen.is_over:
                         break
         except JobDeleted:
-            pass
+            following.note(f"{target} was deleted")
         await following.finish()
         return 0
 
     return ask_cluster(wanted, follow)
+
+
+@dataclass(frozen=True)
+class _Printer:
+    """Prints the wanted lines."""
+
+    asked: Asked
+    console: Console
+
+    async def print(self, pod: str, source: AsyncGenerator[str]) -> None:
+        """All lines of a pod; that there are none to be had is a line, too."""
+        try:
+            async with aclosing(source) as lines:
+                async for text in lines:
+                    self._print(pod, text)
+        except ApiError as error:
+            self.note(f"[{pod}] no log: {error.message}")
+
+    def note(self, text: str) -> None:
+        """A sentence of muster's own."""
+        self.console.print(text, markup=False, soft_wrap=True, style="dim")
+
+    def _print(self, pod: str, text: str) -> None:
+        line = read_line(pod, text)
+        if not is_wanted(line, self.asked.ranks):
+            return
+        if self.console.is_terminal:
+            self.console.print(coloured(line), soft_wrap=True)
+        else:
+            self.console.out(uncoloured(line), highlight=False)
 
 
 @dataclass
@@ -76,80 +104,51 @@ class _Following:
 
     target: Target
     asked: Asked
-    console: Console
+    printer: _Printer
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_over: bool = False
+    _said: str = ""
 
     async def look(self, seen: Seen) -> None:
-        for pod in await _pods(self.target, seen):
-            name = _name(pod)
-            if name not in self._tasks:
-                self._tasks[name] = asyncio.create_task(self._follow(pod), name=f"log of {name}")
+        pods = await _pods(self.target, seen)
+        if not self._tasks and not pods and not seen.is_over:
+            # why nothing comes, to who waits for it
+            self.note(seen.status.message)
+        for pod in pods:
+            if pod not in self._tasks:
+                lines = follow_lines(self.target, pod, self.asked.tail, lambda: self._is_over)
+                self._tasks[pod] = asyncio.create_task(self.printer.print(pod, lines), name=f"log of {pod}")
+
+    def note(self, text: str) -> None:
+        """A sentence, once."""
+        if text and text != self._said:
+            self._said = text
+            self.printer.note(text)
 
     async def finish(self) -> None:
         """Wait for the rest: a log that is followed ends with its container."""
-        self._over.set()
+        self._is_over = True
         await asyncio.gather(*self._tasks.values())
 
-    async def _follow(self, pod: Object) -> None:
-        options = LogOptions(container=TRAINER, follow=True, tail_lines=self.asked.tail)
-        while True:
-            try:
-                await _print(self.target, pod, options, self.asked, self.console)
-            except ApiError as error:
-                # gone with its log, or it never began before the job ended
-                if error.is_not_found or error.status == NO_ANSWER or self._over.is_set():
-                    return
-                await asyncio.sleep(_AGAIN_SECONDS)
-            else:
-                return
+
+def _check(asked: Asked, seen: Seen) -> None:
+    if seen.status.ranks is not None:
+        check_ranks(asked.ranks, seen.status.ranks.world)
 
 
-async def _first(target: Target) -> Seen:
-    async with aclosing(watch_job(target)) as jobs:
-        return await anext(jobs)
-
-
-async def _pods(target: Target, seen: Seen) -> list[Object]:
-    """The job's pods, node by node."""
+async def _pods(target: Target, seen: Seen) -> tuple[str, ...]:
+    """The names of the job's pods, node by node."""
     listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={seen.uid}")
-    return sorted(listing.items, key=lambda pod: (int(_labels(pod).get(NODE_LABEL, "0")), _name(pod)))
+    return tuple(name for _, name in sorted(map(_node_and_name, listing.items)))
 
 
-async def _print(target: Target, pod: Object, options: LogOptions, asked: Asked, console: Console) -> None:
-    async with aclosing(_lines(target.client.log(target.namespace, _name(pod), options))) as lines:
-        async for text in lines:
-            line = read_line(_name(pod), text)
-            if not is_wanted(line, asked.ranks):
-                continue
-            if console.is_terminal:
-                console.print(coloured(line), soft_wrap=True)
-            else:
-                console.out(uncoloured(line), highlight=False)
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
-    rest = b""
-    async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+def _node_and_name(pod: Object) -> tuple[int, str]:
+    metadata = mapping(pod.get("metadata"))
+    node = string(mapping(metadata.get("labels")).get(NODE_LABEL))
+    return int(node) if node.isdecimal() else 0, string(metadata.get("name"))
 
 
 def _why_none(seen: Seen) -> str:
     if seen.is_over:
         return " any more: they were deleted when it was over (spec.cleanup)"
     return f": {seen.status.message}" if seen.status.message else " yet"
-
-
-def _name(pod: Object) -> str:
-    metadata = pod.get("metadata")
-    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
-
-
-def _labels(pod: Object) -> dict[str, str]:
-    metadata = pod.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return {key: str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.api.spec import Job
 from muster.cli.problem import BadInput
 from muster.cli.resource import OutputFormat
-from muster.plan.world import world_size
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,9 @@ def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:
     return inputs
 
 
-def check_ranks(options: RunOptions, job: Job) -> None:
-    """Refuse ranks that the job doesn't have. Raises `BadInput`."""
-    world = world_size(job)
-    for rank in sorted(options.ranks):
+def check_ranks(ranks: Iterable[int], world: int) -> None:
+    """Refuse ranks that a job of `world` ranks doesn't have. Raises `BadInput`."""
+    for rank in sorted(ranks):
         if not 0 <= rank < world:
             raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")
 

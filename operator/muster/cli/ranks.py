@@ -6,17 +6,14 @@ import asyncio
 import sys
 import time
 from contextlib import aclosing, suppress
-from datetime import datetime
 
 from rich.console import Console
 
-from muster.api.status import Status
 from muster.cli.board import board
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.display import BoardDisplay
-from muster.cli.problem import BadInput
-from muster.cli.view import View
-from muster.cli.watched_job import JobDeleted, Seen, watch_job
+from muster.cli.seen import Seen, view_of
+from muster.cli.watched_job import JobDeleted, look_at, watch_job
 
 _TICK_SECONDS = 0.5
 
@@ -32,8 +29,7 @@ def show_ranks(wanted: Wanted) -> int:
 
 
 async def _snapshot(target: Target) -> int:
-    async with aclosing(watch_job(target)) as jobs:
-        view = _view(await anext(jobs), time.time())
+    view = view_of(await look_at(target), time.time())
     ranks = view.status.ranks.world if view.status.ranks else 0
     console = Console(file=sys.stdout, highlight=False, width=_SNAPSHOT_WIDTH, no_color=True)
     console.print(board(view, _SNAPSHOT_WIDTH, ranks + _SNAPSHOT_WIDTH))
@@ -51,7 +47,7 @@ class _Live:
             async with aclosing(watch_job(target)) as jobs:
                 async for seen in jobs:
                     self._seen = seen
-                    self._display.show(_view(seen, time.time()))
+                    self._display.show(view_of(seen, time.time()))
                     if seen.is_over:
                         break
         except JobDeleted:
@@ -60,36 +56,11 @@ class _Live:
             ticker.cancel()
             with suppress(asyncio.CancelledError):
                 await ticker
-            self._display.close(None if self._seen is None else _view(self._seen, time.time()))
+            self._display.close(None if self._seen is None else view_of(self._seen, time.time()))
         return 0
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             if self._seen is not None:
-                self._display.show(_view(self._seen, time.time()))
-
-
-def _view(seen: Seen, now: float) -> View:
-    if seen.job is None:
-        raise BadInput(seen.status.message or "the job's spec is not valid; `kubectl describe` has the reason")
-    return View(seen.job, seen.status, _elapsed(seen, now))
-
-
-def _elapsed(seen: Seen, now: float) -> float:
-    """Seconds since the ranks were told to start, or since the job was created; until its end when it is over."""
-    created = seen.job.metadata.creation_timestamp if seen.job is not None else ""
-    began = _seconds(seen.status.start_time or created)
-    return max(0.0, _ended(seen.status, now) - began) if began is not None else 0.0
-
-
-def _ended(status: Status, now: float) -> float:
-    ended = _seconds(status.completion_time or "")
-    return now if ended is None else ended
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+                self._display.show(view_of(self._seen, time.time()))

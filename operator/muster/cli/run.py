@@ -35,6 +35,7 @@ from muster.cli.resource import resource_text
 from muster.cli.standard_error import StandardError
 from muster.cli.stop import Stop, StopSignals
 from muster.cli.view import View
+from muster.plan.world import procs_per_node, world_size
 from muster.runtime.local_run import LocalRun
 from muster.runtime.reconcile import Turn
 from muster.runtime.steady_clock import steady_clock
@@ -51,7 +52,7 @@ def run_job(options: RunOptions) -> int:
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
         resolved = _resolved(job, len(gpus))
-        check_ranks(options, resolved)
+        check_ranks(options.ranks, world_size(resolved))
         folders = find_folders(job, options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
@@ -154,7 +155,15 @@ class _Run:
         if self._turn is None:
             return None
         elapsed = time.monotonic() - self._started_at
-        return View(self.job, self._turn.status, elapsed, self._turn.facts, self._last_lines, self._notice)
+        return View(
+            name=self.job.metadata.name,
+            procs_per_node=procs_per_node(self.job),
+            status=self._turn.status,
+            elapsed=elapsed,
+            facts=self._turn.facts,
+            last_lines=self._last_lines,
+            notice=self._notice,
+        )
 
     async def _tick(self) -> None:
         while True:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
 from muster.api.status import RankDetail, Status
 from muster.plan.facts import JobFacts
-from muster.plan.world import home_of
 from muster.status.lag import count_of, steps_behind
 from muster_worker.contract import RankReport
 
 
 @dataclass(frozen=True)
 class View:
-    """A moment of a run. `elapsed` is in seconds; `last_lines` is each rank's newest line of output."""
+    """A moment of the job `name`. `elapsed` is in seconds; `last_lines` is each rank's newest line of output."""
 
-    job: Job
+    name: str
+    procs_per_node: int
     status: Status
     elapsed: float
     facts: JobFacts | None = None
@@ -66,7 +65,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
         rows.append(
             RankRow(
                 rank=rank,
-                node=f"{view.job.metadata.name}-{home_of(view.job, rank)}",
+                node=f"{view.name}-{rank // view.procs_per_node}",
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
                 memory=report.rss_bytes if report else None,

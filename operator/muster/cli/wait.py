@@ -13,8 +13,8 @@ from rich.console import Console
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.display import LineDisplay
 from muster.cli.ending import is_complete
+from muster.cli.seen import view_of
 from muster.cli.standard_error import StandardError
-from muster.cli.view import View
 from muster.cli.watched_job import JobDeleted, watch_job
 
 FAILED = 1
@@ -38,14 +38,10 @@ def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
 
 
 async def _wait(target: Target, display: LineDisplay) -> int:
-    began = time.monotonic()
     try:
         async with aclosing(watch_job(target)) as jobs:
             async for seen in jobs:
-                if seen.job is None:
-                    display.note(seen.status.message or f"the spec of {target} is not valid")
-                    continue
-                view = View(seen.job, seen.status, time.monotonic() - began)
+                view = view_of(seen, time.time())
                 display.show(view)
                 if seen.is_over:
                     display.close(view)

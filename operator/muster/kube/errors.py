@@ -55,6 +55,13 @@ class ApiError(Exception):
         return self.status == HTTPStatus.GONE
 
     @property
+    def is_temporary(self) -> bool:
+        """The same request may be carried out when it is sent again."""
+        return (
+            self.status in (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        )
+
+    @property
     def is_refusal(self) -> bool:
         """The request, as it is, will not be carried out: sending it again changes nothing."""
         return self.status in (

@@ -2,18 +2,12 @@ import io
 
 from rich.console import Console
 
-from muster.api.spec import Job
 from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.api.validate import job_of
 from muster.cli.board import board
 from muster.cli.display import plain_line
 from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
 from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract import MetricValue, RankReport, Report
-
-
-def job(nodes: int = 2, procs: int = 2) -> Job:
-    return job_of("digits", {"nodes": nodes, "procsPerNode": procs, "launcher": {"direct": {}}, "command": ["train"]})
 
 
 def status(*states: tuple[str, str, int], details: tuple[RankDetail, ...] = ()) -> Status:
@@ -56,7 +50,7 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
 
 
 def test_a_running_job_has_a_line_for_each_rank() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 72, facts((120, 132, None, 131)), {2: "loading data"})
+    view = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((120, 132, None, 131)), {2: "loading data"})
     assert drawn(view) == [
         "digits  Running  1:12  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.3123",
         "What is going on.",
@@ -73,16 +67,18 @@ def test_a_failed_rank_says_how_it_ended() -> None:
     culprit = RankDetail(
         rank=1, node=0, node_name="digits-0", state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13"
     )
-    view = View(job(), status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1)))
+    view = View(
+        "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1))
+    )
     assert "   1  digits-0  ✘ Failed   4001     1       -  exit 7 · ValueError: 13" in drawn(view)
 
 
 def test_before_anything_is_known_there_is_a_header() -> None:
-    assert drawn(View(job(), Status(), 0))[0] == "digits  Pending  0:00"
+    assert drawn(View("digits", 2, Status(), 0))[0] == "digits  Pending  0:00"
 
 
 def test_a_long_note_gives_way_to_the_numbers() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "x" * 200})
+    view = View("digits", 2, status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "x" * 200})
     line = drawn(view, width=60)[-1]
     assert line.startswith("   3  digits-1  ● Running  4003     1       -  xxx")
     assert line.endswith("…")
@@ -90,7 +86,7 @@ def test_a_long_note_gives_way_to_the_numbers() -> None:
 
 
 def test_what_living_ranks_hold_of_memory() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=3 * 2**29))
+    view = View("digits", 2, status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=3 * 2**29))
     assert drawn(view)[3:5] == [
         "RANK  NODE      STATE       PID        MEM  STEP  BEHIND",
         "   0  digits-0  ● Running  4000  1,536 MiB     1       -  loss 0.3123",
@@ -98,13 +94,13 @@ def test_what_living_ranks_hold_of_memory() -> None:
 
 
 def test_memory_is_the_first_to_give_way() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=412 * 2**20))
+    view = View("digits", 2, status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1), memory=412 * 2**20))
     assert "412 MiB" in drawn(view, width=54)[-1]
     assert drawn(view, width=53)[-1] == "   3  digits-1  ● Running  4003     1       -"
 
 
 def test_a_narrow_terminal_does_without_some_columns() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 13)), {3: "loading data"})
+    view = View("digits", 2, status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 13)), {3: "loading data"})
     assert drawn(view, width=40)[-2:] == [
         "   2  digits-1  ● Running     1      12",
         "   3  digits-1  ● Running    13       -",
@@ -116,18 +112,20 @@ def test_how_many_ranks_run_is_no_news_of_a_job_that_is_over() -> None:
     over = status(("Succeeded", "0-3", 4)).model_copy(
         update={"phase": "Succeeded", "completion_time": "2026-01-01T00:00:00Z"}
     )
-    assert drawn(View(job(), over, 72))[0].startswith("digits  Succeeded  1:12  ·  step 120  ·")
+    assert drawn(View("digits", 2, over, 72))[0].startswith("digits  Succeeded  1:12  ·  step 120  ·")
 
 
 def test_what_a_rank_prints_cannot_move_the_cursor() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "\x1b[2J\x1b[31mhello\x07\r\nworld"})
+    view = View(
+        "digits", 2, status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), {3: "\x1b[2J\x1b[31mhello\x07\r\nworld"}
+    )
     assert drawn(view)[-1].endswith("hello world")
 
 
 def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
     world, procs = 160, 4
     states = (("Running", "0-101,103-159", 159), ("Failed", "102", 1))
-    view = View(job(40, procs), status(*states), 1, facts((5,) * world, procs))
+    view = View("digits", procs, status(*states), 1, facts((5,) * world, procs))
     lines = drawn(view, height=20)
     assert len(lines) <= 20
     assert lines[4].split() == ["digits-25", "✘", "1", "Failed", "●", "3", "Running", "5", "-"]
@@ -135,13 +133,18 @@ def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
 
 
 def test_a_small_terminal_gets_nodes_instead_of_ranks() -> None:
-    view = View(job(2, 4), status(("Running", "0-7", 8)), 1, facts((5,) * 8, 4))
+    view = View("digits", 4, status(("Running", "0-7", 8)), 1, facts((5,) * 8, 4))
     assert any("8 Running" in line or "4 Running" in line for line in drawn(view, height=10))
 
 
 def test_the_notice_stands_below() -> None:
     view = View(
-        job(), status(("Running", "0-3", 4)), 1, facts((1, 1, 1, 1)), notice="stopping (Ctrl-C again to kill at once)"
+        "digits",
+        2,
+        status(("Running", "0-3", 4)),
+        1,
+        facts((1, 1, 1, 1)),
+        notice="stopping (Ctrl-C again to kill at once)",
     )
     assert drawn(view)[-1] == "stopping (Ctrl-C again to kill at once)"
 
@@ -149,11 +152,11 @@ def test_the_notice_stands_below() -> None:
 def test_ranges_that_were_cut_short_leave_ranks_unknown() -> None:
     cut = status(("Running", "0,2-…", 4))
     assert rank_states(cut) == {0: "Running"}
-    assert [row.state for row in rank_rows(View(job(), cut, 0))] == ["Running", "Unknown", "Unknown", "Unknown"]
+    assert [row.state for row in rank_rows(View("digits", 2, cut, 0))] == ["Running", "Unknown", "Unknown", "Unknown"]
 
 
 def test_a_node_is_as_far_as_its_slowest_rank() -> None:
-    rows = node_rows(rank_rows(View(job(), status(("Running", "0-3", 4)), 0, facts((7, 19, 9, 19)))))
+    rows = node_rows(rank_rows(View("digits", 2, status(("Running", "0-3", 4)), 0, facts((7, 19, 9, 19)))))
     assert [(row.node, row.states, row.step, row.behind) for row in rows] == [
         ("digits-0", {"Running": 2}, 7, 12),
         ("digits-1", {"Running": 2}, 9, 10),
@@ -161,7 +164,7 @@ def test_a_node_is_as_far_as_its_slowest_rank() -> None:
 
 
 def test_a_plain_line_says_it_all() -> None:
-    view = View(job(), status(("Running", "0-3", 4)), 3725)
+    view = View("digits", 2, status(("Running", "0-3", 4)), 3725)
     assert plain_line(view) == "1:02:05 Running: What is going on. (loss 0.3123)"
 
 
@@ -180,6 +183,6 @@ def test_without_facts_the_steps_are_those_of_the_status() -> None:
         }
     )
 
-    rows = rank_rows(View(job(), seen, 72))
+    rows = rank_rows(View("digits", 2, seen, 72))
 
     assert [(row.step, row.behind) for row in rows] == [(135, None), (120, 15), (135, None), (None, None)]

@@ -1,0 +1,76 @@
+"""A job on a cluster at one moment, and how it is shown. Pure.
+
+It is not validated: a spec that the operator refuses, or that only a later version knows, has a status nevertheless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.api.status import Status
+from muster.api.status_reader import status_of
+from muster.api.timestamps import from_text
+from muster.cli.view import View
+from muster.kube.answers import mapping, string
+from muster.kube.kinds import Object
+from muster.plan.outcome import final_condition
+
+NOBODY_LOOKED = "muster's operator has not looked at it yet"
+"""What is said of a job without a status: until the operator takes it up, or because none runs."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`created_at` is in Unix seconds, None where the resource doesn't say."""
+
+    name: str
+    uid: str
+    created_at: float | None
+    status: Status
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing about it will change any more."""
+        return final_condition(self.status) is not None
+
+
+def read(resource: Object) -> Seen:
+    """A resource as the API server gives it."""
+    metadata = mapping(resource.get("metadata"))
+    status = status_of(resource)
+    if not status.conditions and not status.message:
+        status = status.model_copy(update={"message": NOBODY_LOOKED})
+    return Seen(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        created_at=_seconds(string(metadata.get("creationTimestamp"))),
+        status=status,
+    )
+
+
+def view_of(seen: Seen, now: float) -> View:
+    """What the board shows at `now` (Unix seconds)."""
+    return View(seen.name, procs_per_node(seen.status), seen.status, elapsed(seen, now))
+
+
+def procs_per_node(status: Status) -> int:
+    """Ranks on each node, as the operator counted them; 1 before it has."""
+    nodes = status.nodes.desired if status.nodes is not None else 0
+    world = status.ranks.world if status.ranks is not None else 0
+    return max(1, world // nodes) if nodes else 1
+
+
+def elapsed(seen: Seen, now: float) -> float:
+    """Seconds since the ranks were told to start, before that since the job was created; until its end if it's over."""
+    began = _seconds(seen.status.start_time or "")
+    since = seen.created_at if began is None else began
+    ended = _seconds(seen.status.completion_time or "")
+    until = now if ended is None else ended
+    return 0.0 if since is None else max(0.0, until - since)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return from_text(text)
+    except ValueError:
+        return None
