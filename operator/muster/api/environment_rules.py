@@ -37,7 +37,8 @@ def _two_values(spec: Spec) -> Iterator[Breach]:
 def _references(spec: Spec) -> Iterator[Breach]:
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None and not _is_reference(variable):
-            given = ", ".join(quoted(key) for key in variable.value_from)
+            # An API server keeps no order of fields, and it is to be told the same from there as from a file.
+            given = ", ".join(quoted(key) for key in sorted(variable.value_from))
             yield Breach(("env", index, "valueFrom"), given or "none of them")
 
 

@@ -29,7 +29,6 @@ class Jobs:
     relisted: Callable[[], None]
     _actors: dict[str, Actor] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
-    _unreadable: set[str] = field(default_factory=set)
 
     def take(self, change: Change) -> None:
         """Hear of a change of a resource."""
@@ -43,12 +42,8 @@ class Jobs:
         former = self._uids.get(name)
         if former is not None and former != uid:
             self.drop(former)
-        try:
-            self._take(uid, change.object)
-        except ValueError as problem:
-            self._say_unreadable("/".join(name), uid, problem)
-        else:
-            self._uids[name] = uid
+        self._take(uid, change.object)
+        self._uids[name] = uid
 
     def wake(self, uid: str) -> None:
         """Something else of the job changed: its pods."""
@@ -59,7 +54,6 @@ class Jobs:
     def drop(self, uid: str) -> None:
         """The resource is gone, and all that is known of it may go. Its children are the garbage collector's."""
         actor = self._actors.pop(uid, None)
-        self._unreadable.discard(uid)
         if actor is None:
             return
         resource = actor.resource
@@ -95,12 +89,6 @@ class Jobs:
             self.met(actor.resource)
         else:
             actor.take(source)
-        self._unreadable.discard(uid)
-
-    def _say_unreadable(self, name: str, uid: str, problem: ValueError) -> None:
-        if uid not in self._unreadable:
-            self._unreadable.add(uid)
-            _log.error("%s: the resource can't be read, and the job is left alone: %s", name, problem)
 
 
 def _text(source: Object, key: str) -> str:

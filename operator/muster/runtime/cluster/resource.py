@@ -18,8 +18,8 @@ class Resource:
     """One version of a job's resource.
 
     `job` is what its spec says, or what is wrong with it. `status` is what can be read of `written`, the status as it
-    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `is_leaving` says that
-    it has been deleted, and stays only until somebody else has tidied up.
+    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `is_leaving` says
+    that it has been deleted, and stays only until somebody else has tidied up.
     """
 
     namespace: str
