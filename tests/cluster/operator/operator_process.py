@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @dataclass
 class OperatorProcess:
-    """One replica. It runs the jobs of `namespace`, where its Lease is, too; what it says is in `log`.
+    """One replica. It runs the jobs of `namespace`, where its Lease is, too, and of `more`; what it says is in `log`.
 
     Pods find it and all others by the Service of the namespace, as those of the chart.
     """
@@ -46,6 +46,7 @@ class OperatorProcess:
     kubeconfig: Path
     namespace: str
     log: Path
+    more: tuple[str, ...] = ()
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -74,6 +75,11 @@ class OperatorProcess:
         return self.log.read_text(encoding="utf-8")
 
     @property
+    def runs(self) -> bool:
+        """Whether it was started and hasn't ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def leads(self) -> bool:
         """Whether it has become the leader, and not ceased to be."""
         return self.said.rfind(" leads, term") > self.said.rfind("does not lead")
@@ -89,13 +95,13 @@ class OperatorProcess:
 
     def end(self) -> None:
         """See to it that it runs no more."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.runs:
             self._process.kill()
             self._process.wait(END_SECONDS)
 
     def _options(self) -> tuple[str, ...]:
         return (
-            f"--namespace={self.namespace}",
+            *(f"--namespace={namespace}" for namespace in (self.namespace, *self.more)),
             f"--lease-namespace={self.namespace}",
             f"--collector-port={self.collector_port}",
             f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
@@ -128,10 +134,12 @@ def collector_service(namespace: str) -> Manifest:
     }
 
 
-def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path) -> Path:
-    """A kubeconfig of the operator's account with the chart's rights for one namespace, where the account is, too."""
+def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = ()) -> Path:
+    """A kubeconfig of the operator's account with the chart's rights for its own namespace, and for `more`."""
     values = folder / "values.json"
-    values.write_text(json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace]}), encoding="utf-8")
+    values.write_text(
+        json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace, *more]}), encoding="utf-8"
+    )
     version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
     where = (f"--namespace={namespace}", f"--kube-version={version}")
     rendered = helm("template", "muster", str(CHART), *where, f"--values={values}")
@@ -149,27 +157,30 @@ def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path) -> Path:
 
 @dataclass
 class Replicas:
-    """Operators of one namespace."""
+    """Operators of one namespace, and of `more`."""
 
     kubectl: Kubectl
     kubeconfig: Path
     namespace: str
     folder: Path
+    more: tuple[str, ...] = ()
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
         """One more."""
         log = self.folder / f"operator-{len(self.started)}.log"
-        replica = OperatorProcess(self.kubectl, self.kubeconfig, self.namespace, log)
+        replica = OperatorProcess(self.kubectl, self.kubeconfig, self.namespace, log, self.more)
         self.started.append(replica)
         return replica.start()
 
 
 @contextlib.contextmanager
-def replicas(kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path) -> Iterator[Replicas]:
+def replicas(
+    kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path, more: tuple[str, ...] = ()
+) -> Iterator[Replicas]:
     """Operators that run no more in the end."""
     kubectl.apply(collector_service(namespace))
-    running = Replicas(kubectl, kubeconfig, namespace, folder)
+    running = Replicas(kubectl, kubeconfig, namespace, folder, more)
     try:
         yield running
     finally:

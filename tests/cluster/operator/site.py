@@ -17,10 +17,11 @@ from muster.api.crd import crd_yaml
 
 @dataclass(frozen=True)
 class Site:
-    """`operators` are processes of this machine; none is started yet."""
+    """`operators` are processes of this machine, none of them started yet. They run the jobs of `second`, too."""
 
     kubectl: Kubectl
     namespace: str
+    second: str
     operators: Replicas
 
     @property
@@ -36,17 +37,19 @@ class Site:
 
 @contextlib.contextmanager
 def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
-    """A site in a namespace that is gone in the end; skips where pods don't reach this machine."""
+    """A site in namespaces that are gone in the end; skips where pods don't reach this machine."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
     cluster.up()
     kubectl, namespace = Kubectl(cluster.kubeconfig), f"test-{name}-{uuid.uuid4().hex[:6]}"
+    second = f"{namespace}-second"
     kubectl("apply", "-f", "-", stdin=crd_yaml())
-    kubectl("create", "namespace", namespace)
     try:
-        kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder)
-        with replicas(kubectl, rights, namespace, folder) as operators:
-            yield Site(kubectl, namespace, operators)
+        for each in (namespace, second):
+            kubectl("create", "namespace", each)
+            kubectl.wait("create", "serviceaccount/default", f"--namespace={each}")
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,))
+        with replicas(kubectl, rights, namespace, folder, (second,)) as operators:
+            yield Site(kubectl, namespace, second, operators)
     finally:
-        kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
+        kubectl("delete", "namespace", namespace, second, "--wait=false", "--ignore-not-found")

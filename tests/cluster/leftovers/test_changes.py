@@ -1,0 +1,121 @@
+"""What is changed of a job: while it is suspended it counts for its next start, while it runs it is refused."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.images import PULL_POLICY
+from cluster.operator.cluster_jobs import FOREVER
+from cluster.operator.operator_process import OperatorProcess
+from cluster.operator.site import Site
+from muster.api.changes import CHANGE_SENTENCE
+
+RUNNING = "jsonpath={.status.phase}=Running"
+SAYS = "import os, time; print('world', os.environ['WORLD_SIZE'], os.environ.get('MODE'), flush=True); time.sleep(600)"
+
+
+@pytest.fixture(scope="module")
+def changing(site: Site) -> Iterator[Site]:
+    """Jobs that are up to run, side by side: one is made larger and other, one smaller, one nothing of this."""
+    if not (site.operators.started and site.operators.started[-1].runs):
+        site.operators.start()
+    site.jobs.apply("grown", SAYS, nodes=1, procsPerNode=1)
+    site.jobs.apply("shrunk", SAYS, nodes=3, procsPerNode=1)
+    site.jobs.apply("fixed", SAYS, nodes=1, procsPerNode=1)
+    for name, ranks in (("grown", 1), ("shrunk", 3), ("fixed", 1)):
+        site.jobs.wait(name, f"jsonpath={{.status.ranks.running}}={ranks}")
+    yield site
+    site.jobs.run("delete", "dtj", "grown", "shrunk", "fixed", "--wait=false")
+
+
+def template(**env: str) -> object:
+    variables = [{"name": name, "value": value} for name, value in env.items()]
+    trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "env": variables}
+    return {"spec": {"terminationGracePeriodSeconds": 6, "containers": [trainer]}}
+
+
+def suspend(site: Site, *names: str) -> None:
+    for name in names:
+        site.jobs.patch(name, suspend=True)
+    for name in names:
+        site.jobs.wait(name, "condition=Suspended")
+        assert site.jobs.children(name, "pods") == set()
+
+
+def test_a_suspended_job_is_changed_and_its_next_start_is_of_the_new_spec(changing: Site) -> None:
+    jobs = changing.jobs
+    suspend(changing, "grown", "shrunk")
+    jobs.run("scale", "dtj/grown", "--replicas=2")
+    jobs.patch("grown", template=template(MODE="other"))
+    jobs.patch("shrunk", nodes=1, command=["python3", "-c", f"{SAYS}; print('never')"], procsPerNode=2)
+    for name in ("grown", "shrunk"):
+        jobs.patch(name, suspend=False)
+    for name in ("grown", "shrunk"):
+        jobs.wait(name, "jsonpath={.status.ranks.ready}=2/2")
+        status = jobs.status(name)
+        assert (status["phase"], status["incarnation"], status["ranks"]["world"]) == ("Running", 2, 2)
+    assert jobs.children("grown", "pods") == {"pod/grown-0-1", "pod/grown-1-1"}
+    assert jobs.children("shrunk", "pods") == {"pod/shrunk-0-1"}
+    for pod in ("grown-0-1", "grown-1-1"):
+        assert "world 2 other" in jobs.run("logs", pod)
+    assert "world 2 None" in jobs.run("logs", "shrunk-0-1")
+    assert json.loads(jobs.run("get", "dtj/shrunk", "--subresource=scale", "--output=json"))["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": 2},
+        {"procsPerNode": 3},
+        {"image": "registry.example/other"},
+        {"command": ["true"]},
+        {"env": [{"name": "MODE", "value": "other"}]},
+        {"template": template(MODE="other")},
+        {"nodeOverrides": [{"nodes": "0", "template": template(MODE="other")}]},
+        {"launcher": {"direct": None, "torchrun": {}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_job_that_runs_is_not_changed(changing: Site, change: dict[str, object]) -> None:
+    before = changing.jobs.resource("fixed")
+    with pytest.raises(AssertionError) as refused:
+        changing.jobs.patch("fixed", **change)
+    assert CHANGE_SENTENCE in str(refused.value)
+    assert changing.jobs.resource("fixed")["spec"] == before["spec"]
+
+
+def test_a_job_that_runs_is_not_scaled(changing: Site) -> None:
+    with pytest.raises(AssertionError) as refused:
+        changing.jobs.run("scale", "dtj/fixed", "--replicas=2")
+    assert CHANGE_SENTENCE in str(refused.value)
+    assert changing.jobs.children("fixed", "pods") == {"pod/fixed-0-0"}
+
+
+def test_what_may_change_of_a_job_that_runs_makes_no_new_pods(changing: Site) -> None:
+    jobs = changing.jobs
+    before = jobs.run("get", "pod/fixed-0-0", "--output=jsonpath={.metadata.uid}")
+    jobs.patch("fixed", activeDeadlineSeconds=6000, startupTimeoutSeconds=90, cleanup={"pods": "None"})
+    generation = jobs.resource("fixed")["metadata"]["generation"]
+    jobs.wait("fixed", f"jsonpath={{.status.observedGeneration}}={generation}")
+    assert jobs.status("fixed")["phase"] == "Running"
+    assert jobs.run("get", "pod/fixed-0-0", "--output=jsonpath={.metadata.uid}") == before
+
+
+def test_a_suspension_that_is_taken_back_at_once_comes_to_its_end_first(
+    operator: OperatorProcess, changing: Site
+) -> None:
+    jobs = changing.jobs
+    jobs.apply("hasty", FOREVER, nodes=1, procsPerNode=1)
+    jobs.wait("hasty", RUNNING)
+    jobs.patch("hasty", suspend=True)
+    jobs.patch("hasty", suspend=False)
+    jobs.apply("hasty-not", "pass", nodes=1, procsPerNode=1)
+    jobs.wait("hasty-not", "condition=Complete")
+    jobs.wait("hasty", RUNNING)
+    # whether the operator saw the first change or only the second: there is one whole gang
+    status = jobs.status("hasty")
+    generation = status["incarnation"] - 1
+    assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{generation}"}
+    jobs.run("delete", "dtj", "hasty", "--wait=false")
+    assert "Traceback" not in operator.said
