@@ -61,7 +61,7 @@ def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Gran
     """What roles and bindings among `objects` allow a service account (`namespace:name`)."""
     objects = list(objects)
     rules = {
-        (each["kind"], each["metadata"].get("namespace", EVERYWHERE), each["metadata"]["name"]): each.get("rules", [])
+        (each["kind"], each["metadata"].get("namespace", EVERYWHERE), each["metadata"]["name"]): each.get("rules") or []
         for each in objects
         if each["kind"] in {"Role", "ClusterRole"}
     }
@@ -69,7 +69,7 @@ def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Gran
     for binding in objects:
         if binding["kind"] not in {"RoleBinding", "ClusterRoleBinding"}:
             continue
-        if account not in {f"{subject.get('namespace')}:{subject['name']}" for subject in binding["subjects"]}:
+        if account not in {f"{subject.get('namespace')}:{subject['name']}" for subject in binding.get("subjects", [])}:
             continue
         where = binding["metadata"].get("namespace", EVERYWHERE)
         role = binding["roleRef"]

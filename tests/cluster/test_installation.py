@@ -1,27 +1,14 @@
 """muster as its users install it: by the chart, for a namespace or the whole cluster, upgraded, and gone again."""
 
-import json
-
 import pytest
 
-from cluster.held_job import held_job, let_go, pods
+from cluster.held_job import JOB, held_job, let_go, pods, status, steps
 from cluster.helm import Helm
-from cluster.installation import RELEASE, SELECTOR, Installation, installed
+from cluster.installation import Installation, installed
 from cluster.shared import Cluster, Kubectl
 
-CRD = "crd/distributedtrainingjobs.muster.dev"
-JOB = "distributedtrainingjob"
 RUNNING = "jsonpath={.status.phase}=Running"
-
-
-def everything(kubectl: Kubectl) -> set[str]:
-    """All that bears the release's labels, in all namespaces, of every kind that can be listed."""
-    kinds = kubectl("api-resources", "--verbs=list", "--output=name").split()
-    listed = kubectl(
-        *("get", ",".join(kinds), "--all-namespaces", f"--selector={SELECTOR}", "--ignore-not-found"),
-        "--output=jsonpath={range .items[*]}{.kind}/{.metadata.name}{'\\n'}{end}",
-    )
-    return set(listed.split())
+COUNTING = "jsonpath={.status.progress.step}"
 
 
 def test_two_replicas_are_ready_and_one_of_them_leads(installed_operator: Installation) -> None:
@@ -47,38 +34,22 @@ def test_what_replicas_agree_by_comes_back_when_it_is_deleted(installed_operator
 
 
 def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installation) -> None:
-    kubectl, inside = installed_operator.kubectl, f"--namespace={installed_operator.namespace}"
-    kubectl.apply(held_job("held", installed_operator.namespace))
-    kubectl.wait(RUNNING, f"{JOB}/held", inside)
-    before, operators = pods(kubectl, installed_operator.namespace), set(installed_operator.pods)
+    kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
+    inside = f"--namespace={namespace}"
+    kubectl.apply(held_job("upgraded", namespace))
+    kubectl.wait(COUNTING, f"{JOB}/upgraded", inside)
+    before, operators = pods(kubectl, namespace, "upgraded"), set(installed_operator.pods)
     installed_operator.upgrade({"podAnnotations": {"example.com/upgraded": "yes"}})
     kubectl.wait("delete", *(f"pod/{pod}" for pod in operators), f"--namespace={installed_operator.system}")
-    assert pods(kubectl, installed_operator.namespace) == before
-    let_go(kubectl, installed_operator.namespace)
-    kubectl.wait("condition=Complete", f"{JOB}/held", inside)
-    job = json.loads(kubectl("get", JOB, "held", inside, "--output=json"))
-    assert job["status"]["incarnation"] == 1
-    kubectl("delete", JOB, "held", inside)
-
-
-def test_an_uninstalled_muster_leaves_jobs_and_the_crd_and_nothing_else(
-    cluster: Cluster, kubectl: Kubectl, helm: Helm, namespace: str
-) -> None:
-    before = everything(kubectl)
-    values = {"namespaces": [namespace], "networkPolicy": {"enabled": True}}
-    with installed(cluster, kubectl, helm, values) as installation:
-        assert everything(kubectl) - before
-        kubectl.apply(held_job("held", namespace))
-        kubectl.wait(RUNNING, f"{JOB}/held", f"--namespace={namespace}")
-        training = pods(kubectl, namespace)
-        assert len(training) == 2
-        helm.uninstall(RELEASE, installation.system)
-        kubectl.wait("delete", "pods", f"--selector={SELECTOR}", f"--namespace={installation.system}")
-        assert everything(kubectl) == before
-        left = json.loads(kubectl("get", "secrets,leases", f"--namespace={installation.system}", "--output=json"))
-        assert left["items"] == []
-    assert pods(kubectl, namespace) == training
-    assert kubectl("get", CRD, "--output=name")
+    assert pods(kubectl, namespace, "upgraded") == before
+    then = steps(kubectl, namespace, "upgraded")
+    let_go(kubectl, namespace, "upgraded")
+    kubectl.wait("condition=Complete", f"{JOB}/upgraded", inside)
+    end = status(kubectl, namespace, "upgraded")
+    assert (end["incarnation"], end["ranks"]["ready"]) == (1, "4/4")
+    # One that had begun again would have counted from 1, and one that had waited would not have gone on.
+    assert end["progress"]["step"] > then > 1
+    kubectl("delete", JOB, "upgraded", inside)
 
 
 def test_one_that_is_for_the_whole_cluster_runs_jobs_of_any_namespace(
