@@ -13,8 +13,14 @@ from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 FAILURE_GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
 
-DEADLINE_GRACE_SECONDS = 10.0
-"""From SIGTERM to SIGKILL when the time is up: healthy ranks may want to write a snapshot."""
+STOP_GRACE_SECONDS = 10.0
+"""From SIGTERM to SIGKILL when the time is up or somebody asks for it, and the node has no grace of its own.
+
+Healthy ranks may want to write a snapshot.
+"""
+
+LEAST_GRACE_SECONDS = 1.0
+"""However little a pod's owner gives it: ranks are asked before they are killed."""
 
 HUNG_SECONDS = 10.0
 """How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
@@ -87,11 +93,11 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> 
     """Bring every node that is still there to its end."""
     kills: list[Action] = []
     told: dict[Command, list[int]] = {}
-    grace = grace_seconds(facts, outcome)
     for node in facts.nodes:
         # A pod whose agent has not begun has nobody to tell.
         if node.process.state is not ProcessState.RUNNING:
             continue
+        grace = grace_seconds(node, facts, outcome)
         command = _ending_command(job, outcome, _ending_kind(node, grace), grace, term)
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
@@ -123,9 +129,11 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
     return CommandKind.STOP
 
 
-def grace_seconds(facts: JobFacts, outcome: Outcome) -> float:
-    """From SIGTERM to SIGKILL for the ranks that still run; 0: SIGKILL at once."""
-    grace = DEADLINE_GRACE_SECONDS if outcome.failure is None else FAILURE_GRACE_SECONDS
+def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
+    """From SIGTERM to SIGKILL for the node's ranks that still run; 0: SIGKILL at once."""
+    own = node.process.grace_seconds
+    healthy = STOP_GRACE_SECONDS if own is None else max(LEAST_GRACE_SECONDS, own)
+    grace = healthy if outcome.failure is None else FAILURE_GRACE_SECONDS
     if facts.stop_request is None:
         return grace
     # Who asks for a stop may be in a greater hurry than a failure, never less.

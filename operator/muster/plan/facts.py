@@ -57,6 +57,7 @@ class ProcessFacts:
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
     The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
+    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
     EXITED and left one.
     """
@@ -72,6 +73,7 @@ class ProcessFacts:
     machine: str | None = None
     scheduled_at: float | None = None
     is_leaving: bool = False
+    grace_seconds: float | None = None
     lingers: bool = False
     last_word: LastWord | None = None
 

@@ -90,6 +90,15 @@ def test_a_suspended_job_gives_up_its_pods(known: JobFacts, actions: list[Action
     assert actions_of(asked(), SUSPENDING, known) == actions
 
 
+@pytest.mark.parametrize(("own", "given"), [(None, 10.0), (55.0, 55.0), (0.0, 1.0)])
+def test_ranks_get_the_time_that_their_pod_gives_them(own: float | None, given: float) -> None:
+    patient = dataclasses.replace(RUNS.nodes[0].process, grace_seconds=own)
+    known = facts(dataclasses.replace(RUNS.nodes[0], process=patient), RUNS.nodes[1])
+    asked_for = [action for action in actions_of(asked(), SUSPENDING, known) if isinstance(action, SendCommand)]
+
+    assert {node: action.command.grace_seconds for action in asked_for for node in action.nodes} == {0: given, 1: 10.0}
+
+
 def test_done_is_done() -> None:
     good = facts(*(node(n, agent(n, AgentPhase.ENDED, (ended(2 * n, 9, 0), ended(2 * n + 1, 9, 0)))) for n in (0, 1)))
     bad = facts(running(0, rank(0), rank(1)), running(1, ended(2, 9.0, exit_code=1), rank(3)))

@@ -63,7 +63,12 @@ def _grace_seconds(user: Fields) -> int:
     seconds = spec_of(user).get("terminationGracePeriodSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int):
         seconds = DEFAULT_GRACE_SECONDS
-    return max(0, seconds - LAST_WORD_SECONDS)
+    return rank_grace_seconds(seconds)
+
+
+def rank_grace_seconds(pod_seconds: int) -> int:
+    """What ranks get from SIGTERM to SIGKILL of the time that their pod gets."""
+    return max(0, pod_seconds - LAST_WORD_SECONDS)
 
 
 def _files(job: Job) -> tuple[Piece, ...]:

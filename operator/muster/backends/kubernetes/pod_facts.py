@@ -1,5 +1,6 @@
 """A pod as the process of a node: where it stands, since when, and what troubles it. Pure."""
 
+from muster.backends.kubernetes.agent_container import rank_grace_seconds
 from muster.backends.kubernetes.containers import Running, Terminated
 from muster.backends.kubernetes.end_troubles import init_failed
 from muster.backends.kubernetes.pods import PodView
@@ -31,6 +32,7 @@ def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFac
         machine=pod.machine or None,
         scheduled_at=placed.at if placed is not None and placed.is_true else None,
         is_leaving=pod.asked_to_go_at is not None,
+        grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
         lingers=isinstance(state, Terminated) and _is_anything_running(pod),
         last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
     )

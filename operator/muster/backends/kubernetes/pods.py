@@ -41,7 +41,7 @@ class PodView:
 
     `machine` is the cluster's node. `asked_to_go_at` is when its deletion was asked for. `others` are the containers
     beside `trainer`, `inits` those before it, sidecars among them. `claims` are the PersistentVolumeClaims that it
-    mounts, `gates` what holds it back from the scheduler.
+    mounts, `gates` what holds it back from the scheduler. `grace_seconds` is from SIGTERM to SIGKILL.
     """
 
     name: str
@@ -63,6 +63,7 @@ class PodView:
     others: tuple[Container, ...] = ()
     claims: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
+    grace_seconds: int | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """The pod's condition of this type."""
@@ -113,6 +114,7 @@ def read_pod(source: Object) -> PodView | None:
         others=tuple(one for one in containers if one.name != TRAINER),
         claims=tuple(_claims(spec)),
         gates=tuple(string(gate.get("name")) for gate in objects(spec.get("schedulingGates"))),
+        grace_seconds=whole(spec.get("terminationGracePeriodSeconds")),
     )
 
 
