@@ -29,7 +29,7 @@ def failed(message: str) -> Status:
 
 
 def test_an_event_says_whose_it_is_and_when() -> None:
-    told = event(VIT, Status(), NOTE, "pod-1", NOW)
+    told = event(VIT, NOTE, "pod-1", NOW)
     assert told["involvedObject"] == {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -43,20 +43,21 @@ def test_an_event_says_whose_it_is_and_when() -> None:
 
 
 def test_the_same_event_has_the_same_name_whoever_tells_it_and_when() -> None:
+    again = replace(VIT, version="200", generation=2, status=failed("it went on"))
     names = {
-        str(event(VIT, Status(incarnation=incarnation), note, who, at)["metadata"])
-        for incarnation, note, who, at in (
-            (1, NOTE, "pod-1", NOW),
-            (1, NOTE, "pod-2", NOW + 60),
-            (2, NOTE, "pod-1", NOW),
-            (1, Note("Warning", "Failed", "another", CREATED), "pod-1", NOW),
+        str(event(resource, note, who, at)["metadata"])
+        for resource, note, who, at in (
+            (VIT, NOTE, "pod-1", NOW),
+            (again, NOTE, "pod-2", NOW + 60),
+            (VIT, Note("Warning", "Failed", NOTE.message, "2026-11-21T05:05:19Z"), "pod-1", NOW),
+            (VIT, Note("Warning", "Failed", "another", CREATED), "pod-1", NOW),
         )
     }
     assert len(names) == 3
 
 
 def test_a_message_is_as_long_as_the_api_server_takes() -> None:
-    told = event(VIT, Status(), Note("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
+    told = event(VIT, Note("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
     assert len(str(told["message"])) == MAX_MESSAGE_CHARS
 
 

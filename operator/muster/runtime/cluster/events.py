@@ -73,16 +73,16 @@ class EventPoster:
 
     def tell(self, resource: Resource, before: Status, after: Status) -> None:
         """Queue what is worth an event of the way from one status to the next."""
-        self._queue(_Rank.NEW, resource, after, notes(before, after))
+        self._queue(_Rank.NEW, resource, notes(before, after))
 
     def catch_up(self, resource: Resource) -> None:
         """Queue what its status says of the job's way: who wrote it may have died before it told.
 
         What was told has the same name, and is refused as there already.
         """
-        oldest, status = self.clock() - KEPT_SECONDS, resource.status
-        recent = (note for note in steps_so_far(status) if _is_after(note.since, oldest))
-        self._queue(_Rank.LATE, resource, status, recent)
+        oldest = self.clock() - KEPT_SECONDS
+        recent = (note for note in steps_so_far(resource.status) if _is_after(note.since, oldest))
+        self._queue(_Rank.LATE, resource, recent)
 
     async def run(self) -> None:
         """Send what is queued, for ever."""
@@ -92,9 +92,9 @@ class EventPoster:
                 sending.create_task(self._send(letter))
                 await asyncio.sleep(1.0 / PER_SECOND)
 
-    def _queue(self, rank: _Rank, resource: Resource, status: Status, told: Iterable[Note]) -> None:
+    def _queue(self, rank: _Rank, resource: Resource, told: Iterable[Note]) -> None:
         for note in told:
-            body = event(resource, status, note, self.identity, self.clock())
+            body = event(resource, note, self.identity, self.clock())
             try:
                 self._waiting.put_nowait(_Letter(rank, next(self._numbers), resource, body))
             except asyncio.QueueFull:
@@ -126,10 +126,10 @@ def _is_after(time: str, oldest: float) -> bool:
         return False
 
 
-def event(resource: Resource, status: Status, note: Note, identity: str, now: float) -> Object:
+def event(resource: Resource, note: Note, identity: str, now: float) -> Object:
     """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
     at = to_seconds(now)
-    told = (resource.uid, str(status.incarnation), note.type, note.reason, note.message, note.since)
+    told = (resource.uid, note.type, note.reason, note.message, note.since)
     name = f"{resource.name}.{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
