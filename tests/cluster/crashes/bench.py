@@ -1,0 +1,185 @@
+"""A namespace with an operator of its own, whose calls all go through a proxy: where one life is lived at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from cluster.api_proxy import PASS, ApiProxy, Call, Fate
+from cluster.crashes.endings import Ending
+from cluster.crashes.footprints import Step, job_of, steps, what_of
+from cluster.crashes.lives import Life, NotReached, Place
+from cluster.crashes.operator_fork import OperatorFork
+from cluster.places import state
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS, LEASES, SECRETS
+
+LEASE = "lead"
+LOOK_SECONDS = 0.2
+END_SECONDS = 90.0
+
+
+class Accident(Protocol):
+    """What becomes of some of a life's calls."""
+
+    def befall(self, what: str) -> Fate:
+        """What becomes of a call that does this."""
+
+    @property
+    def happened(self) -> bool:
+        """Whether a call met with it."""
+
+
+@dataclass
+class AtStep:
+    """From a step on, so many calls of its kind meet with a fate."""
+
+    step: Step
+    fate: Callable[[], Fate]
+    times: int = 1
+    _calls: int = 0
+
+    def befall(self, what: str) -> Fate:
+        if what != self.step.what:
+            return PASS
+        self._calls += 1
+        return self.fate() if self.step.nth <= self._calls < self.step.nth + self.times else PASS
+
+    @property
+    def happened(self) -> bool:
+        return self._calls >= self.step.nth
+
+
+@dataclass
+class AtEveryStep:
+    """The first call of each kind meets with a fate."""
+
+    fate: Callable[[], Fate]
+    _met: set[str] = field(default_factory=set)
+
+    def befall(self, what: str) -> Fate:
+        if what in self._met:
+            return PASS
+        self._met.add(what)
+        return self.fate()
+
+    @property
+    def happened(self) -> bool:
+        return bool(self._met)
+
+
+@dataclass
+class Bench:
+    """`run` lives a life; `names` gives names that no job had before. `watch_fate` is asked about each watch."""
+
+    place: Place
+    proxy: ApiProxy
+    operator: OperatorFork
+    names: Callable[[Life], str]
+    watch_fate: Callable[[Call], Fate] = lambda _: PASS
+    _replacing: asyncio.Task[None] | None = None
+    _accidents: dict[str | None, Accident] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.proxy.decide = self._decide
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def ready(cls, place: Place, folder: Path, names: Callable[[Life], str]) -> AsyncIterator[Bench]:
+        """A bench with nothing running."""
+        async with ApiProxy.serve(folder, state().kubeconfig) as proxy:
+            operator = OperatorFork(proxy.kubeconfig, place.namespace, folder / "operator.log")
+            bench = cls(place, proxy, operator, names)
+            try:
+                yield bench
+            finally:
+                await bench._replaced()
+                operator.end()
+
+    async def record(self, life: Life) -> tuple[tuple[Step, ...], Ending]:
+        """A life that nothing happens in: its calls and its end. Raises `NotReached`."""
+        job = self.names(life)
+        self.operator.ensure()
+        await life.begin(self.place, job)
+        await life.live(self.place, job)
+        await self.place.stage(job, life.is_over, "over")
+        found = self.place.ending(job)
+        await self._forget(job)
+        return steps(self.proxy.calls, job), found
+
+    async def record_start(self, life: Life) -> tuple[Step, ...]:
+        """The calls of an operator's own start, with a job to begin with; each kind once. Raises `NotReached`."""
+        await self.clear()
+        await self.record(life)
+        return tuple(step for step in steps(self.proxy.calls, None) if step.nth == 1)
+
+    async def run(self, life: Life, accident: Accident, clean: Ending) -> str | None:
+        """A life with an accident; what is wrong with its end, "" for nothing, None: nothing happened to it."""
+        self.operator.ensure()
+        job = self.names(life)
+        self._accidents[job] = accident
+        try:
+            return await self._live(life, job, accident, clean)
+        finally:
+            del self._accidents[job]
+
+    async def start(self, life: Life, accident: Accident, clean: Ending) -> str | None:
+        """The same for an accident in the operator's own start, in a namespace where none was before."""
+        await self.clear()
+        self._accidents[None] = accident
+        try:
+            self.operator.start()
+            return await self._live(life, self.names(life), accident, clean)
+        finally:
+            del self._accidents[None]
+
+    async def clear(self) -> None:
+        """End the operator, and have it leave nothing."""
+        self.operator.end()
+        self.proxy.calls.clear()
+        await self.place.client.delete(LEASES, self.place.namespace, LEASE)
+        await self.place.client.delete(SECRETS, self.place.namespace, f"{LEASE}-collector")
+
+    def kill(self) -> None:
+        """SIGKILL, with another operator to come."""
+        self.operator.kill()
+        self._replacing = asyncio.create_task(self._replace())
+
+    async def _live(self, life: Life, job: str, accident: Accident, clean: Ending) -> str | None:
+        try:
+            await life.begin(self.place, job)
+            await life.live(self.place, job)
+            await self.place.world.until(job, lambda _: self.place.ending(job) == clean, END_SECONDS)
+            found = self.place.wrongs(job, clean)
+        except NotReached as halt:
+            return str(halt)
+        finally:
+            await self._replaced()
+            await self._forget(job)
+        return found if found or accident.happened else None
+
+    def _decide(self, call: Call) -> Fate:
+        if call.verb == "watch":
+            return self.watch_fate(call)
+        accident = self._accidents.get(job_of(call))
+        return PASS if accident is None else accident.befall(what_of(call))
+
+    async def _replace(self) -> None:
+        """Start the next operator, when the dead one's Lease is over: nobody has the time to wait for that."""
+        await asyncio.to_thread(self.operator.end)
+        client, namespace = self.place.client, self.place.namespace
+        with contextlib.suppress(ApiError):
+            await client.merge(LEASES, namespace, LEASE, {"spec": {"leaseDurationSeconds": 1}})
+        await asyncio.to_thread(self.operator.start)
+
+    async def _replaced(self) -> None:
+        if self._replacing is not None:
+            await self._replacing
+            self._replacing = None
+
+    async def _forget(self, job: str) -> None:
+        await self.place.client.delete(JOBS, self.place.namespace, job)

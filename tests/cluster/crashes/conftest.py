@@ -1,0 +1,72 @@
+"""Namespaces, what is seen of them, and where their ranks report."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from cluster.crashes.bench import Bench
+from cluster.crashes.lives import Life, Place
+from cluster.crashes.rank_desk import RankDesk
+from cluster.crashes.world import World
+from cluster.shared import Kubectl, SharedCluster
+from muster.api.crd import crd_yaml
+from muster.kube.client import Client
+
+NAMESPACES = 8
+
+
+@pytest.fixture(scope="session")
+def namespaces(cluster_with_jobs: Kubectl) -> Iterator[tuple[str, ...]]:
+    """Of these tests."""
+    prefix = f"test-crash-{secrets.token_hex(2)}"
+    names = tuple(f"{prefix}-{number}" for number in range(NAMESPACES))
+    cluster_with_jobs.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
+    for name in names:
+        cluster_with_jobs.wait("create", "serviceaccount/default", f"--namespace={name}")
+    yield names
+    cluster_with_jobs("delete", "namespace", *names, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
+    """A cluster that knows DistributedTrainingJobs, and whose pods reach this machine."""
+    shared_cluster.up()
+    kubectl = Kubectl(shared_cluster.kubeconfig)
+    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    return kubectl
+
+
+@pytest.fixture
+async def places(cluster_with_jobs: Kubectl, namespaces: tuple[str, ...]) -> AsyncIterator[tuple[Place, ...]]:
+    """One for each namespace; what happens in them is watched."""
+    world = World()
+    desk = RankDesk(world.stir)
+    client = await Client.connect(str(cluster_with_jobs.kubeconfig))
+    try:
+        async with world.watched(client, namespaces), desk.served():
+            yield tuple(Place(client, world, desk, namespace) for namespace in namespaces)
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+async def benches(places: tuple[Place, ...], tmp_path: Path) -> AsyncIterator[tuple[Bench, ...]]:
+    """One for each namespace, with no operator running."""
+    numbers = itertools.count()
+
+    def names(life: Life) -> str:
+        return f"{life.name}{next(numbers)}"
+
+    async with AsyncExitStack() as stack:
+        ready = []
+        for place in places:
+            folder = tmp_path / place.namespace
+            folder.mkdir()
+            ready.append(await stack.enter_async_context(Bench.ready(place, folder, names)))
+        yield tuple(ready)

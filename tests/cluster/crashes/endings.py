@@ -1,0 +1,96 @@
+"""How a job ended, with what differs from run to run left out; and what may never be seen of a job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from cluster.crashes.world import Seen
+
+FINAL = ("Complete", "Failed")
+TURNS = ("Started", "Suspended", "Resumed", "Completed", "Failed")
+"""Events of the job's own way. What befell its pods on the way is different each time."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a user sees of a job that is over. `starts` has each rank's number of starts."""
+
+    exists: bool
+    phase: str
+    incarnation: int
+    conditions: frozenset[tuple[str, str, str]]
+    ranks: frozenset[tuple[str, str]]
+    culprits: tuple[tuple[Any, ...], ...]
+    events: frozenset[tuple[tuple[str, str], int]]
+    there: frozenset[str]
+    starts: frozenset[tuple[int, int]]
+
+    def differs(self, other: Ending) -> str:
+        """What is not as in `other`."""
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+        return "; ".join(
+            f"{name}: {_shown(mine)}, not {_shown(theirs)}" for name, mine, theirs in pairs if mine != theirs
+        )
+
+
+def ending(seen: Seen, starts: Counter[int]) -> Ending:
+    """How the job stands now, as if it were over. What the status of a deleted job said last is nobody's business."""
+    status = seen.status if seen.exists else {}
+    ranks = status.get("ranks", {})
+    return Ending(
+        exists=seen.exists,
+        phase=status.get("phase", ""),
+        incarnation=status.get("incarnation", 0),
+        conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
+        ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
+        culprits=tuple(_culprit(one) for one in ranks.get("details", ())),
+        events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
+        there=frozenset(seen.there),
+        starts=frozenset(starts.items()),
+    )
+
+
+def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
+    """What must not be, whatever happened to the operator."""
+    twice = [f"pod {name} was made {len(uids)} times" for name, uids in seen.pods.items() if len(uids) > 1]
+    incarnation = max((status.get("incarnation", 0) for status in seen.statuses), default=0)
+    again = [f"rank {rank} began {count} times in {incarnation} incarnations" for rank, count in starts.items()]
+    return [*twice, *(again if max(starts.values(), default=0) > incarnation else ()), *setbacks(seen.statuses)]
+
+
+def setbacks(statuses: Sequence[dict[str, Any]]) -> list[str]:
+    """Where a status took back what the one before it had told."""
+    found = []
+    for before, after in pairwise(statuses):
+        if after.get("incarnation", 0) < before.get("incarnation", 0):
+            found.append(f"incarnation {before['incarnation']} became {after.get('incarnation')}")
+        if before.get("observedGeneration", 0) > after.get("observedGeneration", 0):
+            found.append("observedGeneration fell")
+        found += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
+        same_start = before.get("incarnation") == after.get("incarnation")
+        began, begins = before.get("startTime"), after.get("startTime")
+        if same_start and began is not None and begins is not None and began != begins:
+            found.append(f"startTime {began} became {begins}")
+        # Ranks that run don't become pending but by a suspension.
+        if (before.get("phase"), after.get("phase")) in _BACKWARDS:
+            found.append(f"{before['phase']} became {after['phase']}")
+    return found
+
+
+_BACKWARDS = {("Running", "Starting"), ("Running", "Pending"), ("Stopping", "Running"), ("Stopping", "Starting")}
+
+
+def _is_true(status: dict[str, Any], kind: str) -> bool:
+    return any(one["type"] == kind and one["status"] == "True" for one in status.get("conditions", ()))
+
+
+def _culprit(detail: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(detail.get(key) for key in ("rank", "state", "exitCode", "signal", "reason"))
+
+
+def _shown(value: Any) -> str:
+    return str(sorted(value)) if isinstance(value, frozenset) else str(value)

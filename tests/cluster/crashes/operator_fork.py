@@ -1,0 +1,120 @@
+"""The operator as a process that is there at once: forked from one that has imported it all, as `muster operator`."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from cluster import lan
+from cluster.operator.operator_process import free_port
+from cluster.waiting import PAUSE_SECONDS
+
+END_SECONDS = 10.0
+LEAD_SECONDS = 30.0
+_IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.runtime.cluster.serve", "muster.cli.operator"]
+
+
+@dataclass
+class OperatorFork:
+    """One replica of a namespace's operator, which it is started as again and again; what all say is in `log`."""
+
+    kubeconfig: Path
+    namespace: str
+    log: Path
+    collector_port: int = field(default_factory=free_port)
+    health_port: int = field(default_factory=free_port)
+    starts: int = 0
+    _said_before: int = 0
+    _process: ForkServerProcess | None = None
+
+    def start(self) -> None:
+        """Start it; it needn't be ready."""
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(_IMPORTED)
+        self._said_before = len(self.said)
+        self._process = context.Process(target=_operate, args=(str(self.kubeconfig), str(self.log), self._options()))
+        self._process.start()
+        self.starts += 1
+
+    def ensure(self) -> None:
+        """Have it run."""
+        if not self.runs:
+            self.end()
+            self.start()
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.is_alive()
+
+    def until_leads(self) -> None:
+        """Wait until it has become the leader, as long as that takes at most."""
+        deadline = time.monotonic() + LEAD_SECONDS
+        while " leads, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
+            time.sleep(PAUSE_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL; it does nothing more when this returns."""
+        self._send(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM; it ends in its own time."""
+        self._send(signal.SIGTERM)
+
+    def join(self) -> None:
+        """Wait until it has ended, which it was asked to."""
+        process = self._process
+        if process is not None:
+            process.join(END_SECONDS)
+        self.end()
+
+    def end(self) -> None:
+        """See to it that it runs no more, and wait for that."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.join(END_SECONDS)
+        process.close()
+
+    @property
+    def said(self) -> str:
+        """What all of them logged."""
+        return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
+
+    def _send(self, number: signal.Signals) -> None:
+        process = self._process
+        if process is not None and process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
+
+    def _options(self) -> tuple[str, ...]:
+        return (
+            f"--namespace={self.namespace}",
+            f"--lease-namespace={self.namespace}",
+            "--lease-name=lead",
+            f"--collector-port={self.collector_port}",
+            f"--collector-url=https://{lan.HOST}:{self.collector_port}",
+            f"--health-port={self.health_port}",
+        )
+
+
+def _operate(kubeconfig: str, log: str, options: tuple[str, ...]) -> None:
+    """What the process does: the command line as it is."""
+    from muster.cli.main import main  # noqa: PLC0415 - imported already, by the process that this one was forked from
+
+    os.environ["KUBECONFIG"] = kubeconfig
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    # Ctrl-C is the tests'.
+    os.setsid()
+    sys.argv = ["muster", "operator", *options]
+    main()

@@ -1,0 +1,115 @@
+"""The API server refuses, fails, forgets or says nothing at every call of a job's life; the operator lives."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import pytest
+
+from cluster.api_proxy import PASS, Answer, Call, Drop, Fate, Lose, Pass, Stream, error_event
+from cluster.crashes.bench import Accident, AtEveryStep, AtStep, Bench
+from cluster.crashes.footprints import Step
+from cluster.crashes.lives import COMPLETES, FAILS
+from cluster.crashes.records import Record, record_all, side_by_side
+
+TEST_SECONDS = 900
+IN_A_ROW = 5
+AT_ONCE = 3
+"""Lives that one operator has side by side."""
+
+LATE_SECONDS = 21.0
+"""Longer than the operator waits for an answer; then the API server carries it out all the same."""
+
+FATES: Mapping[str, Fate] = {
+    "409": Answer(409, "Conflict"),
+    "410": Answer(410, "Expired"),
+    "429": Answer(429, "TooManyRequests", retry_after=1),
+    "500": Answer(500, "InternalError"),
+    "not sent": Drop(),
+    "no answer": Lose(),
+}
+LATE = (Step("create pods -0-0", 1), Step("create events Completed", 1))
+
+
+@dataclass(frozen=True)
+class Case:
+    """An accident in a life, or in the operator's start before it."""
+
+    name: str
+    record: Record
+    accident: Accident
+    at_start: bool = False
+
+
+def cases_of(records: tuple[Record, ...]) -> list[Case]:
+    """Each fate at all steps of a life; each step with one fate again and again; some time-outs."""
+    cases = [
+        Case(f"{record.life.name}, every step, {name}", record, AtEveryStep(_always(fate)))
+        for record in records
+        for name, fate in FATES.items()
+    ]
+    turn = count()
+    for record in records:
+        for step in record.steps:
+            name = list(FATES)[next(turn) % len(FATES)]
+            accident = AtStep(step, _always(FATES[name]), IN_A_ROW)
+            cases.append(Case(f"{record.life.name}, {step}, {IN_A_ROW} times {name}", record, accident))
+    whole = next(record for record in records if record.life is COMPLETES)
+    return [*(Case(f"{step}, late", whole, AtStep(step, _always(Pass(LATE_SECONDS)))) for step in LATE), *cases]
+
+
+def starts_of(record: Record) -> list[Case]:
+    """Each fate at all steps of the operator's start."""
+    return [
+        Case(f"start, every step, {name}", record, AtEveryStep(_always(fate)), at_start=True)
+        for name, fate in FATES.items()
+    ]
+
+
+def _always(fate: Fate) -> Callable[[], Fate]:
+    return lambda: fate
+
+
+@pytest.mark.timeout(TEST_SECONDS)
+async def test_jobs_end_as_if_the_api_server_had_done_its_duty(benches: tuple[Bench, ...]) -> None:
+    records = await record_all(benches)
+    problems: list[str] = []
+
+    async def live(bench: Bench, case: Case) -> None:
+        live_with = bench.start if case.at_start else bench.run
+        found = await live_with(case.record.life, case.accident, case.record.clean)
+        if found:
+            problems.append(f"{case.name}: {found}")
+
+    await side_by_side(benches, starts_of(next(record for record in records if record.life is FAILS)), live)
+    await side_by_side(benches * AT_ONCE, cases_of(records), live)
+    assert problems == [], "\n".join(problems)
+
+
+@pytest.mark.timeout(TEST_SECONDS)
+async def test_jobs_end_as_if_no_watch_had_broken(benches: tuple[Bench, ...]) -> None:
+    records = await record_all(benches)
+    problems: list[str] = []
+
+    async def live(bench: Bench, case: tuple[Record, bool]) -> None:
+        record, forgets = case
+        broken: set[str] = set()
+
+        def cut() -> Fate:
+            broken.update(("pods", "events", "distributedtrainingjobs") if forgets else ())
+            bench.proxy.cut_watches()
+            return PASS
+
+        def watched(call: Call) -> Fate:
+            if call.resource not in broken:
+                return PASS
+            broken.remove(call.resource)
+            return Stream(error_event(410, "Expired"))
+
+        bench.watch_fate = watched
+        found = await bench.run(record.life, AtEveryStep(cut), record.clean)
+        if found:
+            problems.append(f"{record.life.name}, watches that {'are too old' if forgets else 'break'}: {found}")
+
+    await side_by_side(benches, [(record, forgets) for record in records for forgets in (False, True)], live)
+    assert problems == [], "\n".join(problems)

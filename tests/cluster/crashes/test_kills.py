@@ -1,0 +1,67 @@
+"""The operator is killed at every call of a job's life: before it is sent, and carried out but before its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from cluster.api_proxy import Drop, Lose
+from cluster.crashes.bench import AtStep, Bench
+from cluster.crashes.footprints import Step
+from cluster.crashes.lives import FAILS
+from cluster.crashes.records import Record, record_all, side_by_side
+
+TEST_SECONDS = 900
+ATTEMPTS = 3
+"""What doesn't come in each life, such as a write of progress, is waited for in so many."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kill at one step of one life, or of the operator's start before that life."""
+
+    record: Record
+    step: Step
+    fate: Callable[[Callable[[], None]], Drop | Lose]
+    at_start: bool = False
+
+    def __str__(self) -> str:
+        return f"{'start' if self.at_start else self.record.life.name}, {self.step}, {self.fate.__name__}"
+
+
+def cases_of(record: Record, steps: tuple[Step, ...], *, at_start: bool) -> list[Case]:
+    """A read that was carried out left no trace: it is the same as one that wasn't sent."""
+    return [
+        Case(record, step, fate, at_start) for step in steps for fate in ((Drop, Lose) if step.is_change else (Drop,))
+    ]
+
+
+@pytest.mark.timeout(TEST_SECONDS)
+async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(benches: tuple[Bench, ...]) -> None:
+    records = await record_all(benches)
+    begun = next(record for record in records if record.life is FAILS)
+    starting = await benches[0].record_start(FAILS)
+    cases = [case for record in records for case in cases_of(record, record.steps, at_start=False)]
+    cases += cases_of(begun, starting, at_start=True)
+    problems: list[str] = []
+    never: list[str] = []
+
+    async def live(bench: Bench, case: Case) -> None:
+        for _ in range(ATTEMPTS):
+            live_with = bench.start if case.at_start else bench.run
+            found = await live_with(
+                case.record.life, AtStep(case.step, lambda: case.fate(bench.kill)), case.record.clean
+            )
+            if found is not None:
+                break
+        else:
+            never.append(str(case))
+            return
+        if found:
+            problems.append(f"{case}: {found}")
+
+    await side_by_side(benches, cases, live)
+    print(f"{len(cases)} kills; steps that came no more: {never}")  # noqa: T201 - for the reader of a report
+    assert problems == [], "\n".join(problems)
+    # Which ranks are told of together differs; most steps come always.
+    assert len(never) <= len(cases) // 10, never

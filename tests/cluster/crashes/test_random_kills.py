@@ -1,0 +1,157 @@
+"""Minutes of random kills, with twenty jobs at any time: each comes to its right end."""
+
+import asyncio
+import itertools
+import os
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cluster.crashes.lives import KEPT, Life, NotReached, Place, all_began, ends_well, nothing, second_ends_well, stays
+from cluster.crashes.lives import suspends_and_resumes as suspends
+from cluster.crashes.operator_fork import OperatorFork
+from cluster.crashes.rank_desk import Begun
+from cluster.places import state
+from muster.api.document import JSON
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS, LEASES
+
+MINUTES = float(os.environ.get("MUSTER_RANDOM_KILLS_MINUTES", "2"))
+SEED = int(os.environ.get("MUSTER_RANDOM_KILLS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
+JOBS_AT_ONCE = 20
+OVER_SECONDS = 120.0
+"""For a job to come to its end, with an operator that is killed again and again."""
+
+MAX_WORK_SECONDS = 8.0
+MAX_PAUSE_SECONDS = 8.0
+KILLED_SHARE = 0.7
+EXPIRED_SHARE = 0.8
+LEADING_SHARE = 0.8
+"""So often the next one may lead for a moment before it is killed."""
+
+TIDY: JSON = {"pods": "All"}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A life, and how it is to end; `culprit` is the rank that fails, and its exit code."""
+
+    life: Life
+    phase: str
+    incarnation: int = 1
+    culprit: tuple[int, int] | None = None
+
+
+def draw(chance: random.Random) -> Role:
+    """What the next job is for."""
+    nodes, seconds = chance.randint(1, 2), chance.uniform(0.0, MAX_WORK_SECONDS)
+    spec = {"nodes": nodes, "cleanup": TIDY}
+
+    async def works(_: Begun) -> int:
+        await asyncio.sleep(seconds)
+        return 0
+
+    rank, code = chance.randrange(nodes), chance.randint(3, 60)
+
+    async def fails(begun: Begun) -> int:
+        if begun.rank != rank:
+            return await stays(begun)
+        await begun.until_all(nodes)
+        await asyncio.sleep(seconds)
+        return code
+
+    async def deletes(place: Place, job: str) -> None:
+        await place.stage(job, all_began(place, job, nodes), "began")
+        await asyncio.sleep(seconds)
+        await place.client.delete(JOBS, place.namespace, job)
+
+    one = {"nodes": 1, "cleanup": TIDY}
+    roles = (
+        Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
+        Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),
+        Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", culprit=(rank, code)),
+        Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", incarnation=2),
+        Role(Life("goes", nodes, spec, stays, deletes, ""), ""),
+    )
+    return chance.choice(roles)
+
+
+async def live(place: Place, role: Role, job: str) -> str:
+    """What is wrong with the job in the end; "" for nothing."""
+    life = role.life
+    try:
+        await life.begin(place, job)
+        await life.live(place, job)
+        if not await place.world.until(job, life.is_over, OVER_SECONDS):
+            return f"not over: {place.ending(job)}"
+        found = place.ending(job)
+    except NotReached as halt:
+        return str(halt)
+    problems = place.mistakes(job)
+    if (found.phase, found.incarnation) != (role.phase, role.incarnation if role.phase else 0):
+        problems.append(f"ended as {found.phase} after {found.incarnation} starts: {found}")
+    if role.culprit is not None and (found.culprits[0][0], found.culprits[0][2]) != role.culprit:
+        problems.append(f"{found.culprits} are blamed, not {role.culprit}")
+    problems += [f"{count} events {told}" for told, count in found.events if count != _times(role, told[1])]
+    await place.client.delete(JOBS, place.namespace, job)
+    return "; ".join(problems)
+
+
+def _times(role: Role, reason: str) -> int:
+    return role.incarnation if reason == "Started" else 1
+
+
+async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Random) -> None:
+    """Until cancelled. A killed one's Lease runs out by itself, or at once: else nobody would lead most of the time."""
+    while True:
+        if chance.random() < LEADING_SHARE:
+            await asyncio.to_thread(operator.until_leads)
+        await asyncio.sleep(chance.uniform(0.2, MAX_PAUSE_SECONDS))
+        is_killed = chance.random() < KILLED_SHARE
+        (operator.kill if is_killed else operator.stop)()
+        await asyncio.to_thread(operator.join)
+        if is_killed and chance.random() < EXPIRED_SHARE:
+            with suppress(ApiError):
+                await place.client.merge(LEASES, place.namespace, "lead", {"spec": {"leaseDurationSeconds": 1}})
+        await asyncio.to_thread(operator.start)
+
+
+@asynccontextmanager
+async def dying(place: Place, folder: Path, chance: random.Random) -> AsyncIterator[OperatorFork]:
+    """An operator that is killed meanwhile; after it, one that isn't would be there."""
+    operator = OperatorFork(state().kubeconfig, place.namespace, folder / "operator.log")
+    operator.start()
+    killing = asyncio.create_task(kill_at_random(operator, place, chance))
+    try:
+        yield operator
+    finally:
+        killing.cancel()
+        with suppress(asyncio.CancelledError):
+            await killing
+        await asyncio.to_thread(operator.end)
+
+
+@pytest.mark.timeout(60 * MINUTES + 3 * OVER_SECONDS)
+async def test_every_job_comes_to_its_right_end(places: tuple[Place, ...], tmp_path: Path) -> None:
+    place, chance, numbers = places[0], random.Random(SEED), itertools.count()  # noqa: S311 - to be repeated
+    deadline = time.monotonic() + 60 * MINUTES
+    problems: list[str] = []
+
+    async def slot() -> None:
+        while time.monotonic() < deadline:
+            role = draw(chance)
+            job = f"{role.life.name}{next(numbers)}"
+            found = await live(place, role, job)
+            if found:
+                problems.append(f"{job}: {found}")
+
+    async with dying(place, tmp_path, chance) as operator:
+        await asyncio.gather(*(slot() for _ in range(JOBS_AT_ONCE)))
+    print(f"seed {SEED}: {next(numbers)} jobs, {operator.starts} operators")  # noqa: T201 - to repeat it
+    assert problems == [], f"seed {SEED}\n" + "\n".join(problems)
+    assert "Traceback" not in operator.said

@@ -1,0 +1,116 @@
+"""What the API server tells of jobs and of what is made for them, in order and from the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.kube.client import Change, Client
+from muster.kube.informer import Informer
+from muster.kube.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
+
+OF_JOBS = "involvedObject.kind=DistributedTrainingJob"
+LABEL = "muster.dev/job"
+
+
+@dataclass
+class Seen:
+    """A job as it was seen: all statuses, the events by reason, each pod name's uids, and what is there of it now."""
+
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    pods: dict[str, set[str]] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
+    exists: bool = False
+    messages: list[str] = field(default_factory=list)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The last one."""
+        return self.statuses[-1] if self.statuses else {}
+
+    @property
+    def phase(self) -> str:
+        """Of the last status."""
+        return str(self.status.get("phase", ""))
+
+
+@dataclass
+class World:
+    """Jobs by name: names are used once, whatever the namespace."""
+
+    jobs: dict[str, Seen] = field(default_factory=dict)
+    _changed: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def of(self, job: str) -> Seen:
+        """What was seen of a job."""
+        return self.jobs.setdefault(job, Seen())
+
+    def stir(self, job: str) -> None:
+        """Something about it changed: who waits looks again."""
+        self._changed.setdefault(job, asyncio.Event()).set()
+
+    async def until(self, job: str, holds: Callable[[Seen], bool], seconds: float) -> bool:
+        """Whether it comes to hold within so many seconds."""
+        changed = self._changed.setdefault(job, asyncio.Event())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not holds(self.of(job)):
+                    changed.clear()
+                    await changed.wait()
+        return holds(self.of(job))
+
+    @contextlib.asynccontextmanager
+    async def watched(self, client: Client, namespaces: tuple[str, ...]) -> AsyncIterator[None]:
+        """Look at these namespaces meanwhile."""
+        informers = [
+            Informer(client, JOBS, namespaces, self._job),
+            Informer(client, EVENTS, namespaces, self._event, fields=OF_JOBS),
+            *(Informer(client, kind, namespaces, self._child(kind), labels=LABEL) for kind in (PODS, SERVICES)),
+            Informer(client, CONFIG_MAPS, namespaces, self._child(CONFIG_MAPS), labels=LABEL),
+        ]
+        tasks = [asyncio.create_task(informer.run()) for informer in informers]
+        try:
+            for informer in informers:
+                await informer.synced.wait()
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _job(self, change: Change) -> None:
+        source: Any = change.object
+        name = source["metadata"]["name"]
+        seen = self.of(name)
+        seen.exists = change.type != "DELETED"
+        if seen.exists and source.get("status", {}) != seen.status:
+            seen.statuses.append(source["status"])
+        self.stir(name)
+
+    def _event(self, change: Change) -> None:
+        source: Any = change.object
+        name = source["involvedObject"]["name"]
+        if change.type == "ADDED":
+            self.of(name).events.append((source["type"], source["reason"]))
+            self.of(name).messages.append(source["message"])
+        self.stir(name)
+
+    def _child(self, kind: Kind) -> Callable[[Change], None]:
+        def hear(change: Change) -> None:
+            source: Any = change.object
+            metadata = source["metadata"]
+            job = metadata["labels"][LABEL]
+            seen, child = self.of(job), f"{kind.name} {metadata['name'].removeprefix(job)}"
+            if kind is PODS:
+                seen.pods.setdefault(metadata["name"].removeprefix(job), set()).add(metadata["uid"])
+            if change.type == "DELETED":
+                seen.there.discard(child)
+            else:
+                seen.there.add(child)
+            self.stir(job)
+
+        return hear
