@@ -1,0 +1,81 @@
+"""The leader's pod goes while a job trains: another leads, ranks notice nothing, the status goes on."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.held_job import JOB, held_job, let_go, pods, status, steps
+from cluster.installation import Installation
+from cluster.installed.awaited import until
+from cluster.reasons import machine
+from cluster.say import say
+from cluster.shared import SharedCluster
+
+KILLED_SECONDS = 20.0
+STOPPED_SECONDS = 2.0
+
+
+@pytest.fixture
+def training(installed_operator: Installation) -> Iterator[Installation]:
+    """The installation, two of its replicas ready, with a job `held` of 2 x 2 ranks; it's right in the end."""
+    kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
+    kubectl("rollout", "status", "deployment/muster", f"--namespace={installed_operator.system}", "--timeout=60s")
+    kubectl.apply(held_job("held", namespace))
+    until(lambda: steps(kubectl, namespace, "held"), 60.0)
+    before = pods(kubectl, namespace)
+    yield installed_operator
+    now = steps(kubectl, namespace, "held")
+    until(lambda: steps(kubectl, namespace, "held") > now, KILLED_SECONDS)
+    assert pods(kubectl, namespace) == before
+    let_go(kubectl, namespace)
+    kubectl.wait("condition=Complete", f"{JOB}/held", f"--namespace={namespace}")
+    end = status(kubectl, namespace, "held")
+    assert (end["incarnation"], end["ranks"]["ready"]) == (1, "4/4")
+    assert end["progress"]["step"] > now
+    kubectl("delete", JOB, "held", f"--namespace={namespace}")
+
+
+def test_a_leader_that_the_kernel_kills_is_followed(training: Installation, shared_cluster: SharedCluster) -> None:
+    del shared_cluster  # its nodes' processes are this machine's
+    follow(training, lambda leader: machine.kill(*machine.processes(operator(training, leader), "muster")), "killed")
+
+
+def test_a_leader_whose_pod_is_deleted_by_force_is_followed(training: Installation) -> None:
+    inside = f"--namespace={training.system}"
+    follow(
+        training,
+        lambda leader: training.kubectl("delete", "pod", leader, inside, "--grace-period=0", "--force", "--wait=false"),
+        "deleted by force",
+    )
+
+
+def test_a_leader_that_is_stopped_hands_over_at_once(training: Installation) -> None:
+    leader, inside = training.leader, f"--namespace={training.system}"
+    training.kubectl("delete", "pod", pod_of(leader), inside, "--wait=false")
+    seconds = until(lambda: training.leader not in {"", leader}, STOPPED_SECONDS)
+    say(f"stopped: the next one leads after {seconds:.1f} s")
+
+
+def follow(training: Installation, end: Callable[[str], object], how: str) -> None:
+    """End the leader, and see another one take up what is asked of it."""
+    kubectl, namespace, leader = training.kubectl, training.namespace, training.leader
+    end(pod_of(leader))
+    began = time.monotonic()
+    until(lambda: training.leader not in {"", leader}, KILLED_SECONDS)
+    led = time.monotonic() - began
+    now = steps(kubectl, namespace, "held")
+    until(lambda: steps(kubectl, namespace, "held") > now, KILLED_SECONDS - led)
+    say(f"{how}: the next one leads after {led:.1f} s, the status goes on after {time.monotonic() - began:.1f} s")
+
+
+def pod_of(identity: str) -> str:
+    """The pod of a replica, by the name that it gave itself."""
+    return identity.partition("_")[0]
+
+
+def operator(training: Installation, pod: str) -> object:
+    """The pod's object."""
+    found: object = json.loads(training.kubectl("get", "pod", pod, f"--namespace={training.system}", "--output=json"))
+    return found

@@ -1,0 +1,29 @@
+"""muster for some namespaces has no business in others."""
+
+import json
+
+from cluster import rights
+from cluster.held_job import JOB, held_job, let_go, pods, status
+from cluster.installation import Installation
+
+COUNTING = "jsonpath={.status.progress.step}"
+RIGHTS = "roles,rolebindings,clusterroles,clusterrolebindings"
+
+
+def test_a_job_of_another_namespace_is_left_alone(installed_operator: Installation, namespace: str) -> None:
+    kubectl, own = installed_operator.kubectl, installed_operator.namespace
+    kubectl.apply(held_job("another", namespace))
+    # One that is applied later is run from its beginning to its end meanwhile.
+    kubectl.apply(held_job("own", own, nodes=1, procs_per_node=1))
+    kubectl.wait(COUNTING, f"{JOB}/own", f"--namespace={own}")
+    let_go(kubectl, own, "own")
+    kubectl.wait("condition=Complete", f"{JOB}/own", f"--namespace={own}")
+    assert status(kubectl, namespace, "another") == {}
+    assert pods(kubectl, namespace) == {}
+    kubectl("delete", JOB, "own", f"--namespace={own}")
+
+
+def test_it_has_rights_in_its_namespaces_only(installed_operator: Installation) -> None:
+    listed = json.loads(installed_operator.kubectl("get", RIGHTS, "--all-namespaces", "--output=json"))
+    granted = rights.grants(listed["items"], f"{installed_operator.system}:muster")
+    assert {grant.namespace for grant in granted} == {installed_operator.system, installed_operator.namespace}

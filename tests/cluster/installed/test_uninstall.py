@@ -1,0 +1,82 @@
+"""muster is uninstalled under its jobs, and installed again."""
+
+from cluster.held_job import JOB, held_job, let_go, pods, status, steps
+from cluster.helm import Helm
+from cluster.installation import RELEASE, SELECTOR, installed
+from cluster.installed.awaited import until
+from cluster.say import say
+from cluster.shared import Cluster, Kubectl
+
+COUNTING = "jsonpath={.status.progress.step}"
+CRD = "CustomResourceDefinition/distributedtrainingjobs.muster.dev"
+OF_ANY_NAMESPACE = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
+# An agent whose ranks have ended leaves after a minute without an answer.
+ALONE_SECONDS = 90.0
+# The kubelet looks at ConfigMaps, by which agents learn of a new collector's authority, once a minute and a half.
+HEARD_AGAIN_SECONDS = 150.0
+
+
+def inside(kubectl: Kubectl, namespace: str) -> set[str]:
+    """All objects of a namespace but events, which tell of the past."""
+    return objects(kubectl, "true", f"--namespace={namespace}")
+
+
+def outside(kubectl: Kubectl, *namespaces: str) -> set[str]:
+    """All objects that are in no namespace and belong to nothing in another namespace than these."""
+    others = set(kubectl("get", "namespaces", "--output=jsonpath={.items[*].metadata.name}").split()) - {*namespaces}
+    return {
+        each
+        for each in objects(kubectl, "false")
+        # A Service's address goes with it.
+        if not each.startswith(("Namespace/", "IPAddress/")) and not any(each.endswith(f"-{other}") for other in others)
+    }
+
+
+def objects(kubectl: Kubectl, namespaced: str, *options: str) -> set[str]:
+    """What `kubectl get` lists of all kinds."""
+    kinds = kubectl("api-resources", "--verbs=list", "--output=name", f"--namespaced={namespaced}").split()
+    wanted = ",".join(kind for kind in kinds if not kind.startswith("events"))
+    line = "--output=jsonpath={range .items[*]}{.kind}/{.metadata.name}{'\\n'}{end}"
+    return set(kubectl("get", wanted, "--ignore-not-found", line, *options).split())
+
+
+def test_uninstalled_it_leaves_jobs_and_the_crd_and_installed_again_it_judges_them_right(
+    cluster: Cluster, kubectl: Kubectl, helm: Helm, namespace: str
+) -> None:
+    here = f"--namespace={namespace}"
+    empty, before = inside(kubectl, namespace), outside(kubectl)
+    values = {"namespaces": [namespace], "networkPolicy": {"enabled": True}}
+    with installed(cluster, kubectl, helm, values) as release:
+        assert outside(kubectl, release.system) - before
+        kubectl.apply(held_job("goes-on", namespace))
+        kubectl.apply(*(held_job(name, namespace, nodes=1, procs_per_node=1) for name in ("ends", "fails")))
+        for job in ("goes-on", "ends", "fails"):
+            kubectl.wait(COUNTING, f"{JOB}/{job}", here)
+        running = pods(kubectl, namespace)
+        children = inside(kubectl, namespace) - empty
+
+        helm.uninstall(RELEASE, release.system)
+        kubectl.wait("delete", "pods", f"--selector={SELECTOR}", f"--namespace={release.system}")
+        assert inside(kubectl, release.system) == OF_ANY_NAMESPACE
+        assert outside(kubectl, release.system) - before <= {CRD}
+        assert CRD in outside(kubectl)
+        rights = {each for each in children if each.startswith("Role")}
+        assert inside(kubectl, namespace) == empty | children - rights
+        assert pods(kubectl, namespace) == running
+
+        let_go(kubectl, namespace, "ends")
+        let_go(kubectl, namespace, "fails", code=3)
+        phases = "--output=jsonpath={.items[*].status.phase}"
+        until(lambda: "Running" not in kubectl("get", "pods/ends-0-0", "pods/fails-0-0", here, phases), ALONE_SECONDS)
+        then = steps(kubectl, namespace, "goes-on")
+        helm.install(RELEASE, release.system, release.values)
+        kubectl.wait("condition=Complete", f"{JOB}/ends", here)
+        kubectl.wait("condition=Failed", f"{JOB}/fails", here)
+        assert "Rank 0 on fails-0 failed with exit code 3" in status(kubectl, namespace, "fails")["message"]
+        seconds = until(lambda: steps(kubectl, namespace, "goes-on") > then, HEARD_AGAIN_SECONDS)
+        say(f"installed again: a job's ranks are heard of after {seconds:.0f} s")
+        assert pods(kubectl, namespace) == running
+        let_go(kubectl, namespace, "goes-on")
+        kubectl.wait("condition=Complete", f"{JOB}/goes-on", here)
+        end = status(kubectl, namespace, "goes-on")
+        assert (end["incarnation"], end["ranks"]["ready"]) == (1, "4/4")
