@@ -50,7 +50,7 @@ def test_a_pod_ends_after_its_agents_last_word(ended_at: float, seen: float) -> 
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
     lost = gone(WAITING, 3)
     assert (lost.state, lost.generation) == (ProcessState.MISSING, 3)
-    assert lost.trouble == Trouble("PodDeleted", "somebody deleted pod vit-0-0")
+    assert lost.trouble == Trouble("PodDeleted", "somebody deleted pod vit-0-0, or its labels or its owner")
     evicted = Trouble("Evicted", "node-1 evicted it")
     assert gone(replace(WAITING, trouble=evicted), 3).trouble == evicted
 

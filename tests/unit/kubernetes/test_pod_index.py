@@ -53,6 +53,22 @@ class Index(PodIndex):
         self.take(Change(kind, pod))
 
 
+def test_a_pod_that_is_released_from_its_job_is_gone() -> None:
+    index = Index()
+    pod = _pod(0)
+    index.tell("ADDED", pod)
+    del index.told[:]
+    metadata = pod["metadata"]
+    assert isinstance(metadata, dict)
+    index.tell("MODIFIED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
+    assert index.told == [UID]
+    assert (index.newest(UID, 0), index.find("pod-0-0")) == (None, None)
+    assert index.last(UID, 0) is not None
+    # what becomes of it is nobody's business any more
+    index.tell("DELETED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
+    assert index.told == [UID]
+
+
 def test_a_pods_token_is_its_nodes_while_it_is_the_newest() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))

@@ -37,29 +37,34 @@ def test_when_a_deletion_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("metadata", "name"), "vit-20-1"),
+        (("metadata", "name"), "vit-020-0"),
+        (("metadata", "name"), "vit-20--1"),
+        (("metadata", "name"), f"vit-20-{'9' * 30}"),
+        (("metadata", "name"), "vit-20"),
+        (("metadata", "name"), "other-20-0"),
         (("metadata", "name"), "urgent"),
         (("metadata", "uid"), ""),
-        (("metadata", "labels", "muster.dev/node"), "020"),
-        (("metadata", "labels", "muster.dev/node"), "-1"),
-        (("metadata", "labels", "muster.dev/node"), "9" * 30),
-        (("metadata", "labels", "muster.dev/generation"), "1"),
-        (("metadata", "labels", "muster.dev/generation"), None),
-        (("metadata", "labels", "muster.dev/job"), "other"),
-        (("metadata", "labels", "muster.dev/job-uid"), "another"),
         (("metadata", "ownerReferences"), []),
-        (("metadata", "ownerReferences", 0, "uid"), "another"),
+        (("metadata", "ownerReferences", 0, "name"), "other"),
+        (("metadata", "ownerReferences", 0, "uid"), ""),
         (("metadata", "ownerReferences", 0, "controller"), False),
         (("metadata", "ownerReferences", 0, "kind"), "Job"),
         (("metadata", "ownerReferences", 0, "apiVersion"), "example.com/v1"),
     ],
 )
-def test_a_pod_whose_owner_labels_and_name_disagree_is_nobodys(path: tuple[str | int, ...], value: JSON) -> None:
+def test_a_pod_whose_owner_and_name_disagree_is_nobodys(path: tuple[str | int, ...], value: JSON) -> None:
     pod = source("oom-killed")
     inner = part(pod, *path[:-1])
     assert isinstance(path[-1], str)
     inner[path[-1]] = value
     assert read_pod(pod) is None
+
+
+@pytest.mark.parametrize("labels", [{}, {"muster.dev/node": "7", "muster.dev/job": "other"}, None])
+def test_who_changes_a_pods_labels_changes_nothing(labels: JSON) -> None:
+    pod = source("oom-killed")
+    part(pod, "metadata")["labels"] = labels
+    assert read_pod(pod) == read_pod(source("oom-killed"))
 
 
 def _places(value: JSON, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

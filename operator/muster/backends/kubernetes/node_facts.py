@@ -28,6 +28,9 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
 
 def gone(process: ProcessFacts, generation: int) -> ProcessFacts:
     """The process of a pod that isn't there any more, as it was last seen; `generation` is the node's highest."""
-    # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it.
-    trouble = process.trouble or Trouble(POD_DELETED, f"somebody deleted pod {process.name}")
+    # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it, or released it.
+    # Which of both can't be told: nobody hears any more of a pod without muster's labels.
+    trouble = process.trouble or Trouble(
+        POD_DELETED, f"somebody deleted pod {process.name}, or its labels or its owner"
+    )
     return ProcessFacts(ProcessState.MISSING, generation, trouble=trouble, name=process.name, machine=process.machine)

@@ -13,7 +13,9 @@ from functools import cached_property
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.warnings import Warned, read_warning
+from muster.kube.answers import mapping, string
 from muster.kube.client import Change
+from muster.kube.kinds import Object
 from muster.plan.facts import ProcessFacts
 from muster.ranks.directory import Member
 
@@ -86,10 +88,11 @@ class PodIndex:
 
     def take(self, change: Change) -> None:
         """Hear of a change of a pod."""
-        pod = read_pod(change.object)
+        read = read_pod(change.object)
+        pod = read or self._released(change.object)
         if pod is None or change.type == "BOOKMARK":
             return
-        if change.type == "DELETED":
+        if change.type == "DELETED" or read is None:
             self._drop(pod)
         else:
             self._put(pod)
@@ -170,6 +173,14 @@ class PodIndex:
             return None
         newest = self._entries[namespace, job_uid].newest(node)
         return Member(job_uid, node, generation) if newest is not None and newest.pod.uid == pod_uid else None
+
+    def _released(self, source: Object) -> PodView | None:
+        """A pod, as it was last seen, that was a job's and is no more: somebody took its owner away."""
+        place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
+        if place is None:
+            return None
+        key, node, generation = place
+        return self._entries[key].pods[node][generation].pod
 
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))

@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from muster.api.names import GROUP, KIND
 from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, whole
 from muster.backends.kubernetes.names import (
-    GENERATION_LABEL,
-    JOB_LABEL,
-    JOB_UID_LABEL,
-    NODE_LABEL,
     SPEC_HASH_ANNOTATION,
     TRAINER,
     pod_name,
@@ -22,6 +18,8 @@ from muster.kube.answers import mapping, objects, string
 from muster.kube.kinds import Object
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_NUMBERS = 2
+"""Of a pod's name: its node's, and its generation."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +70,20 @@ class PodView:
 
 def owner_uid(source: Object) -> str:
     """The uid of the job that controls an object; "" when none does."""
-    for owner in objects(mapping(source.get("metadata")).get("ownerReferences")):
-        is_job = string(owner.get("apiVersion")).startswith(f"{GROUP}/") and owner.get("kind") == KIND
-        if is_job and owner.get("controller") is True:
-            return string(owner.get("uid"))
-    return ""
+    return string(_owner(source).get("uid"))
 
 
 def read_pod(source: Object) -> PodView | None:
-    """The job's pod that `source` is; None unless its owner, its labels and its name agree on whose it is."""
+    """The job's pod that `source` is; None unless its owner and its name agree on whose it is.
+
+    Both are for good. Its labels are for people and selectors: who changes them changes nothing.
+    """
     metadata, spec, status = (mapping(source.get(part)) for part in ("metadata", "spec", "status"))
-    labels = mapping(metadata.get("labels"))
-    job, node, generation = (
-        string(labels.get(JOB_LABEL)),
-        _number(labels, NODE_LABEL),
-        _number(labels, GENERATION_LABEL),
-    )
-    uid, job_uid, name = string(metadata.get("uid")), owner_uid(source), string(metadata.get("name"))
-    if not uid or not job_uid or labels.get(JOB_UID_LABEL) != job_uid or node is None or generation is None:
+    uid, name, owner = string(metadata.get("uid")), string(metadata.get("name")), _owner(source)
+    job_uid, place = string(owner.get("uid")), _place(name, string(owner.get("name")))
+    if not uid or not job_uid or place is None:
         return None
-    if name != pod_name(job, node, generation):
-        return None
+    node, generation = place
     containers = read_containers(spec.get("containers"), status.get("containerStatuses"))
     return PodView(
         name=name,
@@ -118,9 +109,21 @@ def read_pod(source: Object) -> PodView | None:
     )
 
 
-def _number(labels: Object, label: str) -> int | None:
-    text = string(labels.get(label))
-    return int(text) if _NUMBER.fullmatch(text) else None
+def _owner(source: Object) -> Object:
+    for owner in objects(mapping(source.get("metadata")).get("ownerReferences")):
+        is_job = string(owner.get("apiVersion")).startswith(f"{GROUP}/") and owner.get("kind") == KIND
+        if is_job and owner.get("controller") is True:
+            return owner
+    return {}
+
+
+def _place(name: str, job: str) -> tuple[int, int] | None:
+    """Node and generation of the job's pod of this name; None when no pod of the job is called so."""
+    numbers = name.rsplit("-", 2)[1:]
+    if len(numbers) != _NUMBERS or not all(_NUMBER.fullmatch(number) for number in numbers):
+        return None
+    node, generation = map(int, numbers)
+    return (node, generation) if job and name == pod_name(job, node, generation) else None
 
 
 def _condition(source: Object) -> Condition:

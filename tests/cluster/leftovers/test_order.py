@@ -1,0 +1,71 @@
+"""Pods and what they need come in any order, and the operator hears of them late: the job starts all the same."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from cluster.api_proxy import PASS, ApiProxy, Call, Fate, Pass
+from cluster.operator.cluster_jobs import FOREVER
+from cluster.operator.operator_process import OperatorProcess
+from cluster.operator.site import Site
+from cluster.reasons.stage import template
+
+RUNNING = "jsonpath={.status.phase}=Running"
+LAG_SECONDS = 20.0
+
+
+def late(is_it: Callable[[Call], bool]) -> Callable[[Call], Fate]:
+    return lambda call: Pass(LAG_SECONDS) if is_it(call) else PASS
+
+
+@pytest.fixture
+async def lagging(site: Site, tmp_path: Path) -> AsyncIterator[ApiProxy]:
+    """An operator hears nothing of its pods for a while, but for the answers to its own requests."""
+    async with ApiProxy.serve(tmp_path, site.kubectl.kubeconfig) as proxy:
+        proxy.decide = late(lambda call: (call.verb, call.resource) == ("watch", "pods"))
+        for running in site.operators.started:
+            running.end()
+        log = tmp_path / "lagging.log"
+        operator = OperatorProcess(site.kubectl, proxy.kubeconfig, site.namespace, log, site.operators.more)
+        await asyncio.to_thread(operator.start)
+        yield proxy
+        operator.end()
+
+
+async def test_a_job_starts_before_the_informer_tells_of_its_pods(lagging: ApiProxy, site: Site) -> None:
+    jobs = site.jobs
+
+    def live() -> str:
+        jobs.apply("early", FOREVER, nodes=2, procsPerNode=1)
+        jobs.wait("early", RUNNING)
+        return str(jobs.run("get", "dtj/early", "--output=jsonpath={.status.ranks.ready}"))
+
+    await asyncio.to_thread(live)
+    creations = [
+        call
+        for call in lagging.calls
+        if (call.verb, call.resource) == ("create", "pods") and not call.query.count("dryRun=All")
+    ]
+    assert sorted(json.loads(call.body)["metadata"]["name"] for call in creations) == ["early-0-0", "early-1-0"]
+    await asyncio.to_thread(jobs.wait, "early", "jsonpath={.status.ranks.ready}=2/2")
+    assert jobs.children("early", "pods") == {"pod/early-0-0", "pod/early-1-0"}
+    jobs.run("delete", "dtj/early", "--wait=false")
+
+
+def test_a_plan_that_is_gone_before_the_pods_begin_is_made_again(operator: OperatorProcess, site: Site) -> None:
+    jobs, place = site.jobs, f"{site.namespace}-placed"
+    jobs.apply("placed", FOREVER, nodes=1, procsPerNode=1, template=template(nodeSelector={place: "here"}))
+    jobs.wait("placed", "condition=Scheduled=False")
+    jobs.kubectl.wait("create", "pod/placed-0-0", f"--namespace={site.namespace}")
+    jobs.run("delete", "configmap/placed-muster")
+    site.kubectl("label", "node", "node-1", f"{place}=here")
+    try:
+        jobs.wait("placed", RUNNING)
+    finally:
+        site.kubectl("label", "node", "node-1", f"{place}-")
+    assert "configmap/placed-muster" in jobs.children("placed")
+    jobs.run("delete", "dtj/placed", "--wait=false")
+    assert "Traceback" not in operator.said
