@@ -39,6 +39,14 @@ def _text(record: logging.LogRecord) -> str:
     return message
 
 
+def _as_one(text: str) -> str:
+    """A text that can't pass for other lines of the log, nor move a terminal: users' words may be quoted in it."""
+    lines = text.splitlines()
+    return "\n    ".join(
+        "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) for line in lines
+    )
+
+
 def _time(record: logging.LogRecord) -> str:
     at = datetime.fromtimestamp(record.created, UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -46,7 +54,7 @@ def _time(record: logging.LogRecord) -> str:
 
 class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{_time(record)} {record.levelname:<7} {_text(record)}"
+        return f"{_time(record)} {record.levelname:<7} {_as_one(_text(record))}"
 
 
 class _Json(logging.Formatter):

@@ -56,6 +56,17 @@ def test_a_line_of_the_log_is_one_json_object(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("_own_log")
+def test_nothing_that_is_quoted_passes_for_a_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    start_log("plain")
+    logging.getLogger("muster.here").info(
+        "team/vit: %s", "\x1b[31mred\r\n2026-11-21T04:05:19.000Z ERROR   forged\u2028too"
+    )
+    first, *more = capsys.readouterr().err.split("\n")
+    assert first.endswith(" INFO    team/vit: \ufffd[31mred")
+    assert more == ["    2026-11-21T04:05:19.000Z ERROR   forged", "    too", ""]
+
+
+@pytest.mark.usefixtures("_own_log")
 def test_kopf_is_heard_when_it_warns_without_its_stacks_and_not_of_what_is_meant_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
