@@ -50,6 +50,8 @@ class RankStore:
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Entry] = {}
+        # Asked for with every report: it is not counted anew each time.
+        self._agents = 0
 
     def register(self, shape: Shape) -> None:
         """Expect reports of this job. Again with the same shape, nothing changes.
@@ -57,8 +59,12 @@ class RankStore:
         With another one (the job was scaled while it was suspended) all that its agents said is forgotten; who waits
         for `changed` goes on waiting.
         """
-        known = self._jobs.setdefault(shape.job_uid, _Entry(shape))
-        if known.shape != shape:
+        known = self._jobs.get(shape.job_uid)
+        if known is None:
+            self._jobs[shape.job_uid] = _Entry(shape)
+            self._agents += shape.nodes
+        elif known.shape != shape:
+            self._agents += shape.nodes - known.shape.nodes
             known.shape = shape
             known.forget()
 
@@ -66,6 +72,7 @@ class RankStore:
         """Drop all that is known of the job, and let go of who waits for its commands."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
+            self._agents -= entry.shape.nodes
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
@@ -81,7 +88,7 @@ class RankStore:
 
     def agents(self) -> int:
         """How many agents the registered jobs have: what the pace is made from."""
-        return sum(entry.shape.nodes for entry in self._jobs.values())
+        return self._agents
 
     def record(self, member: Member, report: Report, at: float) -> None:
         """Take in what the agent of `member` reported at `at` (Unix seconds).
