@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from urllib.parse import urlsplit
 
@@ -15,14 +16,14 @@ url = urlsplit(wanted["url"])
 trust = ssl.create_default_context(cadata=wanted["authority"])
 with open("/muster/token") as file:
     token = file.read().strip()
-seen = Counter()
+seen: Counter[str] = Counter()
 
 
-def connect():
+def connect() -> http.client.HTTPSConnection:
     return http.client.HTTPSConnection(url.hostname, url.port, timeout=10, context=trust)
 
 
-def news():
+def news() -> Iterator[bytes]:
     """A report that always has something new to say, as much of it as it may."""
     for number in range(10**9, 10**9 + 10**6):
         report = json.loads(wanted["report"])
@@ -33,7 +34,7 @@ def news():
         yield json.dumps(report).encode()
 
 
-def send(what, bodies, headers):
+def send(what: str, bodies: Iterable[bytes], headers: dict[str, str]) -> None:
     connection = connect()
     for body in bodies:
         try:
@@ -47,7 +48,7 @@ def send(what, bodies, headers):
             connection = connect()
 
 
-def hold():
+def hold() -> None:
     """Connections that say nothing, or half a sentence."""
     held = []
     while True:
@@ -64,14 +65,14 @@ def hold():
             held.pop(0).close()
 
 
-def tell():
+def tell() -> None:
     while True:
         time.sleep(0.5)
         print(json.dumps(seen), flush=True)
 
 
 own = {"Authorization": f"Bearer {token}"}
-work = [
+work: list[tuple[str, Iterable[bytes], dict[str, str]]] = [
     ("report", news(), own),
     ("report", news(), own),
     ("huge", repeat(b"x" * 2**20), own),

@@ -174,7 +174,8 @@ class Attack:
 @pytest.fixture(scope="module")
 def attack(scene: Scene) -> Attack:
     """All cases, those of one pod together: to get into a pod takes a while."""
-    before, answers = scene.site.jobs.status("victim"), {}
+    before = scene.site.jobs.status("victim")
+    answers: dict[str, tuple[int, str]] = {}
     target = collector(scene.site, "victim")
     for pod in {case.pod for case in CASES.values()}:
         cases = {name: case for name, case in CASES.items() if case.pod == pod}

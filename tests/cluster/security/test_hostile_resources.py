@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from cluster.operator.cluster_jobs import FOREVER, manifest
 from cluster.operator.site import Site
 from cluster.shared import Manifest
 
-ONE: Manifest = {"nodes": 1, "procsPerNode": 1}
+ONE: dict[str, Any] = {"nodes": 1, "procsPerNode": 1}
 RUNNING = "jsonpath={.status.phase}=Running"
 HELD = "example.com/hold"
 
@@ -42,7 +43,7 @@ def large() -> Manifest:
 
 def decorated(name: str) -> Manifest:
     """With labels, annotations, an owner and a finalizer of somebody else's."""
-    body = manifest(name, FOREVER, **ONE)
+    body = manifest(name, FOREVER, nodes=1, procsPerNode=1)
     metadata = {
         "name": name,
         "labels": {"muster.dev/job": "another", "app": "x"},
