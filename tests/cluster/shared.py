@@ -106,6 +106,10 @@ class Kubectl:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
+    def begin(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start one that goes on, such as a watch; whoever starts it ends it."""
+        return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True)
+
     def apply(self, *manifests: Manifest) -> None:
         """Apply manifests."""
         self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))

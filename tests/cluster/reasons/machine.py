@@ -1,0 +1,60 @@
+"""The cluster's nodes from their machine's side: what runs in a container, and cutting a pod off."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cluster import lan, node, packages, places
+
+
+def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
+    """This machine's ids of all processes of a pod's container; those in sub-groups of it, too."""
+    status = next(each for each in pod["status"]["containerStatuses"] if each["name"] == container)
+    group = status["containerID"].partition("://")[2]
+    return tuple(int(folder.name) for folder in Path("/proc").glob("[0-9]*") if group in _text(folder / "cgroup"))
+
+
+def rank(pod: Any, number: int) -> int:
+    """The process of a rank: of those that have its number in their environment, the one that was begun last."""
+    wanted = f"RANK={number}"
+    found = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
+    assert found, f"no process of rank {number} in {pod['metadata']['name']}"
+    return max(found)
+
+
+def kill(*wanted: int) -> None:
+    """SIGKILL, as the kernel sends it."""
+    for process in wanted:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it went with another one
+
+
+@contextmanager
+def cut_off(pod: Any) -> Iterator[None]:
+    """Nothing of this pod reaches muster's collector, as if a NetworkPolicy forbade it; the CNI here enforces none."""
+    rule = ["FORWARD", "-p", "tcp", "-s", pod["status"]["podIP"], "-d", lan.HOST, "-j", "DROP"]
+    _iptables(pod["spec"]["nodeName"], "--insert", *rule)
+    try:
+        yield
+    finally:
+        _iptables(pod["spec"]["nodeName"], "--delete", *rule)
+
+
+def _iptables(name: str, *arguments: str) -> None:
+    tools = packages.provide()
+    keeper = int((places.state().node(name) / "keeper").read_bytes())
+    command = node.enter(keeper, [tools.find("iptables"), "--wait", *arguments])
+    subprocess.run(command, check=True, env=dict(tools.environment))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""  # it has ended meanwhile

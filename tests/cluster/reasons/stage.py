@@ -1,0 +1,122 @@
+"""Jobs that something is wrong with: put on, watched, and asked what a user would see."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cluster.images import PULL_POLICY
+from cluster.operator.cluster_jobs import OK, Jobs, manifest
+from cluster.operator.operator_process import OperatorProcess
+from cluster.reasons.timeline import PATIENCE_SECONDS, Seen, Sight, Timeline, condition, pod_of, says
+from cluster.say import say
+from cluster.shared import Kubectl, Manifest
+from cluster.waiting import PAUSE_SECONDS
+
+NOTHING: Manifest = {}
+
+A_SHARE: Manifest = {"requests": {"cpu": "50m"}}
+"""Pods that ask for nothing wait behind whatever else runs on the machine, and how long is nothing that muster does."""
+
+SOON_SECONDS = 2.0
+"""Between the cluster's knowing and the status' telling."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A namespace, its operator, and what is seen there."""
+
+    kubectl: Kubectl
+    namespace: str
+    timeline: Timeline
+    operator: OperatorProcess
+
+    @property
+    def jobs(self) -> Jobs:
+        """The namespace's."""
+        return Jobs(self.kubectl, self.namespace)
+
+    def apply(self, name: str, script: str = OK, **spec: object) -> None:
+        """Apply a job of one rank unless the spec says otherwise."""
+        resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
+        self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
+
+    def told(self, name: str, sign: Sight, reason: str, kind: str = "Stalled") -> Seen:
+        """The status that first gives the reason. It came soon after the cluster's first sign of it."""
+        knew = self.timeline.first(sign)
+        told = self.timeline.first(says(name, reason, kind))
+        late = told.at - knew.at
+        say(f"{name}: {reason} after {late:.2f} s: {told.status['message']}")
+        assert late <= SOON_SECONDS
+        return told
+
+    def failed(self, name: str, sign: Sight | None, reason: str) -> Seen:
+        """The status that says that the job has failed for this reason. The first word of it came soon.
+
+        `sign` None: soon after the rank's own end, as its agent saw it.
+        """
+        over = self.timeline.first(says(name, reason, "Failed"))
+        message = condition(over, "Failed")["message"]
+        first = self.timeline.first(lambda seen: seen.kind == "Job" and seen.name == name and _tells(seen, message))
+        if sign is None:
+            late = first.clock - datetime.fromisoformat(first.status["ranks"]["details"][0]["at"]).timestamp()
+        else:
+            late = first.at - self.timeline.first(sign).at
+        say(f"{name}: {reason} after {late:.2f} s, over {over.at - first.at:.2f} s later: {message}")
+        assert late <= SOON_SECONDS
+        return over
+
+    def completes(self, name: str) -> None:
+        """Wait until all is well in the end."""
+        self.timeline.first(says(name, "AllRanksSucceeded", "Complete"))
+
+    def runs(self, name: str) -> Seen:
+        """Wait until its ranks run."""
+        return self.timeline.first(
+            lambda seen: seen.kind == "Job" and seen.name == name and seen.status.get("phase") == "Running"
+        )
+
+    def until(self, what: Callable[[], object]) -> None:
+        """Wait for what no watch tells of."""
+        deadline = self.now() + PATIENCE_SECONDS
+        while not what():
+            assert self.now() < deadline
+            time.sleep(PAUSE_SECONDS)
+
+    @staticmethod
+    def now() -> float:
+        """The time as the timeline has it."""
+        return time.monotonic()
+
+    def pod(self, name: str, node: int = 0) -> Any:
+        """The newest known state of a job's node's pod."""
+        label = {"muster.dev/node": str(node)}
+        seen = self.timeline.all(pod_of(name, lambda pod: label.items() <= pod["metadata"]["labels"].items()))
+        return seen[-1].object
+
+    def warned_once(self, name: str, reason: str) -> None:
+        """The job has a warning of this reason, and no other."""
+        self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason, SOON_SECONDS)
+        told = self.timeline.all(lambda seen: _warns(seen, name))
+        assert [seen.object["reason"] for seen in told] == [reason], [seen.object["message"] for seen in told]
+
+
+def _warns(seen: Seen, name: str) -> bool:
+    event = seen.object
+    is_new = seen.kind == "Event" and seen.type == "ADDED" and event["type"] == "Warning"
+    return is_new and event["involvedObject"]["kind"] == "DistributedTrainingJob" and seen.name == name
+
+
+def _tells(seen: Seen, message: str) -> bool:
+    # What is told of the bystanders may change while they are stopped.
+    return str(seen.status.get("message", "")).split(";")[0] == message.split(";", maxsplit=1)[0]
+
+
+def template(container: Manifest = NOTHING, **pod: object) -> Manifest:
+    """A job's template with something more in `trainer` and in the pod."""
+    others = pod.pop("containers", [])
+    assert isinstance(others, list)
+    trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, **container}
+    return {"spec": {"terminationGracePeriodSeconds": 6, "containers": [trainer, *others], **pod}}

@@ -1,0 +1,118 @@
+"""kill -9 of one rank: ten of ten times the status names it at once, whatever starts the ranks."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cluster.operator.cluster_jobs import FOREVER
+from cluster.reasons import machine
+from cluster.reasons.stage import Stage, template
+from cluster.reasons.timeline import Seen, Sight, says
+from cluster.say import say
+from cluster.torch_volume import TorchVolume
+
+NAMED_SECONDS = 1.0
+
+WORD = "rank {rank} is at work"
+PLAIN = f"""
+import os
+print("rank", os.environ["RANK"], "is at work", flush=True)
+{FOREVER}
+"""
+TRAINS = """
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(2))
+print("rank", dist.get_rank(), "is at work", flush=True)
+while True:
+    dist.all_reduce(torch.ones(2))
+    time.sleep(0.05)
+"""
+DIRECT: dict[str, object] = {"direct": {}}
+TORCHRUN: dict[str, object] = {"torchrun": {}}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of two nodes with two ranks each, one of which is killed."""
+
+    name: str
+    launcher: dict[str, object]
+    script: str
+    rank: int
+
+
+WAVES = (
+    (
+        Job("plain-0", DIRECT, PLAIN, 0),
+        Job("plain-1", DIRECT, PLAIN, 1),
+        Job("plain-2", DIRECT, PLAIN, 2),
+        Job("plain-run-0", TORCHRUN, PLAIN, 3),
+        Job("torch-direct", DIRECT, TRAINS, 1),
+    ),
+    (
+        Job("plain-3", DIRECT, PLAIN, 3),
+        Job("plain-4", DIRECT, PLAIN, 2),
+        Job("plain-5", DIRECT, PLAIN, 0),
+        Job("plain-run-1", TORCHRUN, PLAIN, 1),
+        Job("torch-run", TORCHRUN, TRAINS, 2),
+    ),
+)
+"""Twenty ranks at a time are as many as two cores start in reasonable time."""
+
+
+def all_at_work(stage: Stage, job: Job) -> bool:
+    """Whether each rank has said so: what it said last is part of what is asked for."""
+    logs = "".join(stage.jobs.run("logs", f"{job.name}-{node}-0") for node in range(2))
+    return all(WORD.format(rank=rank) in logs for rank in range(4))
+
+
+def names_it(job: Job) -> Sight:
+    """The status tells of the rank's end, with all that is asked for."""
+
+    def is_it(seen: Seen) -> bool:
+        detail = first_detail(seen) if seen.kind == "Job" and seen.name == job.name else {}
+        return (detail.get("rank"), detail.get("signal")) == (job.rank, 9)
+
+    return is_it
+
+
+def first_detail(seen: Seen) -> Any:
+    return next(iter(seen.status.get("ranks", {}).get("details", [])), {})
+
+
+def test_ten_killed_ranks_are_named(stage: Stage, torch_for_pods: TorchVolume) -> None:
+    torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
+    with_torch = template(torch, volumes=list(torch_for_pods.volumes))
+    table: list[tuple[str, float]] = []
+    for wave in WAVES:
+        for job in wave:
+            shape = {"nodes": 2, "procsPerNode": 2, "launcher": job.launcher}
+            stage.apply(job.name, job.script, **shape, template=with_torch)
+        for job in wave:
+            stage.runs(job.name)
+            stage.until(partial(all_at_work, stage, job))
+        table += [kill_a_rank(stage, job) for job in wave]
+    say("\n" + "\n".join(line for line, _ in table))
+    slow = [line for line, seconds in table if seconds > NAMED_SECONDS]
+    assert not slow
+
+
+def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
+    """Kill it, and see what the status says; a line of the table, and how long it took."""
+    node = job.rank // 2
+    pod = stage.pod(job.name, node)
+    victim = machine.rank(pod, job.rank)
+    began = stage.now()
+    machine.kill(victim)
+    named = stage.timeline.first(names_it(job))
+    took = named.at - began
+    detail, message = first_detail(named), named.status["message"]
+    assert (detail["nodeName"], detail["pod"]) == (f"{job.name}-{node}", f"{job.name}-{node}-0")
+    assert detail["machine"] == pod["spec"]["nodeName"]
+    assert detail["message"] == WORD.format(rank=job.rank)
+    assert message.startswith(f"Rank {job.rank} on {job.name}-{node} was killed by SIGKILL"), message
+    stage.timeline.first(says(job.name, "RankKilled", "Failed"))
+    stage.jobs.run("delete", f"dtj/{job.name}", "--wait=false")
+    line = f"{job.name:14} rank {job.rank} {took:5.2f} s {detail['machine']} {detail['message']!r}: {message}"
+    return line, took
