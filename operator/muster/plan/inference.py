@@ -7,7 +7,7 @@ from muster.api.status import Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.incarnations import current_incarnation, was_started
 from muster.plan.last_word import with_last_word
-from muster.plan.troubles import with_trouble
+from muster.plan.troubles import POD_DELETED, with_trouble
 
 
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
@@ -17,7 +17,8 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """
     incarnation = current_incarnation(previous)
     started = was_started(previous)
-    counted = (_counted(node, previous.incarnation) for node in facts.nodes)
+    former = 0 if started else previous.incarnation
+    counted = (_counted(_without_removal(node, former), previous.incarnation) for node in facts.nodes)
     nodes = (_present(node, incarnation, started=started) for node in counted)
     heard = (with_last_word(job, node) for node in nodes)
     return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))
@@ -29,6 +30,16 @@ def _counted(node: NodeFacts, starts: int) -> NodeFacts:
     if process.state is not ProcessState.MISSING or process.generation >= starts - 1:
         return node
     return replace(node, process=replace(process, generation=starts - 1))
+
+
+def _without_removal(node: NodeFacts, former: int) -> NodeFacts:
+    """A node whose pod of one of the `former` starts went with the suspension: muster deleted it, or the one before."""
+    process = node.process
+    if process.state is not ProcessState.MISSING or not 0 <= process.generation < former:
+        return node
+    if process.trouble is None or process.trouble.reason != POD_DELETED:
+        return node
+    return replace(node, process=replace(process, trouble=None))
 
 
 def _present(node: NodeFacts, incarnation: int, *, started: bool) -> NodeFacts:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status import Condition, Status
-from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState
+from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState, Trouble
 from muster.plan.inference import infer
+from muster.plan.troubles import POD_DELETED
 from muster_worker.contract import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 
@@ -58,3 +59,22 @@ def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: i
 
 def test_a_pod_that_is_there_has_its_own_generation() -> None:
     assert inferred(Status(incarnation=5), ready(0)).process.generation == ready(0).process.generation
+
+
+@pytest.mark.parametrize(
+    ("previous", "generation", "is_trouble"),
+    [
+        (RESUMED, 0, False),
+        # Another one, made since.
+        (RESUMED, 1, True),
+        (FIRST, 0, True),
+        (Status(), 0, True),
+    ],
+)
+def test_a_pod_that_went_with_a_suspension_is_nobodys_trouble(
+    previous: Status, generation: int, *, is_trouble: bool
+) -> None:
+    deleted = ProcessFacts(ProcessState.MISSING, generation, trouble=Trouble(POD_DELETED, "somebody deleted it"))
+    found = inferred(previous, replace(ready(0), process=deleted))
+
+    assert (found.process.trouble is not None) is is_trouble
