@@ -70,7 +70,9 @@ def _phase(seen: Picture) -> str:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
-    if any(view.state not in (PENDING, STARTING) for view in seen.views):
+    beyond = {view.state for view in seen.views} - {PENDING, STARTING}
+    # Whether ranks that are not heard of ever ran is not known: they still do if they did.
+    if beyond - {UNKNOWN} or (beyond and seen.previous.phase == "Running"):
         return "Running"
     return "Starting" if all(is_placed(node) for node in seen.facts.nodes) else "Pending"
 

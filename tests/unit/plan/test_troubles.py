@@ -151,3 +151,12 @@ def test_a_restarted_operator_blames_nobody_else_before_all_were_heard() -> None
 
     assert (stopping.phase, stopping.message.startswith("Rank 2 ")) == ("Stopping", True)
     assert after == stopping
+
+
+def test_ranks_that_fell_silent_before_they_ran_do_not_run() -> None:
+    starting = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Starting")
+    silent = facts(running(0, heard=-60.0), running(1, heard=-60.0))
+
+    assert status_of(job(), starting, silent, START + 5).phase == "Starting"
+    ran = starting.model_copy(update={"phase": "Running"})
+    assert status_of(job(), ran, silent, START + 5).phase == "Running"
