@@ -6,7 +6,7 @@ import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS, REMOVAL_SECONDS, Ledger, Removal
-from muster.backends.kubernetes.node_facts import as_heard, gone
+from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
 from muster.plan.facts import ProcessFacts, ProcessState, Trouble
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
@@ -89,3 +89,18 @@ def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() ->
 def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
     # with 0 the API server forgets the pod while its processes still run
     assert whole_seconds(grace) == seconds
+
+
+@pytest.mark.parametrize(
+    ("reason", "ended_at", "is_own"),
+    [
+        ("PodDeleted", None, True),
+        ("OOMKilled", None, False),
+        ("OOMKilled", 98.0, False),
+        # killed with SIGKILL because its grace was over; kubelets cut off the fraction of a second
+        ("OOMKilled", 99.0, True),
+        ("OOMKilled", 110.0, True),
+    ],
+)
+def test_what_muster_itself_ended_is_no_trouble(reason: str, ended_at: float | None, *, is_own: bool) -> None:
+    assert is_own_doing(Trouble(reason, "..."), ended_at, removed_at=99.5) is is_own

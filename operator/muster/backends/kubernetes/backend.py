@@ -14,7 +14,7 @@ from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS, Creation
 from muster.backends.kubernetes.ledger import Ledger, Removal, Sent
 from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.node_facts import as_heard, gone
+from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
 from muster.backends.kubernetes.pod_index import Known, PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.setting import Setting
@@ -24,7 +24,6 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.troubles import POD_DELETED
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore
 
@@ -131,9 +130,8 @@ class KubernetesBackend:
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
             process = gone(process, generation)
-        trouble = process.trouble
-        # It was muster that deleted it.
-        if last.pod.uid in ledger.removed and trouble is not None and trouble.reason == POD_DELETED:
+        trouble, removal = process.trouble, ledger.removed.get(last.pod.uid)
+        if trouble is not None and removal is not None and is_own_doing(trouble, last.process.ended_at, removal.at):
             trouble = None
         # That its successor can't be made is the newer trouble.
         if process.state is ProcessState.MISSING:

@@ -34,3 +34,10 @@ def gone(process: ProcessFacts, generation: int) -> ProcessFacts:
         POD_DELETED, f"somebody deleted pod {process.name}, or its labels or its owner"
     )
     return ProcessFacts(ProcessState.MISSING, generation, trouble=trouble, name=process.name, machine=process.machine)
+
+
+def is_own_doing(trouble: Trouble, ended_at: float | None, removed_at: float) -> bool:
+    """Whether muster itself brought a pod's trouble about by deleting the pod: it ended after that (Unix seconds)."""
+    if trouble.reason == POD_DELETED:
+        return True
+    return ended_at is not None and ended_at + KUBELET_SECONDS >= removed_at
