@@ -61,13 +61,18 @@ class _Column:
 def board(view: View, width: int, height: int) -> RenderableType:
     """The board of this moment for a terminal of `width` columns and `height` lines."""
     rows = rank_rows(view)
-    room = max(1, height - _CHROME_LINES)
-    by_rank = len(rows) <= min(MAX_RANK_ROWS, room)
-    table = _rank_table(rows, width) if by_rank else _node_table(node_rows(rows), room)
-    parts: list[RenderableType] = [_header(view), _sentence(view), Text(), table]
+    parts: list[RenderableType] = [_header(view), _sentence(view)]
+    if rows:
+        parts += [Text(), _rows(rows, width, height)]
     if view.notice:
         parts.append(Text(view.notice, style="bold yellow"))
     return Group(*parts)
+
+
+def _rows(rows: tuple[RankRow, ...], width: int, height: int) -> RenderableType:
+    room = max(1, height - _CHROME_LINES)
+    by_rank = len(rows) <= min(MAX_RANK_ROWS, room)
+    return _rank_table(rows, width) if by_rank else _node_table(node_rows(rows), room)
 
 
 def rank_colour(rank: int) -> str:

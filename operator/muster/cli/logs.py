@@ -7,16 +7,18 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import IO, cast
 
 from rich.console import Console
 
 from muster.backends.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.options import check_ranks
-from muster.cli.pod_log import follow_lines, read_lines
+from muster.cli.pod_log import follow_lines, is_pending, read_lines
 from muster.cli.problem import BadInput
 from muster.cli.rank_lines import coloured, is_wanted, read_line, uncoloured
 from muster.cli.seen import Seen
+from muster.cli.standard_error import StandardError
 from muster.cli.watched_job import JobDeleted, look_at, watch_job
 from muster.kube.answers import mapping, string
 from muster.kube.errors import ApiError
@@ -40,9 +42,14 @@ def show_logs(wanted: Wanted, asked: Asked) -> int:
         pods = await _pods(target, seen)
         if not pods:
             raise BadInput(f"{target} has no pods{_why_none(seen)}")
-        printer = _Printer(asked, Console(file=sys.stdout, highlight=False))
+        printer = _printer(asked)
+        if all(pod.is_pending for pod in pods):
+            printer.note(seen.status.message)
         for pod in pods:
-            await printer.print(pod, read_lines(target, pod, asked.tail))
+            if pod.is_pending:
+                printer.note(f"[{pod.name}] no log yet: the pod is Pending")
+            else:
+                await printer.print(pod.name, read_lines(target, pod.name, asked.tail))
         return 0
 
     return ask_cluster(wanted, show)
@@ -52,7 +59,7 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
     """Print what is there and what comes, until the job is over."""
 
     async def follow(target: Target) -> int:
-        following = _Following(target, asked, _Printer(asked, Console(file=sys.stdout, highlight=False)))
+        following = _Following(target, asked, _printer(asked))
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for seen in jobs:
@@ -70,10 +77,11 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Prints the wanted lines."""
+    """Prints the wanted lines; what muster itself has to say stays out of them."""
 
     asked: Asked
     console: Console
+    notes: Console
 
     async def print(self, pod: str, source: AsyncGenerator[str]) -> None:
         """All lines of a pod; that there are none to be had is a line, too."""
@@ -86,7 +94,7 @@ class _Printer:
 
     def note(self, text: str) -> None:
         """A sentence of muster's own."""
-        self.console.print(text, markup=False, soft_wrap=True, style="dim")
+        self.notes.print(text, markup=False, soft_wrap=True, style="dim")
 
     def _print(self, pod: str, text: str) -> None:
         line = read_line(pod, text)
@@ -96,6 +104,11 @@ class _Printer:
             self.console.print(coloured(line), soft_wrap=True)
         else:
             self.console.out(uncoloured(line), highlight=False)
+
+
+def _printer(asked: Asked) -> _Printer:
+    notes = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
+    return _Printer(asked, Console(file=sys.stdout, highlight=False), notes)
 
 
 @dataclass
@@ -111,13 +124,13 @@ class _Following:
 
     async def look(self, seen: Seen) -> None:
         pods = await _pods(self.target, seen)
-        if not self._tasks and not pods and not seen.is_over:
+        if not self._tasks and all(pod.is_pending for pod in pods) and not seen.is_over:
             # why nothing comes, to who waits for it
             self.note(seen.status.message)
-        for pod in pods:
-            if pod not in self._tasks:
-                lines = follow_lines(self.target, pod, self.asked.tail, lambda: self._is_over)
-                self._tasks[pod] = asyncio.create_task(self.printer.print(pod, lines), name=f"log of {pod}")
+        for name in (pod.name for pod in pods):
+            if name not in self._tasks:
+                lines = follow_lines(self.target, name, self.asked.tail, lambda: self._is_over)
+                self._tasks[name] = asyncio.create_task(self.printer.print(name, lines), name=f"log of {name}")
 
     def note(self, text: str) -> None:
         """A sentence, once."""
@@ -136,16 +149,23 @@ def _check(asked: Asked, seen: Seen) -> None:
         check_ranks(asked.ranks, seen.status.ranks.world)
 
 
-async def _pods(target: Target, seen: Seen) -> tuple[str, ...]:
-    """The names of the job's pods, node by node."""
+@dataclass(frozen=True, order=True)
+class _Pod:
+    node: int
+    name: str
+    is_pending: bool
+
+
+async def _pods(target: Target, seen: Seen) -> tuple[_Pod, ...]:
+    """The job's pods, node by node."""
     listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={seen.uid}")
-    return tuple(name for _, name in sorted(map(_node_and_name, listing.items)))
+    return tuple(sorted(map(_pod, listing.items)))
 
 
-def _node_and_name(pod: Object) -> tuple[int, str]:
+def _pod(pod: Object) -> _Pod:
     metadata = mapping(pod.get("metadata"))
     node = string(mapping(metadata.get("labels")).get(NODE_LABEL))
-    return int(node) if node.isdecimal() else 0, string(metadata.get("name"))
+    return _Pod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
 
 
 def _why_none(seen: Seen) -> str:

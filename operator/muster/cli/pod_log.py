@@ -33,20 +33,19 @@ async def follow_lines(target: Target, pod: str, tail: int | None, is_over: Call
     """
     last = ""
     while True:
-        begun = True
         try:
             async with aclosing(_stamped(target, pod, tail, last)) as lines:
                 async for stamp, text in lines:
                     last = stamp
                     yield text
         except ApiError as error:
-            begun = error.status != HTTPStatus.BAD_REQUEST
-            if begun and not error.is_temporary:
-                if error.is_not_found:
-                    return
+            if error.is_not_found:
+                return
+            # 400: its container hasn't begun
+            if not error.is_temporary and error.status != HTTPStatus.BAD_REQUEST:
                 raise
         # An API server, a proxy or a kubelet ends a long answer as if that were all.
-        if await _has_ended(target, pod) or (is_over() and not begun):
+        if await _is_all(target, pod, is_over):
             return
         await asyncio.sleep(AGAIN_SECONDS)
 
@@ -78,15 +77,19 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-async def _has_ended(target: Target, pod: str) -> bool:
+async def _is_all(target: Target, pod: str, is_over: Callable[[], bool]) -> bool:
     try:
-        return has_ended(await target.client.get(PODS, target.namespace, pod))
+        found = await target.client.get(PODS, target.namespace, pod)
     except ApiError as error:
-        if error.is_not_found:
-            return True
-        if not error.is_temporary:
+        if not error.is_temporary and not error.is_not_found:
             raise
-        return False
+        return error.is_not_found
+    return has_ended(found) or (is_pending(found) and is_over())
+
+
+def is_pending(pod: Object) -> bool:
+    """Whether the pod's trainer has not begun: it waits for a machine, an image, volumes or its init containers."""
+    return string(mapping(pod.get("status")).get("phase")) == "Pending"
 
 
 def has_ended(pod: Object) -> bool:

@@ -1,0 +1,21 @@
+"""The command, and jobs that no operator runs: their statuses are the tests'."""
+
+import pytest
+
+from cluster.cli.told_jobs import ToldJobs
+from cluster.muster_command import Muster
+from cluster.shared import Kubectl
+from muster.api.crd import crd_yaml
+
+
+@pytest.fixture
+def told(kubectl: Kubectl, namespace: str) -> ToldJobs:
+    """Jobs of the test's namespace."""
+    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    return ToldJobs(kubectl, namespace)
+
+
+@pytest.fixture
+def muster(kubectl: Kubectl, namespace: str) -> Muster:
+    """The command, as the administrator."""
+    return Muster(kubectl.kubeconfig, namespace)

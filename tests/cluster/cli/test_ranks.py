@@ -1,0 +1,84 @@
+"""`muster ranks` and `muster wait`, against statuses that the tests write."""
+
+import re
+
+from cluster.cli.told_jobs import COMPLETE, FAILED, NAME, REFUSED, RUNNING, SUSPENDED, ToldJobs
+from cluster.muster_command import Muster
+from cluster.terminal import CTRL_C
+
+
+def test_a_board_that_is_no_terminals_is_shown_once(muster: Muster, told: ToldJobs) -> None:
+    told.create(RUNNING)
+    done = muster("ranks", NAME)
+    header, message, _, titles, *rows = [line.rstrip() for line in done.stdout.splitlines()]
+    assert re.fullmatch(r"told  Running  [\d:]+  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.25", header)
+    assert message == RUNNING.message
+    assert titles == "RANK  NODE    STATE      STEP  BEHIND"
+    assert rows[0] == "   0  told-0  ● Running   131       -"
+    assert rows[2] == "   2  told-1  ● Running   120      11"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_live_board_follows_the_job_to_its_end(muster: Muster, told: ToldJobs) -> None:
+    told.create()
+    with muster.on_terminal("ranks", NAME) as terminal:
+        terminal.until(lambda text: "muster's operator has not looked at it yet" in text)
+        told.tell(REFUSED)
+        terminal.until(lambda text: REFUSED.message in text)
+        told.tell(SUSPENDED)
+        terminal.until(lambda text: SUSPENDED.message in text)
+        told.tell(RUNNING)
+        terminal.until(lambda text: "● Running   120      11" in text)
+        told.tell(FAILED)
+        assert terminal.end() == 0
+        assert "told  Failed  1:12" in terminal.text
+        assert "✘ Failed      -       -  exit 3 · ValueError: no" in terminal.text
+
+
+def test_ctrl_c_leaves_the_board(muster: Muster, told: ToldJobs) -> None:
+    told.create(RUNNING)
+    with muster.on_terminal("ranks", NAME) as terminal:
+        terminal.until(lambda text: "Running" in text)
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.text
+        assert "Aborted" not in terminal.text
+
+
+def test_a_job_that_is_deleted_meanwhile(muster: Muster, told: ToldJobs, namespace: str) -> None:
+    told.create(RUNNING)
+    with muster.on_terminal("ranks", NAME) as terminal, muster.begin("wait", NAME) as waiting:
+        assert waiting.stderr is not None
+        assert "Running: 4 of 4 ranks run" in waiting.stderr.readline()
+        terminal.until(lambda text: "Running" in text)
+        told.delete()
+        assert terminal.end() == 0
+        assert f"{namespace}/told was deleted" in terminal.text
+        assert f"{namespace}/told was deleted\n" in waiting.communicate(timeout=60)[1]
+        assert waiting.returncode == 1
+
+
+def test_waiting_ends_with_the_job_and_its_exit_code_says_how(muster: Muster, told: ToldJobs) -> None:
+    told.create(RUNNING)
+    late = muster("wait", NAME, "--timeout", "0.5")
+    assert late.returncode == 124
+    assert "is not over after 0.5 s" in late.stderr
+    told.tell(FAILED)
+    failed = muster("wait", NAME)
+    assert (failed.returncode, failed.stderr) == (1, f"1:12 Failed: {FAILED.message}\n")
+    told.tell(COMPLETE)
+    assert muster("wait", NAME).returncode == 0
+
+
+def test_what_is_not_there_is_said_in_a_sentence(muster: Muster, told: ToldJobs) -> None:
+    del told  # its CRD
+    for command in ("ranks", "logs", "wait"):
+        done = muster(command, "nosuch", "--namespace", "no-such-namespace")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "muster: there is no DistributedTrainingJob nosuch in the namespace no-such-namespace; "
+            "`kubectl get dtj --all-namespaces` lists all that there are\n"
+        )
+    missing = muster("ranks", "Bad/Name")
+    assert missing.returncode == 2
+    assert "is not a job's name" in missing.stderr

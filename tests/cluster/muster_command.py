@@ -1,0 +1,55 @@
+"""The `muster` command, as who has a kubeconfig uses it."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.terminal import Terminal
+
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Muster:
+    """Asks about the jobs of `namespace`."""
+
+    kubeconfig: Path
+    namespace: str
+
+    def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run it to its end."""
+        return subprocess.run(
+            self._line(arguments),
+            env=self._environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+
+    def begin(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start one that goes on."""
+        return subprocess.Popen(
+            self._line(arguments),
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def on_terminal(self, *arguments: str) -> Terminal:
+        """One on a terminal, not yet started."""
+        return Terminal(self._line(arguments), self._environment)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+    def _line(self, arguments: tuple[str, ...]) -> list[str]:
+        command, *rest = arguments
+        # the others ask no cluster
+        asks = command in ("ranks", "logs", "wait") and "--namespace" not in rest
+        where = ["--namespace", self.namespace] if asks else []
+        return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]
