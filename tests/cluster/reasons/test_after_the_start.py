@@ -23,7 +23,7 @@ time.sleep(600)
 """
 # As long as a sidecar has to live for trainer to begin, and trainer to see it fail.
 SOME_TIME_THEN_4 = "import time; time.sleep(8); raise SystemExit(4)"
-SOME_TIME = "import time; time.sleep(15)"
+SOME_TIME = "import time; time.sleep(10)"
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,6 @@ def test_it_is_told(stage: Stage, put_on: Path, case: Case) -> None:
 @pytest.mark.usefixtures("put_on")
 def test_it_passes_once_it_is_mended(stage: Stage, case: Case) -> None:
     stage.completes(case.name)
-    stage.warned_once(case.name, case.reason)
 
 
 def test_a_pod_that_somebody_deletes_is_made_anew(stage: Stage) -> None:

@@ -108,6 +108,16 @@ def test_a_claim_that_nobody_made(message: str) -> None:
     assert find_trouble(changed("claim-missing", say)) == Trouble("VolumeClaimMissing", words)
 
 
+def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
+    def end(pod: JSONObject) -> None:
+        ended: JSONObject = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
+        part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
+
+    found = find_trouble(changed("deleted", end))
+    assert found is not None
+    assert found.reason == "PodDeleted"
+
+
 def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None:
     words = 'MountVolume.SetUp failed for volume "muster" : failed to sync configmap cache: timed out waiting for it'
     event: dict[str, JSON] = {

@@ -59,6 +59,8 @@ def machine_lost(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
         return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
     state = pod.trainer.state
     lost_track = isinstance(state, Terminated) and state.reason == "ContainerStatusUnknown"
+    # Of a pod that is deleted the kubelet says so of every container that had not begun.
+    lost_track = lost_track and pod.asked_to_go_at is None
     if pod.reason == "NodeLost" or lost_track:
         return Trouble(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
     return None
