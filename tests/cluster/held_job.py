@@ -9,6 +9,7 @@ from cluster.shared import Kubectl, Manifest
 # The file is in the pod's own /tmp, so nothing but `let_go` ends it. A rank that began again would count from 1 again.
 RANK = """
 import os, sys, time, muster_worker
+print("held", flush=True)
 step = 0
 while not os.path.exists("/tmp/go"):
     step += 1
