@@ -184,4 +184,3 @@ def test_a_pod_that_somebody_deletes_is_made_anew(stage: Stage) -> None:
     stage.jobs.run("create", "secret", "generic", "late", "--from-literal=key=1")
     stage.completes("again")
     assert stage.jobs.children("again", "pods") == {"pod/again-0-1", "pod/again-1-0"}
-    stage.warned_once("again", "ConfigMissing")
