@@ -14,6 +14,7 @@ from cluster.shared import Manifest
 ONE: dict[str, Any] = {"nodes": 1, "procsPerNode": 1}
 RUNNING = "jsonpath={.status.phase}=Running"
 HELD = "example.com/hold"
+RELEASED = json.dumps({"metadata": {"finalizers": None}})
 
 # It would turn red, ring, begin a line of its own in a log, and turn the rest of the line around.
 CONTROLS = "\x1b[31mred\x07\n2026-01-01T00:00:00.000Z ERROR forged \u202e\x9b"
@@ -71,6 +72,9 @@ def hostile(guarded: Site) -> Iterator[Site]:
         jobs.wait(name, RUNNING)
     before = jobs.run("get", "pod/harmless-0-0", "--output=jsonpath={.metadata.uid}")
     yield guarded
+    # a test that failed may have left it held, and with it the namespace
+    if jobs.run("get", "dtj/decorated", "--ignore-not-found"):
+        jobs.run("patch", "dtj/decorated", "--type=merge", "--patch", RELEASED)
     after = jobs.run("get", "pod/harmless-0-0", "--output=jsonpath={.metadata.uid}")
     assert (jobs.status("harmless")["phase"], after) == ("Running", before)
     assert "Traceback" not in guarded.said
@@ -120,7 +124,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
     jobs.apply("meanwhile", "pass", **ONE)
     jobs.wait("meanwhile", "condition=Complete")
     assert jobs.children("decorated", "pods") == set()
-    jobs.run("patch", "dtj/decorated", "--type=merge", "--patch", json.dumps({"metadata": {"finalizers": None}}))
+    jobs.run("patch", "dtj/decorated", "--type=merge", "--patch", RELEASED)
     jobs.wait("decorated", "delete")
 
 
