@@ -1,0 +1,115 @@
+"""Pods that their owner wants otherwise: each kind runs, and says what becomes of its ranks."""
+
+import json
+
+import pytest
+
+from cluster.fields.side_by_side import condition, template
+from cluster.operator.cluster_jobs import FOREVER, Jobs
+from cluster.operator.site import Site
+
+ONE = {"nodes": 1, "procsPerNode": 1}
+TELLS = """
+import json, os, socket
+print(json.dumps({"host": socket.gethostname(), "uid": os.getuid(), "mine": os.environ.get("MINE"), "pid": os.getpid(),
+    "writes": [path for path in ("/", "/opt/ml/model", "/dev/shm", "/opt/ml/checkpoints") if os.access(path, os.W_OK)],
+    "address": os.environ["MASTER_ADDR"], "init": open("/proc/1/cmdline").read().split(chr(0))[0]}), flush=True)
+"""
+MEETS = (
+    TELLS
+    + """
+address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["RANK"] == "0":
+    with socket.create_server(address) as server:
+        server.accept()
+else:
+    while True:
+        try:
+            socket.create_connection(address, 1).close()
+            break
+        except OSError:
+            pass
+"""
+)
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+AS_NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.fixture(scope="module")
+def odd(fields_site: Site) -> Jobs:
+    """All jobs of this module."""
+    jobs = fields_site.jobs
+    jobs.apply("host-net", MEETS, nodes=2, procsPerNode=1, template=template(hostNetwork=True))
+    jobs.apply("shared-pids", TELLS, **ONE, template=template(shareProcessNamespace=True))
+    jobs.apply(
+        "shared-kill", "import os; os.kill(os.getpid(), 9)", **ONE, template=template(shareProcessNamespace=True)
+    )
+    differs = {"name": "trainer", "env": [{"name": "MINE", "value": "node 0"}]}
+    overrides = [{"nodes": "0", "template": {"spec": {"containers": [differs]}}}]
+    jobs.apply("differs", MEETS, nodes=2, procsPerNode=1, nodeOverrides=overrides)
+    return jobs
+
+
+def told(jobs: Jobs, pod: str) -> dict[str, object]:
+    """What the pod's rank told of itself."""
+    (line,) = (line for line in jobs.run("logs", pod).splitlines() if line.startswith("[rank "))
+    found: dict[str, object] = json.loads(line.partition("] ")[2])
+    return found
+
+
+def test_nodes_on_their_machines_network_find_each_other(odd: Jobs) -> None:
+    odd.wait("host-net", "condition=Complete")
+    machines = json.loads(odd.run("get", "pods", "--selector=muster.dev/job=host-net", "--output=json"))["items"]
+    addresses = {pod["metadata"]["name"]: pod["status"]["hostIP"] for pod in machines}
+    assert told(odd, "host-net-0-0")["address"] == addresses["host-net-0-0"]
+
+
+def test_a_shared_process_namespace_hides_no_end(odd: Jobs) -> None:
+    odd.wait("shared-pids", "condition=Complete")
+    assert "pause" in str(told(odd, "shared-pids-0-0")["init"])
+    odd.wait("shared-kill", "condition=Failed")
+    (detail,) = odd.status("shared-kill")["ranks"]["details"]
+    assert (detail["signal"], detail["reason"]) == (9, "RankKilled")
+
+
+def test_a_node_can_differ(odd: Jobs) -> None:
+    odd.wait("differs", "condition=Complete")
+    assert [told(odd, f"differs-{node}-0")["mine"] for node in (0, 1)] == ["node 0", None]
+
+
+def test_a_restricted_namespace_takes_a_job_that_asks_for_nothing(odd: Jobs) -> None:
+    odd.kubectl("label", "namespace", odd.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    try:
+        odd.apply(
+            "careful", TELLS, **ONE, template=template({"securityContext": RESTRICTED}, securityContext=AS_NOBODY)
+        )
+        odd.apply("careless", TELLS, **ONE)
+        odd.wait("careful", "condition=Complete")
+        assert told(odd, "careful-0-0")["uid"] == 65534
+        assert told(odd, "careful-0-0")["writes"] == ["/opt/ml/model", "/dev/shm", "/opt/ml/checkpoints"]  # noqa: S108 - a mount
+        odd.wait("careless", "condition=Stalled=True")
+        assert condition(odd, "careless", "Stalled")["reason"] == "PodSecurity"
+    finally:
+        odd.kubectl("label", "namespace", odd.namespace, "pod-security.kubernetes.io/enforce-")
+
+
+def test_a_machine_s_devices_make_the_ranks(odd: Jobs) -> None:
+    gpu, gpus = "nvidia.com/gpu", 2
+    nodes = odd.kubectl("get", "nodes", "--output=name").split()
+    for node in nodes:
+        patch = json.dumps({"status": {"capacity": {gpu: str(gpus)}}})
+        odd.kubectl("patch", node, "--subresource=status", "--type=merge", "--patch", patch)
+    try:
+        asked = {"limits": {gpu: gpus}}
+        odd.apply("devices", TELLS, nodes=2, procsPerNode="Auto", resources=asked)
+        odd.wait("devices", "condition=Complete")
+        assert odd.status("devices")["ranks"]["ready"] == "4/4"
+        odd.apply("too-many", FOREVER, nodes=2, procsPerNode="Auto", resources={"limits": {gpu: 16}})
+        odd.wait("too-many", 'jsonpath={.status.conditions[?(@.type=="Scheduled")].reason}=Unschedulable')
+        assert gpu in condition(odd, "too-many", "Scheduled")["message"]
+        assert odd.status("too-many")["ranks"]["world"] == 32
+    finally:
+        odd.run("delete", "dtj/too-many", "--ignore-not-found")
+        for node in nodes:
+            patch = json.dumps({"status": {"capacity": {gpu: None}, "allocatable": {gpu: None}}})
+            odd.kubectl("patch", node, "--subresource=status", "--type=merge", "--patch", patch)

@@ -1,0 +1,106 @@
+"""Deadlines, graces and what is cleaned up when, on a real cluster."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.fields.side_by_side import condition, gone, sleeper, template
+from cluster.operator.cluster_jobs import FOREVER, OK, Jobs
+from cluster.operator.site import Site
+
+ONE = {"nodes": 1, "procsPerNode": 1}
+LATE = "fields.test/late"
+SAVING_SECONDS = 11
+"""Less than the pods' grace gives, more than a pod without one would get."""
+
+SAVES = f"""
+import signal, sys, time
+def save(*_):
+    time.sleep({SAVING_SECONDS})
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("trains", flush=True)
+while True:
+    signal.pause()
+"""
+SLOW = template(initContainers=[{**sleeper("slow")}])
+WITH_SIDECAR = template(containers=[sleeper("side")])
+
+
+@pytest.fixture(scope="module")
+def timed(fields_site: Site) -> Iterator[Jobs]:
+    """All jobs of this module."""
+    jobs = fields_site.jobs
+    late = template(nodeSelector={LATE: jobs.namespace})
+    jobs.apply("patient", OK, **ONE, template=late, startupTimeoutSeconds=3)
+    jobs.apply("slow", OK, **ONE, template=SLOW, startupTimeoutSeconds=3)
+    jobs.apply("long", FOREVER, **ONE)
+    jobs.apply("saves", SAVES, **ONE, template=template(grace=60))
+    jobs.apply("out-of-time", SAVES, **ONE, template=template(grace=60))
+    jobs.apply("side-running", OK, **ONE, template=WITH_SIDECAR)
+    jobs.apply("side-all", OK, **ONE, template=WITH_SIDECAR, cleanup={"pods": "All"})
+    jobs.apply("side-none", OK, **ONE, template=WITH_SIDECAR, cleanup={"pods": "None"})
+    jobs.apply("tidy", OK, **ONE, cleanup={"pods": "None", "afterSeconds": 2})
+    jobs.apply("failed", "raise SystemExit(3)", **ONE)
+    yield jobs
+    jobs.kubectl("label", "nodes", "--all", f"{LATE}-")
+
+
+def test_the_startup_deadline_counts_from_the_placement(timed: Jobs) -> None:
+    timed.wait("slow", "condition=Failed")
+    assert condition(timed, "slow", "Failed")["reason"] == "StartupTimeout"
+    # Both were created together, and this one had no place.
+    assert condition(timed, "patient", "Failed")["status"] == "False"
+    assert condition(timed, "patient", "Scheduled")["reason"] == "Unschedulable"
+    timed.patch("patient", startupTimeoutSeconds=600)
+    timed.kubectl("label", "nodes", "--all", f"{LATE}={timed.namespace}")
+    timed.wait("patient", "condition=Complete")
+
+
+def test_a_job_that_takes_too_long_is_stopped(timed: Jobs) -> None:
+    timed.wait("long", "jsonpath={.status.phase}=Running")
+    timed.patch("long", activeDeadlineSeconds=1)
+    timed.wait("long", "condition=Failed")
+    assert condition(timed, "long", "Failed")["reason"] == "DeadlineExceeded"
+    assert timed.status("long")["ranks"]["byState"] == [{"state": "Stopped", "count": 1, "ranks": "0"}]
+
+
+def test_a_sidecar_that_never_ends_keeps_no_job_from_its_end(timed: Jobs) -> None:
+    for name in ("side-running", "side-all", "side-none"):
+        timed.wait(name, "condition=Complete")
+    gone(timed, "pod/side-running-0-0", "pod/side-all-0-0")
+    phase = timed.run("get", "pod/side-none-0-0", "--output=jsonpath={.status.phase}")
+    assert phase == "Running"
+
+
+def test_what_failed_is_there_to_be_looked_at(timed: Jobs) -> None:
+    timed.wait("failed", "condition=Failed")
+    assert timed.children("failed") == {"pod/failed-0-0", "service/failed-muster", "configmap/failed-muster"}
+
+
+def test_all_but_the_resource_goes_when_its_time_is_over(timed: Jobs) -> None:
+    timed.wait("tidy", "condition=Complete")
+    gone(timed, "pod/tidy-0-0", "service/tidy-muster", "configmap/tidy-muster")
+    assert timed.status("tidy")["phase"] == "Succeeded"
+
+
+def test_ranks_that_are_suspended_get_the_time_that_they_were_given(timed: Jobs) -> None:
+    timed.wait("saves", "jsonpath={.status.phase}=Running")
+    with timed.kubectl.begin("logs", "--follow", "saves-0-0", f"--namespace={timed.namespace}") as following:
+        assert following.stdout is not None
+        while "trains" not in following.stdout.readline():
+            assert following.poll() is None
+        timed.patch("saves", suspend=True)
+        timed.wait("saves", "condition=Suspended")
+        assert "saved" in following.stdout.read()
+
+
+def test_ranks_that_are_out_of_time_get_it_too(timed: Jobs) -> None:
+    timed.wait("out-of-time", "jsonpath={.status.phase}=Running")
+    timed.patch("out-of-time", activeDeadlineSeconds=1)
+    timed.wait("out-of-time", "condition=Failed")
+    assert "saved" in timed.run("logs", "out-of-time-0-0")
+    detail = json.dumps(timed.status("out-of-time")["ranks"])
+    assert '"Stopped"' in detail
