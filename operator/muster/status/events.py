@@ -13,13 +13,15 @@ from muster.status.sentences import fit
 class Note:
     """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes.
 
-    `since` is when it came to be (RFC 3339), as the status tells it: the same in every later status.
+    `since` is when it came to be (RFC 3339), as the status tells it: the same in every later status. `occasion` tells
+    it from others of its reason (None: its message does): what is told twice of one occasion is one event.
     """
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
     since: str
+    occasion: str | None = None
 
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
@@ -69,9 +71,11 @@ def _troubles(previous: Status, status: Status) -> Iterator[Note]:
         if (entry := _condition(status, kind)).status == trouble and entry.reason not in _NO_TROUBLE
     }
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
+    # A container that fails again and again is one trouble of this start; the status has the newest word on it.
+    began = _condition(status, SUSPENDED).last_transition_time
     for reason, entry in told.items():
         if reason not in before:
-            yield Note("Warning", reason, fit(entry.message), entry.last_transition_time)
+            yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
 _NO_TROUBLE = frozenset(("NodesNotPlaced", SUSPENDED))

@@ -129,7 +129,8 @@ def _is_after(time: str, oldest: float) -> bool:
 def event(resource: Resource, note: Note, identity: str, now: float) -> Object:
     """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
     at = to_seconds(now)
-    told = (resource.uid, note.type, note.reason, note.message, note.since)
+    occasion = note.message if note.occasion is None else note.occasion
+    told = (resource.uid, note.type, note.reason, note.since, occasion)
     name = f"{resource.name}.{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
