@@ -2,9 +2,10 @@
 
     python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
 
-It asks the cluster of KUBECONFIG, where muster runs. The two are run in turn, pair by pair, so that what else the
-machine does meets both. `--packages` (Python packages with torch) and `--data` (what digits/prepare.py of the examples
-made) are folders of the cluster's nodes. Prints one JSON line; times are in seconds.
+It asks the cluster of KUBECONFIG, where muster runs: for all namespaces, or for the one that `--namespace` names. The
+two are run in turn, pair by pair, so that what else the machine does meets both. `--packages` (Python packages with
+torch) and `--data` (what digits/prepare.py of the examples made) are folders of the cluster's nodes. Prints one JSON
+line; times are in seconds.
 """
 
 import argparse
@@ -30,10 +31,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--image", default="cluster.muster.dev/python:1")
     parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--namespace", help="one that is there; by default one is made for the bench")
     options = parser.parse_args(arguments)
-    namespace = f"bench-{uuid.uuid4().hex[:8]}"
+    namespace = options.namespace or f"bench-{uuid.uuid4().hex[:8]}"
     values = {"NAMESPACE": namespace, "IMAGE": options.image, "PACKAGES": options.packages, "DATA": options.data}
-    kubectl("create", "namespace", namespace)
+    if not options.namespace:
+        kubectl("create", "namespace", namespace)
     try:
         kubectl("create", "configmap", "digits", f"--namespace={namespace}", f"--from-file={TRAIN}")
         kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}")
@@ -42,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
             by_hand.append(timed("by_hand.yaml", values, ["by-hand-0", "by-hand-1"]))
             with_muster.append(timed("with_muster.yaml", values, ["with-muster-0-0", "with-muster-1-0"]))
     finally:
-        kubectl("delete", "namespace", namespace, "--wait=false")
+        made = ("configmap/digits", f"--namespace={namespace}") if options.namespace else (f"namespace/{namespace}",)
+        kubectl("delete", *made, "--wait=false")
     medians = statistics.median(by_hand), statistics.median(with_muster)
     result = {
         "bench": "overhead",
@@ -64,7 +68,9 @@ def timed(manifest: str, values: dict[str, object], pods: Sequence[str]) -> floa
     begun = time.monotonic()
     kubectl("apply", "-f", "-", stdin=text)
     names = [f"pod/{name}" for name in pods]
-    kubectl("wait", "--for=create", *names, inside, f"--timeout={WAIT_SECONDS}s")
+    for name in names:
+        # one at a time: kubectl gives up on several when more than one isn't there yet
+        kubectl("wait", "--for=create", name, inside, f"--timeout={WAIT_SECONDS}s")
     kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", *names, inside, f"--timeout={WAIT_SECONDS}s")
     seconds = time.monotonic() - begun
     kubectl("delete", "-f", "-", "--wait", stdin=text)
