@@ -55,11 +55,23 @@ def ending(seen: Seen, starts: Counter[int]) -> Ending:
 
 
 def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
-    """What must not be, whatever happened to the operator."""
-    twice = [f"pod {name} was made {len(uids)} times" for name, uids in seen.pods.items() if len(uids) > 1]
+    """What must not be, whatever happened to the operator.
+
+    A node has one pod at a time and, where nobody takes it away before it begins, one for each start of the gang. That
+    a pod bears the name of one that is gone is no harm: all that is known of pods is kept by uid.
+    """
     incarnation = max((status.get("incarnation", 0) for status in seen.statuses), default=0)
-    again = [f"rank {rank} began {count} times in {incarnation} incarnations" for rank, count in starts.items()]
-    return [*twice, *(again if max(starts.values(), default=0) > incarnation else ()), *setbacks(seen.statuses)]
+    more = [
+        f"node {node} had {len(uids)} pods in {incarnation} incarnations"
+        for node, uids in seen.pods.items()
+        if len(uids) > max(incarnation, 1)
+    ]
+    again = [
+        f"rank {rank} began {count} times in {incarnation} incarnations"
+        for rank, count in starts.items()
+        if count > incarnation
+    ]
+    return [*seen.twins, *more, *again, *setbacks(seen.statuses)]
 
 
 def setbacks(statuses: Sequence[dict[str, Any]]) -> list[str]:

@@ -14,15 +14,21 @@ from muster.kube.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
 
 OF_JOBS = "involvedObject.kind=DistributedTrainingJob"
 LABEL = "muster.dev/job"
+NODE_LABEL = "muster.dev/node"
 
 
 @dataclass
 class Seen:
-    """A job as it was seen: all statuses, the events by reason, each pod name's uids, and what is there of it now."""
+    """A job as it was seen: all statuses, the events by reason, and what is there of it now.
+
+    `pods` has the uids of all pods that a node ever had; `present` those of now; `twins` tells where they were several.
+    """
 
     statuses: list[dict[str, Any]] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     pods: dict[str, set[str]] = field(default_factory=dict)
+    present: dict[str, set[str]] = field(default_factory=dict)
+    twins: list[str] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
     exists: bool = False
     messages: list[str] = field(default_factory=list)
@@ -106,7 +112,7 @@ class World:
             job = metadata["labels"][LABEL]
             seen, child = self.of(job), f"{kind.name} {metadata['name'].removeprefix(job)}"
             if kind is PODS:
-                seen.pods.setdefault(metadata["name"].removeprefix(job), set()).add(metadata["uid"])
+                _count(seen, metadata["labels"][NODE_LABEL], metadata["uid"], change)
             if change.type == "DELETED":
                 seen.there.discard(child)
             else:
@@ -114,3 +120,14 @@ class World:
             self.stir(job)
 
         return hear
+
+
+def _count(seen: Seen, node: str, uid: str, change: Change) -> None:
+    present = seen.present.setdefault(node, set())
+    if change.type == "DELETED":
+        present.discard(uid)
+        return
+    seen.pods.setdefault(node, set()).add(uid)
+    if present - {uid} and uid not in present:
+        seen.twins.append(f"node {node} had {len(present) + 1} pods at once")
+    present.add(uid)
