@@ -84,8 +84,7 @@ class Session:
             try:
                 yield response
             finally:
-                # A stream that is left early must not be read to its end for the connection's sake.
-                response.close() if limit.total is None else response.release()
+                response.release() if limit.total is not None else _hang_up(response)
         except TimeoutError as late:
             raise self._unanswered(request, f"within {ANSWER_SECONDS:.0f} s") from late
         except (aiohttp.ClientError, OSError) as broken:
@@ -115,6 +114,14 @@ class Session:
     def _unanswered(self, request: Request, why: str) -> ApiError:
         server = self._access.url
         return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {why}")
+
+
+def _hang_up(stream: aiohttp.ClientResponse) -> None:
+    """Leave a stream, read to its end or not: nothing more is read of it for the connection's sake."""
+    # TLS would wait for the other side's farewell, with a process that ends meanwhile.
+    if stream.connection is not None and stream.connection.transport is not None:
+        stream.connection.transport.abort()
+    stream.close()
 
 
 async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
