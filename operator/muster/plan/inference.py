@@ -6,7 +6,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.incarnations import current_incarnation, was_started
-from muster.plan.last_word import with_last_word
+from muster.plan.termination_log import with_last_word
 from muster.plan.troubles import POD_DELETED, with_trouble
 
 

@@ -8,9 +8,9 @@ from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, R
 from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
 from muster.plan.inference import infer
-from muster.plan.last_word import read_last_word
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
+from muster.plan.termination_log import read_last_word
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, Order, RankReport, RankState, Report

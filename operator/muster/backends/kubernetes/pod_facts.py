@@ -7,7 +7,7 @@ from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned
 from muster.plan.facts import ProcessFacts, ProcessState
-from muster.plan.last_word import read_last_word
+from muster.plan.termination_log import read_last_word
 
 _OVER = ("Failed", "Succeeded")
 

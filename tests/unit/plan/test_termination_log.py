@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.api.status import Status
 from muster.plan.facts import LastWord, NodeFacts
-from muster.plan.last_word import read_last_word
+from muster.plan.termination_log import read_last_word
 from muster_worker.contract import AgentPhase, LauncherEnd, Problem, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
