@@ -4,7 +4,18 @@ import signal
 
 from muster.api.spec import Job
 from muster.plan import last_words
-from muster.plan.ends import End, Subject, agent_end, in_order, launcher_end, problem_end, rank_ends_of
+from muster.plan.ends import (
+    AGENT_LOST,
+    NODE_LOST,
+    NODE_STOPPED,
+    End,
+    Subject,
+    agent_end,
+    in_order,
+    launcher_end,
+    problem_end,
+    rank_ends_of,
+)
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, is_told_to_end
 from muster.plan.world import procs_per_node
@@ -79,8 +90,8 @@ def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
     outside = _stopped_from_outside(node)
     if outside is not None or _is_told_to_leave(node):
         return outside
-    at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
-    return agent_end(node, at, "AgentLost")
+    at = process.ended_at if process.ended_at is not None else _last_heard_at(facts, node)
+    return agent_end(node, at, AGENT_LOST)
 
 
 def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
@@ -94,11 +105,11 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         # The work was done; what the agent had still to do was to say so.
         if sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
             return None
-        at = process.ended_at if process.ended_at is not None else _last_word(facts, node)
-        return agent_end(node, at, "AgentLost")
+        at = process.ended_at if process.ended_at is not None else _last_heard_at(facts, node)
+        return agent_end(node, at, AGENT_LOST)
     # A process of a gang that has started does not go missing unless somebody removed it.
     if process.state is ProcessState.MISSING:
-        return agent_end(node, _last_word(facts, node), "NodeLost")
+        return agent_end(node, _last_heard_at(facts, node), NODE_LOST)
     return None
 
 
@@ -113,13 +124,13 @@ def _stopped_from_outside(node: NodeFacts) -> End | None:
     # Its ranks had ended by themselves.
     if has_ended(node) and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
         return None
-    return agent_end(node, agent.terminated_at, "NodeStopped")
+    return agent_end(node, agent.terminated_at, NODE_STOPPED)
 
 
 def _is_told_to_leave(node: NodeFacts) -> bool:
     return node.command is not None and node.command.kind == CommandKind.EXIT
 
 
-def _last_word(facts: JobFacts, node: NodeFacts) -> float:
+def _last_heard_at(facts: JobFacts, node: NodeFacts) -> float:
     agent = current_agent(node)
     return facts.created_at if agent is None else agent.heard_at

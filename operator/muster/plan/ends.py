@@ -8,6 +8,10 @@ from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts
 from muster.plan.nodes import current_agent
 from muster_worker.contract import RankState
 
+AGENT_LOST = "AgentLost"
+NODE_LOST = "NodeLost"
+NODE_STOPPED = "NodeStopped"
+
 
 class Subject(StrEnum):
     """What ended."""
@@ -41,6 +45,16 @@ class End:
     def is_good(self) -> bool:
         """It came to its own end, with exit code 0."""
         return self.exit_code == 0 and self.reason is None and not self.stopped
+
+    @property
+    def why(self) -> str:
+        """A bad end as one CamelCase word."""
+        if self.reason is not None:
+            return self.reason
+        if self.subject is Subject.LAUNCHER:
+            return "LauncherFailed"
+        # A signal that met it on its way out is not what ended it.
+        return "RankFailed" if self.signal is None or self.stopped else "RankKilled"
 
 
 def rank_ends(facts: JobFacts) -> tuple[End, ...]:

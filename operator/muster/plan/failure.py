@@ -38,12 +38,7 @@ class Failure:
     @property
     def reason(self) -> str:
         """The failure as one CamelCase word."""
-        first = self.first
-        if first.reason is not None:
-            return first.reason
-        if first.subject is Subject.LAUNCHER:
-            return "LauncherFailed"
-        return "RankFailed" if first.signal is None or first.stopped else "RankKilled"
+        return self.first.why
 
     def blames(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the culprits."""

@@ -10,6 +10,9 @@ OOM_KILLED = "OOMKilled"
 CONTAINER_KILLED = "ContainerKilled"
 POD_DELETED = "PodDeleted"
 PREEMPTED = "Preempted"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULING_GATED = "SchedulingGated"
+QUOTA_EXCEEDED = "QuotaExceeded"
 
 UNREACHABLE_SECONDS = 30.0
 """How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""

@@ -5,7 +5,7 @@ from collections import Counter
 
 from muster.api.spec import Job
 from muster.plan import last_words
-from muster.plan.ends import End, Subject
+from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
 from muster.plan.troubles import OOM_KILLED
@@ -113,9 +113,9 @@ def _agent(failure: Failure) -> str:
     # Who sees the pod from outside has a sentence about it.
     if end.lines:
         return f"{who}: {last_words.clean(end.lines[0], limit=MAX_TROUBLE_CHARS)}"
-    if end.reason == "NodeStopped":
+    if end.reason == NODE_STOPPED:
         return f"{end.node_name} was told to stop by somebody other than muster"
-    if end.reason == "NodeLost":
+    if end.reason == NODE_LOST:
         return f"{end.node_name} is gone: somebody removed it"
     how = _how(end) if end.exit_code != 0 else "left with exit code 0 before its ranks"
     return f"The agent on {end.node_name} {how}"

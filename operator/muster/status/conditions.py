@@ -12,6 +12,9 @@ from muster.status.sentences import fit
 from muster.status.troubles import SharedTrouble, shared_troubles
 from muster.status.views import Picture
 
+NODES_NOT_PLACED = "NodesNotPlaced"
+"""Nodes wait for a place, as all do for a while: no trouble is known of them."""
+
 
 @dataclass(frozen=True)
 class _Claim:
@@ -70,7 +73,7 @@ def _scheduled(picture: Picture) -> _Claim:
     shared = shared_troubles(unplaced)
     if shared:
         return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
-    return _Claim("Scheduled", False, "NodesNotPlaced", f"{len(unplaced)} of {len(nodes)} nodes have no place yet")
+    return _Claim("Scheduled", False, NODES_NOT_PLACED, f"{len(unplaced)} of {len(nodes)} nodes have no place yet")
 
 
 def _stalled(picture: Picture, message: str) -> _Claim:

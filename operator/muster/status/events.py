@@ -6,6 +6,7 @@ from typing import Literal
 
 from muster.api.status import Condition, Status
 from muster.plan.suspension import RESUMED, SUSPENDED
+from muster.status.conditions import NODES_NOT_PLACED
 from muster.status.sentences import fit
 
 
@@ -78,7 +79,7 @@ def _troubles(previous: Status, status: Status) -> Iterator[Note]:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
-_NO_TROUBLE = frozenset(("NodesNotPlaced", SUSPENDED))
+_NO_TROUBLE = frozenset((NODES_NOT_PLACED, SUSPENDED))
 
 
 def _turned(previous: Status, status: Status, kind: str) -> bool:

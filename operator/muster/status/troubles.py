@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from muster.plan.facts import NodeFacts, Trouble
 from muster.plan.last_words import clean, likeness
-from muster.plan.troubles import POD_DELETED, PREEMPTED
+from muster.plan.troubles import POD_DELETED, PREEMPTED, QUOTA_EXCEEDED, SCHEDULING_GATED, UNSCHEDULABLE
 
 MAX_NAMES = 3
 """Names of nodes in a sentence before it says how many more."""
@@ -13,7 +13,7 @@ MAX_NAMES = 3
 MAX_CHARS = 600
 """A trouble in a message: what it is, and what to do."""
 
-PASSING = frozenset(("Unschedulable", "SchedulingGated", "QuotaExceeded", POD_DELETED, PREEMPTED))
+PASSING = frozenset((UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETED, PREEMPTED))
 """What ends by itself: a cluster grows, others' jobs end, a pod is made anew."""
 
 

@@ -8,7 +8,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import last_words
 from muster.plan.consequences import blames_another
-from muster.plan.ends import End, rank_ends, ranks_of
+from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
@@ -118,7 +118,7 @@ def _state_of_end(rank: int, end: End, outcome: Outcome) -> tuple[str, str]:
     # The others must not be blamed for one that died.
     if outcome.is_decided and blames_another(end):
         return STOPPED, "PeerFailed"
-    return FAILED, end.reason or ("RankFailed" if end.signal is None else "RankKilled")
+    return FAILED, end.why
 
 
 def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, 
 def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
     """Ranks die with their agent."""
     trouble = node.process.trouble
-    reason = trouble.reason if trouble is not None else "AgentLost"
+    reason = trouble.reason if trouble is not None else AGENT_LOST
     return (FAILED if _is_to_blame(node, outcome) else STOPPED, reason)
 
 

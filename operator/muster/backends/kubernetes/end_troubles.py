@@ -6,17 +6,15 @@ from muster.backends.kubernetes.containers import Container, Terminated, Waiting
 from muster.backends.kubernetes.pods import Condition, PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
+from muster.plan.ends import NODE_LOST
 from muster.plan.facts import Trouble
 from muster.plan.last_words import telling_line
-from muster.plan.troubles import OOM_KILLED, POD_DELETED
+from muster.plan.troubles import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
 
 EVICTED = "Evicted"
 POD_DEADLINE_EXCEEDED = "PodDeadlineExceeded"
 REFUSED_BY_KUBELET = "RefusedByKubelet"
 NODE_SHUTDOWN = "NodeShutdown"
-NODE_LOST = "NodeLost"
-PREEMPTED = "Preempted"
-CONTAINER_KILLED = "ContainerKilled"
 INIT_CONTAINER_FAILED = "InitContainerFailed"
 SIDECAR_FAILED = "SidecarFailed"
 

@@ -10,8 +10,8 @@ from muster.backends.kubernetes.quoting import quote
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
 from muster.plan.facts import Trouble
+from muster.plan.troubles import QUOTA_EXCEEDED
 
-QUOTA_EXCEEDED = "QuotaExceeded"
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
 INVALID_POD = "InvalidPod"

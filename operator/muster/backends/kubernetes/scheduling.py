@@ -6,9 +6,8 @@ from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
 from muster.plan.facts import Trouble
+from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
 
-UNSCHEDULABLE = "Unschedulable"
-SCHEDULING_GATED = "SchedulingGated"
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
 
 _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
