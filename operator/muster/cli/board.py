@@ -1,4 +1,4 @@
-"""The live board: a run as something to look at. Pure; `live.py` puts it on the terminal."""
+"""The live board: a run as something to look at. Pure; `display.py` puts it on the terminal."""
 
 from __future__ import annotations
 

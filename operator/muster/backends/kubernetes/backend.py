@@ -195,10 +195,10 @@ class KubernetesBackend:
         """Tell agents that are at work whom to trust from now on: they read it from the ConfigMap."""
         authority = self.authority()
         present = self._present(job)
-        if not present or (authority == ledger.authority and not any(_lacks_settings(job, one) for one in present)):
+        if not present or (authority == ledger.authority and not any(_lacks_config_map(job, one) for one in present)):
             return
         # What is in its way then was said when the pods were made, and agents trust the older one for a while.
-        await self._children.make_settings(job)
+        await self._children.make_config_map(job)
         ledger.authority = authority
 
     def _present(self, job: Job) -> tuple[ProcessFacts, ...]:
@@ -208,7 +208,7 @@ class KubernetesBackend:
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 
 
-def _lacks_settings(job: Job, process: ProcessFacts) -> bool:
+def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
     """Whether somebody deleted the job's own ConfigMap before the pod had mounted it."""
     trouble = process.trouble
     if trouble is None or trouble.reason != CONFIG_MISSING:

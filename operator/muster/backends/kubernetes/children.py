@@ -32,12 +32,12 @@ class Children:
 
     async def make(self, job: Job) -> Refusal | None:
         """See to it that both are there and say what they should; why not, where something is in the way."""
-        service, settings = await asyncio.gather(
-            self._make(job, SERVICES, render.service(job)), self.make_settings(job)
+        service, config_map = await asyncio.gather(
+            self._make(job, SERVICES, render.service(job)), self.make_config_map(job)
         )
-        return service or settings
+        return service or config_map
 
-    async def make_settings(self, job: Job) -> Refusal | None:
+    async def make_config_map(self, job: Job) -> Refusal | None:
         """See to it that the ConfigMap is there, with the plan and the agent as they are now."""
         plan = render_plan(job, self.setting.collector_url, self.authority())
         return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
