@@ -23,7 +23,7 @@ IMAGE ?= muster:0.1.0
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 
-.PHONY: help setup demo test check format lock upgrade generate image clean cluster cluster-down test-cluster
+.PHONY: help setup demo test check format lock upgrade generate image clean cluster cluster-down test-cluster test-long
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ test: setup ## Run all checks and all tests (some: make test ARGS="-k hook", whi
 	$(DEV) check || failed+=" checks"; \
 	$(VENV)/python -m pytest $(ARGS) || failed+=" tests"; \
 	$(if $(ARGS),,wait $$building || failed+=" cluster-build"; trap - EXIT;) \
-	$(if $(ARGS),,$(VENV)/python -m pytest -rs tests/cluster || failed+=" cluster-tests";) \
+	$(if $(ARGS),,$(CLUSTER).suite || failed+=" cluster-tests";) \
 	echo "make test: $${failed:+failed:}$${failed:-all is well}"; \
 	[[ -z $$failed ]]
 
@@ -71,7 +71,11 @@ cluster-down: setup ## Take it down; nothing of it is left
 
 test-cluster: setup ## Run the tests that need it alone, on one of their own or on the one that runs
 	@$(CLUSTER) build --if-it-can
-	@$(VENV)/python -m pytest -rs tests/cluster $(ARGS)
+	@$(CLUSTER).suite $(ARGS)
+
+test-long: setup ## Run the cluster's tests that take minutes: kills at every call, random kills, installing again
+	@$(CLUSTER) build --if-it-can
+	@$(CLUSTER).suite --long $(ARGS)
 
 image: ## Build the operator's image with Docker (docs/install.md): make image IMAGE=registry.example/muster:0.1.0
 	docker build --tag "$(IMAGE)" .

@@ -14,18 +14,26 @@ from cluster.helm import Helm
 from cluster.installation import Installation, Installer
 from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
+from cluster.suite import WHOLE_RUN
 from cluster.torch_volume import NoTorch, TorchVolume
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who takes the cluster down goes first, who looks back at the whole run goes last."""
+    """Who takes the cluster down goes first, who looks back at the whole run goes last; `cluster.suite` tells them."""
     names = {item: getattr(item, "fixturenames", ()) for item in items}
+    for item in items:
+        for mark, fixture in (("own", "own_cluster"), ("whole", "whole_run")):
+            if fixture in names[item]:
+                item.add_marker(mark)
     items.sort(key=lambda item: ("whole_run" in names[item], "own_cluster" not in names[item]))
 
 
 @pytest.fixture
 def whole_run(request: pytest.FixtureRequest) -> bool:
-    """Whether all tests of this folder were to run."""
+    """Whether all tests of this folder were to run, or have run before on this cluster."""
+    if os.environ.get(WHOLE_RUN):
+        return True
     files = {item.path for item in request.session.items}
     chosen = bool(request.config.option.keyword or request.config.option.markexpr)
     return not chosen and files.issuperset(Path(__file__).parent.rglob("test_*.py"))

@@ -52,6 +52,7 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     kubectl("delete", JOB, "upgraded", inside)
 
 
+@pytest.mark.alone
 def test_one_that_is_for_the_whole_cluster_runs_jobs_of_any_namespace(
     cluster: Cluster, kubectl: Kubectl, helm: Helm, namespace: str
 ) -> None:

@@ -13,6 +13,8 @@ from cluster.reasons import machine
 from cluster.say import say
 from cluster.shared import SharedCluster
 
+pytestmark = pytest.mark.alone
+
 KILLED_SECONDS = 20.0
 STOPPED_SECONDS = 2.0
 

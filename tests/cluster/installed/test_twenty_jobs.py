@@ -26,6 +26,8 @@ from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.status.news import is_news
 
+pytestmark = pytest.mark.long
+
 JOBS = 20
 IDLE_SECONDS = 10.0
 BUSY_SECONDS = 20.0

@@ -9,6 +9,8 @@ from cluster.installed.awaited import until
 from cluster.say import say
 from cluster.shared import Cluster, Kubectl
 
+pytestmark = pytest.mark.long
+
 CRD = "CustomResourceDefinition/distributedtrainingjobs.muster.dev"
 OF_ANY_NAMESPACE = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
 START_SECONDS = 120.0

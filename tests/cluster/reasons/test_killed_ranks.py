@@ -4,12 +4,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pytest
+
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
 from cluster.reasons.timeline import Seen, Sight, says
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
+
+pytestmark = pytest.mark.alone
 
 NAMED_SECONDS = 1.0
 

@@ -22,6 +22,10 @@ SOON_SECONDS = 2.0
 
 UNTIL_TOLD = """
 import os, sys, time
+
+import pytest
+
+pytestmark = pytest.mark.alone
 while not os.path.exists("/tmp/go"):
     time.sleep(0.02)
 sys.exit("that was it")
