@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
+from muster.api.spec import Spec
 from muster.api.validate import job_of
 from muster.cli.cluster_fields import cluster_notes
 from muster.cli.options import RunOptions
@@ -20,6 +21,11 @@ ALL: dict[str, JSON] = {
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
 }
+
+USED_HERE = (
+    *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
+    *("inputs", "network", "startupTimeoutSeconds", "activeDeadlineSeconds"),
+)
 
 
 def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ...]:
@@ -54,3 +60,8 @@ def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None
 
 def test_a_suspended_job_runs_here() -> None:
     assert notes({"suspend": True}) == ("suspend: true holds a job back on a cluster only; here it runs",)
+
+
+def test_a_field_is_used_here_or_named() -> None:
+    fields = [field.alias or name for name, field in Spec.model_fields.items()]
+    assert sorted(fields) == sorted((*USED_HERE, *ALL))
