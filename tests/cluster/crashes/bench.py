@@ -72,6 +72,21 @@ class AtEveryStep:
         return bool(self._met)
 
 
+@dataclass(frozen=True)
+class Together:
+    """Several accidents in one life; of two that would befall the same call, the first."""
+
+    accidents: tuple[Accident, ...]
+
+    def befall(self, what: str) -> Fate:
+        fates = [accident.befall(what) for accident in self.accidents]
+        return next((fate for fate in fates if fate != PASS), PASS)
+
+    @property
+    def happened(self) -> bool:
+        return any(accident.happened for accident in self.accidents)
+
+
 @dataclass
 class Bench:
     """`run` lives a life; `names` gives names that no job had before. `watch_fate` is asked about each watch."""

@@ -13,6 +13,7 @@ import pytest
 from cluster.crashes.bench import Bench
 from cluster.crashes.lives import Life, Place
 from cluster.crashes.rank_desk import RankDesk
+from cluster.crashes.records import Record, record_all
 from cluster.crashes.world import World
 from cluster.shared import Kubectl, SharedCluster
 from muster.api.crd import crd_yaml
@@ -55,10 +56,17 @@ async def places(cluster_with_jobs: Kubectl, namespaces: tuple[str, ...]) -> Asy
         await client.close()
 
 
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    """For names: what is left of the last test's jobs, such as their events, is not the next one's."""
+    return itertools.count()
+
+
 @pytest.fixture
-async def benches(places: tuple[Place, ...], tmp_path: Path) -> AsyncIterator[tuple[Bench, ...]]:
+async def benches(
+    places: tuple[Place, ...], numbers: Iterator[int], tmp_path: Path
+) -> AsyncIterator[tuple[Bench, ...]]:
     """One for each namespace, with no operator running."""
-    numbers = itertools.count()
 
     def names(life: Life) -> str:
         return f"{life.name}{next(numbers)}"
@@ -70,3 +78,17 @@ async def benches(places: tuple[Place, ...], tmp_path: Path) -> AsyncIterator[tu
             folder.mkdir()
             ready.append(await stack.enter_async_context(Bench.ready(place, folder, names)))
         yield tuple(ready)
+
+
+@pytest.fixture(scope="session")
+def known_records() -> list[Record]:
+    """What `records` keeps from test to test."""
+    return []
+
+
+@pytest.fixture
+async def records(benches: tuple[Bench, ...], known_records: list[Record]) -> tuple[Record, ...]:
+    """Lives in which nothing happens."""
+    if not known_records:
+        known_records += await record_all(benches)
+    return tuple(known_records)

@@ -42,14 +42,14 @@ async def record_all(benches: Sequence[Bench]) -> tuple[Record, ...]:
     return tuple(records)
 
 
-async def side_by_side(
-    benches: Sequence[Bench], cases: Sequence[T], live: Callable[[Bench, T], Awaitable[None]]
-) -> None:
-    """Live all cases, one at a time on each of the benches; a bench may be given several times."""
-    waiting = list(reversed(cases))
+async def side_by_side(benches: Sequence[Bench], waiting: list[T], live: Callable[[Bench, T], Awaitable[None]]) -> None:
+    """Live all cases that wait, one at a time on each of the benches; a bench may be given several times.
+
+    Who is called with the same `waiting` meanwhile shares in the work.
+    """
 
     async def work(bench: Bench) -> None:
         while waiting:
-            await live(bench, waiting.pop())
+            await live(bench, waiting.pop(0))
 
     await asyncio.gather(*map(work, benches))

@@ -9,7 +9,7 @@ from cluster.api_proxy import Drop, Lose
 from cluster.crashes.bench import AtStep, Bench
 from cluster.crashes.footprints import Step
 from cluster.crashes.lives import FAILS
-from cluster.crashes.records import Record, record_all, side_by_side
+from cluster.crashes.records import Record, side_by_side
 
 TEST_SECONDS = 900
 ATTEMPTS = 3
@@ -37,8 +37,9 @@ def cases_of(record: Record, steps: tuple[Step, ...], *, at_start: bool) -> list
 
 
 @pytest.mark.timeout(TEST_SECONDS)
-async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(benches: tuple[Bench, ...]) -> None:
-    records = await record_all(benches)
+async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(
+    benches: tuple[Bench, ...], records: tuple[Record, ...]
+) -> None:
     begun = next(record for record in records if record.life is FAILS)
     starting = await benches[0].record_start(FAILS)
     cases = [case for record in records for case in cases_of(record, record.steps, at_start=False)]
@@ -60,7 +61,7 @@ async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(benches: t
         if found:
             problems.append(f"{case}: {found}")
 
-    await side_by_side(benches, cases, live)
+    await side_by_side(benches, list(cases), live)
     print(f"{len(cases)} kills; steps that came no more: {never}")  # noqa: T201 - for the reader of a report
     assert problems == [], "\n".join(problems)
     # Which ranks are told of together differs; most steps come always.
