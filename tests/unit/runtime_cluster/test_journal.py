@@ -172,6 +172,36 @@ async def test_an_answer_that_was_lost_after_the_commit_costs_one_turn(tmp_path:
         await journal.write(running(1))
         assert len(here.server.patches) == 2
         assert here.server.status["phase"] == "Running"
+        assert here.told == [("Pending", "Running")]
+
+
+async def test_what_was_written_is_told_when_the_watch_is_the_first_to_know(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        journal = here.journal()
+        journal.begin()
+        here.server.mishaps.append(lost_answer)
+        with pytest.raises(ApiError):
+            await journal.write(Status(phase="Succeeded"))
+        assert here.server.resource is not None
+        assert journal.take(here.server.resource)
+        for _ in range(2):
+            journal.begin()
+            await journal.write(Status(phase="Succeeded"))
+        assert here.told == [("Pending", "Succeeded")]
+
+
+async def test_what_was_not_written_is_not_told(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        journal = here.journal()
+        journal.begin()
+        here.server.mishaps.append(lambda _: failure(500, "InternalError", "not now"))
+        with pytest.raises(ApiError):
+            await journal.write(Status(phase="Succeeded"))
+        here.server.change(generation=2)
+        assert here.server.resource is not None
+        assert journal.take(here.server.resource)
+        journal.begin()
+        assert here.told == []
 
 
 async def test_a_resource_of_the_same_name_made_anew_is_another_job(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ class Journal:
         self._progress_at = float("-inf")
         self._turn_at: float | None = None
         self._answered: tuple[Resource, dict[str, JSON]] | None = None
+        self._untold: Resource | None = None
 
     def take(self, source: Object) -> bool:
         """Hear of a version of the resource; whether it is a newer one."""
@@ -65,6 +66,7 @@ class Journal:
     def begin(self) -> Resource:
         """Begin a turn; the version of the resource that it is made from."""
         self._base = self.newest
+        self._tell_what_was_written()
         return self._base
 
     async def write(self, status: Status) -> None:
@@ -92,10 +94,22 @@ class Journal:
         elif not self._is_due():
             return
         self.due_at = self._turn_at = None
+        # Without an answer nobody knows whether it is written.
+        self._untold = base
         await self._send(patch)
+        self._untold = None
         self._answered = (self.newest, wanted)
         self._progress_at = self._desk.clock()
         self._desk.publish(base, base.status, status)
+
+    def _tell_what_was_written(self) -> None:
+        """Tell of a write whose answer was lost: what follows its version shows whether it was carried out."""
+        before, after = self._untold, self._base
+        if before is None or after is before:
+            return
+        self._untold = None
+        if after.status != before.status:
+            self._desk.publish(before, before.status, after.status)
 
     def _is_due(self) -> bool:
         """Whether progress may be written now; else `due_at` says when."""
