@@ -1,0 +1,34 @@
+"""What the pages say is where: a module or a constant that moved is looked for in vain."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from muster_dev.places import ROOT
+from muster_dev.tree import files
+
+FILES = tuple(files())
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+MODULE = re.compile(r"`([\w/]+\.py)`")
+CONSTANT = re.compile(r"`([A-Z][A-Z_]+)` in `([\w/]+\.py)`")
+
+
+def named(path: str) -> list[Path]:
+    """The tree's files of this name, however much of their path the page leaves out."""
+    return [file for file in FILES if f"/{file.relative_to(ROOT)}".endswith(f"/{path}")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_module_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    # A page may write such a file for its reader.
+    absent = [path for path in MODULE.findall(text) if not named(path) and f"# {path}\n" not in text]
+    assert absent == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_constant_stands_where_a_page_says(page: Path) -> None:
+    for name, path in CONSTANT.findall(page.read_text(encoding="utf-8")):
+        (file,) = named(path)
+        assert re.search(rf"^{name}\b.* = ", file.read_text(encoding="utf-8"), re.MULTILINE), (name, path)
