@@ -12,7 +12,7 @@ from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.incarnations import incarnation_of, was_started
 from muster.plan.nodes import has_ended, has_started, is_settled
-from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending
+from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
 from muster.plan.world import world_size
 from muster_worker.contract import RankState
 
@@ -98,6 +98,9 @@ def _decided(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: f
         return replace(known, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
+        return _suspended(previous, facts, known)
+    # A gang of two specs misses nodes that never were, or does what nobody wants any more.
+    if known.started and not is_failing(previous) and was_missed(job, previous, facts):
         return _suspended(previous, facts, known)
     causes = [*_failures(known, failure), *_interventions(job, previous, facts, known, now)]
     if causes:

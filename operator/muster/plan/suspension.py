@@ -1,5 +1,6 @@
 """A job's suspension, as the status tells of it: asked for, under way, done, over."""
 
+from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import from_text
 from muster.plan.facts import JobFacts
@@ -14,6 +15,14 @@ def is_suspending(previous: Status) -> bool:
     """Whether a suspension is under way: it has to come to its end, whatever the spec says by now."""
     condition = _condition(previous)
     return condition is not None and condition.reason == SUSPENDING
+
+
+def was_missed(job: Job, previous: Status, facts: JobFacts) -> bool:
+    """Whether the job was suspended and resumed while nobody looked: its pods are of a spec before the present one.
+
+    Only a suspended job's spec may change. Pods of another spec alone prove nothing: a release may read it differently.
+    """
+    return facts.outdated and job.metadata.generation > previous.observed_generation
 
 
 def is_suspended(previous: Status) -> bool:

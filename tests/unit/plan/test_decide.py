@@ -172,7 +172,12 @@ CASES = (
         replace(facts(ready(0), missing(1)), outdated=True),
         [RemoveNode(0, 10.0, "it was made from an earlier spec")],
     ),
-    Case("pods of an earlier spec that run", replace(facts(running(0), running(1)), outdated=True), []),
+    Case(
+        "pods that run, and that the status knows to be of an earlier spec",
+        replace(facts(running(0), running(1)), outdated=True),
+        [],
+        previous=Status(observed_generation=3),
+    ),
     Case(
         "commands of an earlier leader are refused",
         facts(*(replace(n, command=replace(STOP, term=0)) for n in BROKEN)),

@@ -52,6 +52,8 @@ def suspended_condition(status: str, reason: str, at: str = "2025-11-21T05:00:00
 SUSPENDED = suspended_condition("True", "Suspended")
 SUSPENDING = suspended_condition("False", "Suspending").model_copy(update={"start_time": "2025-11-21T04:05:05Z"})
 
+STARTED = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
+
 
 def outcome_of(a_job: Job, previous: Status, known: JobFacts, now: float = START + 10) -> Outcome:
     return judge(a_job, previous, infer(a_job, previous, known, now), now)
@@ -117,6 +119,33 @@ def test_a_suspension_comes_to_its_end_though_nobody_wants_it_any_more() -> None
     over = outcome_of(wanted, SUSPENDING, GONE)
     assert (over.verdict, over.settled) == (Verdict.SUSPENDED, True)
     assert next_wake(wanted, GONE, over, START) == START
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_a_spec_that_changed_unseen_tells_of_a_suspension(*, suspend: bool) -> None:
+    """The job has three nodes by now, and two pods of the spec before."""
+    grown = asked(suspend=suspend).model_copy(update={"spec": job(3).spec.model_copy(update={"suspend": suspend})})
+    known = dataclasses.replace(facts(*RUNS.nodes, missing(2)), outdated=True)
+    before = STARTED.model_copy(update={"observed_generation": 2})
+
+    assert actions_of(grown, before, known) == [SendCommand((0, 1), STOP)]
+    status = status_of(grown, before, known, START + 10)
+    entry = next(entry for entry in status.conditions if entry.type == "Suspended")
+    assert (status.phase, entry.reason, status.observed_generation) == ("Stopping", "Suspending", 3)
+
+
+def test_pods_that_only_look_like_those_of_another_spec_go_on() -> None:
+    known = dataclasses.replace(RUNS, outdated=True)
+
+    assert outcome_of(job(), STARTED, known).verdict is Verdict.UNDECIDED
+
+
+def test_what_ends_already_is_not_suspended_by_a_change() -> None:
+    wanted = asked(suspend=False, deadline=60)
+    stopping = status_of(wanted, STARTED, RUNS, T0 + 61).model_copy(update={"observed_generation": 2})
+    known = dataclasses.replace(RUNS, outdated=True)
+
+    assert outcome_of(wanted, stopping, known, T0 + 62).reason == "DeadlineExceeded"
 
 
 def test_it_has_given_up_its_pods_only_when_strays_are_gone_too() -> None:
