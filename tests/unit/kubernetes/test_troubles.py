@@ -118,6 +118,22 @@ def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
     assert found.reason == "PodDeleted"
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ('{"jobUid": "3a5c", "node": 0, "generation": 0, "incarnation": 1, "exitCode": 137, "ranks": 1}', None),
+        ("", "ContainerKilled"),
+    ],
+)
+def test_an_agent_that_leaves_with_the_code_of_a_killed_rank_was_not_killed(message: str, reason: str | None) -> None:
+    def end(pod: JSONObject) -> None:
+        ended: JSONObject = {"exitCode": 137, "reason": "Error", "message": message}
+        part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
+
+    found = find_trouble(changed("running", end))
+    assert (None if found is None else found.reason) == reason
+
+
 def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None:
     words = 'MountVolume.SetUp failed for volume "muster" : failed to sync configmap cache: timed out waiting for it'
     event: dict[str, JSON] = {

@@ -9,6 +9,7 @@ from muster.backends.kubernetes.warnings import Warned
 from muster.plan.ends import NODE_LOST
 from muster.plan.facts import Trouble
 from muster.plan.last_words import telling_line
+from muster.plan.termination_log import read_last_word
 from muster.plan.troubles import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
 
 EVICTED = "Evicted"
@@ -126,6 +127,9 @@ def killed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     """The whole container was killed, the agent with it: no process in it could do that to the agent alone."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
+        return None
+    # Who was killed leaves no last word: this one ended by itself, with the code of a rank that was.
+    if read_last_word(state.message) is not None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
     words = f"container {pod.trainer.name} was killed as a whole with SIGKILL: it ran out of memory{limit}"
