@@ -1,0 +1,34 @@
+"""The page of reasons, by which people write programs, names each that a job can fail or wait for."""
+
+import re
+from types import ModuleType
+
+import pytest
+
+from muster.backends.kubernetes import end_troubles, not_renderable, refusals, scheduling, start_troubles
+from muster.plan import ends, outcome, suspension, troubles
+from muster_dev.places import ROOT
+from muster_worker.contract import EndReason
+
+PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
+NOT_BAD = {outcome.SUCCEEDED, outcome.STOPPING, suspension.SUSPENDED}
+CAMEL_CASE = re.compile(r"[A-Z]\w*[a-z]\w*")
+
+
+def reasons(module: ModuleType) -> set[str]:
+    """The module's constants that are one CamelCase word."""
+    found = (value for name, value in vars(module).items() if name.isupper() and not name.startswith("_"))
+    return {value for value in found if isinstance(value, str) and CAMEL_CASE.fullmatch(value)}
+
+
+@pytest.mark.parametrize(
+    "module", [end_troubles, start_troubles, scheduling, refusals, not_renderable, troubles, ends, outcome]
+)
+def test_the_page_has_every_reason(module: ModuleType) -> None:
+    found = reasons(module) - NOT_BAD
+    assert found
+    assert {reason for reason in found if f"`{reason}`" not in PAGE} == set()
+
+
+def test_the_page_has_every_reason_of_an_agent() -> None:
+    assert {reason for reason in EndReason.ALL if f"`{reason}`" not in PAGE} == set()
