@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
 from muster.runtime.cluster.actor import Actor, Tools
@@ -32,7 +33,8 @@ class Jobs:
 
     def take(self, change: Change) -> None:
         """Hear of a change of a resource."""
-        uid, name = _text(change.object, "uid"), (_text(change.object, "namespace"), _text(change.object, "name"))
+        metadata = mapping(change.object.get("metadata"))
+        uid, name = string(metadata.get("uid")), (string(metadata.get("namespace")), string(metadata.get("name")))
         if change.type == "DELETED":
             self.drop(uid)
             return
@@ -89,8 +91,3 @@ class Jobs:
             self.met(actor.resource)
         else:
             actor.take(source)
-
-
-def _text(source: Object, key: str) -> str:
-    metadata = source.get("metadata")
-    return str(metadata.get(key)) if isinstance(metadata, dict) else ""

@@ -10,6 +10,7 @@ from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems
 from muster.api.validate import validate
+from muster.kube.answers import mapping
 from muster.kube.kinds import Object
 
 
@@ -43,9 +44,9 @@ class Resource:
 
 def read_resource(source: Object, known: Resource | None = None) -> Resource:
     """Read a resource; `known` is an earlier version of it, whose spec need not be read again."""
-    metadata = _map(source.get("metadata"))
+    metadata = mapping(source.get("metadata"))
     generation = _integer(metadata.get("generation"))
-    written = _map(source.get("status"))
+    written = mapping(source.get("status"))
     uid = str(metadata.get("uid"))
     same = known is not None and (known.uid, known.generation) == (uid, generation)
     return Resource(
@@ -67,10 +68,6 @@ def _job(source: Object) -> Job | InvalidResource:
         return validate(Document(dict(source), "the resource"))
     except InvalidResource as invalid:
         return invalid
-
-
-def _map(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}
 
 
 def _integer(value: JSON) -> int:

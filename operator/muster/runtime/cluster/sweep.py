@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from muster.kube.answers import mapping, string
 from muster.kube.client import Client, Listing
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, Object
@@ -70,5 +71,4 @@ def vanished(known: Iterable[Resource], listing: Listing) -> tuple[str, ...]:
 
 
 def _uid(item: Object) -> str:
-    metadata = item.get("metadata")
-    return str(metadata.get("uid")) if isinstance(metadata, dict) else ""
+    return string(mapping(item.get("metadata")).get("uid"))
