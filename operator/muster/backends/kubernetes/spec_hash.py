@@ -3,10 +3,13 @@
 import hashlib
 import json
 
+from pydantic.alias_generators import to_snake
+
+from muster.api.changes import CHANGEABLE
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
 
-_AFTERTHOUGHTS = {"suspend", "startup_timeout_seconds", "active_deadline_seconds", "cleanup"}
+_AFTERTHOUGHTS = {to_snake(name) for name in CHANGEABLE}
 """What may change while pods run: it says when they go, not what they are."""
 
 _DIGITS = 16
