@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -27,12 +28,17 @@ RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
 """What is taken of the chart; its Deployment isn't, nor what it makes for it."""
 
 
+PORTS = range(10_000, 30_000)
+"""Below those that the system gives to connections, one of which may have it before the operator listens."""
+
+
 def free_port() -> int:
     """A port that nobody has at this moment."""
-    with socket.socket() as listening:
-        listening.bind(("", 0))
-        port: int = listening.getsockname()[1]
-        return port
+    while True:
+        port = PORTS[secrets.randbelow(len(PORTS))]
+        with socket.socket() as listening, contextlib.suppress(OSError):
+            listening.bind(("", port))
+            return port
 
 
 @dataclass
