@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+
+from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +24,9 @@ def main(arguments: Sequence[str]) -> int:
 
         rank.main(arguments[1:])
     if arguments and arguments[0] == "node":
+        # A container's process 1 ignores SIGTERM unless it listens, and the agent takes a moment until it does: a pod
+        # that is deleted then would be waited for as long as its grace is.
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(STOPPED_EXIT_CODE))
         from muster_worker import agent
 
         return agent.main(arguments[1:])

@@ -8,8 +8,9 @@ from typing import Dict, Optional, Pattern, Sequence, Tuple
 
 from muster_worker.contract import Metric
 
-MAX_LINE_CHARS = 4096
-"""The part of a line that expressions see: what a bad expression can cost is bounded by it."""
+MAX_LINE_CHARS = 1024
+"""The part of a line that expressions see: what a bad expression can cost is bounded by it. `.*.*loss=([0-9.]+)` takes
+0.2 s for such a line, and 14 s for one of 4,096."""
 
 
 class MetricReader:

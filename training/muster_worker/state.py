@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
 from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
-
-STOPPED_EXIT_CODE = 143
-"""The agent's own when somebody other than the operator made it stop its ranks: a shell's for SIGTERM."""
+from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
 @dataclass(frozen=True)

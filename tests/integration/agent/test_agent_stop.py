@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import uuid
@@ -12,6 +13,7 @@ import pytest
 
 from agent_world import AgentWorld, terminate
 from marked_processes import left_after
+from muster.backends.agent_archive import agent_archive
 from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
 
 PYTHON = sys.executable
@@ -247,3 +249,17 @@ def test_sigterm_is_told_apart_from_a_command(world: AgentWorld, marker: str) ->
     assert world.wait(0, lambda report: report.phase == AgentPhase.STOPPING).terminated_age is not None
     terminate(world.agents[0])
     world.agents[0].wait(timeout=30)
+
+
+def test_a_containers_first_process_hears_sigterm_before_it_has_read_its_plan(tmp_path: Path) -> None:
+    archive, plan = tmp_path / "agent.pyz", tmp_path / "plan.json"
+    archive.write_bytes(agent_archive())
+    os.mkfifo(plan)
+    inside = ["--map-root-user", "--user", "--pid", "--kill-child", "--fork"]
+    node = ["--node", "0", "--generation", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
+    command = ["unshare", *inside, PYTHON, "-I", str(archive), "node", "--plan", str(plan), *node]
+    # once it is open for writing it has a reader: the agent waits for its plan
+    with subprocess.Popen(command) as unshared, plan.open("wb"):
+        (first,) = Path(f"/proc/{unshared.pid}/task/{unshared.pid}/children").read_text(encoding="ascii").split()
+        os.kill(int(first), signal.SIGTERM)
+        assert unshared.wait(timeout=20) == 143
