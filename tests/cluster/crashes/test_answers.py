@@ -15,10 +15,10 @@ from cluster.crashes.records import Record, side_by_side
 
 TEST_SECONDS = 900
 IN_A_ROW = 5
-SPREAD = 5
-"""Every so-manieth step of a life fails so often: the steps between them go well, so that a life doesn't take minutes.
+SPREAD = 7
+"""Every so-manieth step of a life fails so often: the steps of one turn are fewer, and pauses grow until one goes well.
 
-With a number that is prime to the fates', each such life has all of them.
+With a number that is prime to the fates', each such life has as many of them as it can.
 """
 
 AT_ONCE = 3
