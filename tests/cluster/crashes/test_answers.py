@@ -13,6 +13,8 @@ from cluster.crashes.footprints import Step
 from cluster.crashes.lives import COMPLETES, FAILS
 from cluster.crashes.records import Record, side_by_side
 
+pytestmark = pytest.mark.long
+
 TEST_SECONDS = 900
 IN_A_ROW = 5
 SPREAD = 7

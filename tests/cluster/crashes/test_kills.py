@@ -11,6 +11,8 @@ from cluster.crashes.footprints import Step
 from cluster.crashes.lives import FAILS
 from cluster.crashes.records import Record, side_by_side
 
+pytestmark = pytest.mark.long
+
 TEST_SECONDS = 900
 ATTEMPTS = 3
 """What doesn't come in each life, such as a write of progress, is waited for in so many."""

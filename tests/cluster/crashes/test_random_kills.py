@@ -20,6 +20,8 @@ from muster.api.document import JSON
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, LEASES
 
+pytestmark = pytest.mark.long
+
 MINUTES = float(os.environ.get("MUSTER_RANDOM_KILLS_MINUTES", "2"))
 SEED = int(os.environ.get("MUSTER_RANDOM_KILLS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 JOBS_AT_ONCE = 20
