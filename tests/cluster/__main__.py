@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from cluster import choice, lifecycle, operator_image, places, prune
 from cluster.choice import Own
@@ -15,13 +17,22 @@ from cluster.say import CannotGoOn, say
 # In the abstract namespace: it's the machine's, leaves no file, and is free again when its holder dies.
 LOCK = "\0muster-cluster"
 INTERRUPTED = 130
+LOOK_SECONDS = 0.1
 # For fast tests; clusters in the field remember a missing name for 30 s.
 DENIAL_SECONDS = 1
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says beside the command."""
+
+    denial_seconds: int
+    wait_seconds: float
+
+
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code."""
-    commands: dict[str, Callable[[State, int], None]] = {
+    commands: dict[str, Callable[[State, Asked], None]] = {
         "build": build,
         "up": up,
         "down": down,
@@ -33,13 +44,16 @@ def main(arguments: Sequence[str]) -> int:
         "--denial-seconds", type=int, default=DENIAL_SECONDS, help="how long the DNS remembers a missing name"
     )
     parser.add_argument("--if-it-can", action="store_true", help="build nothing where the tests run on another cluster")
+    parser.add_argument(
+        "--wait-seconds", type=float, default=0, help="how long to wait for another command that is at work"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.if_it_can and not isinstance(choice.choose(choice.look()), Own):
         return 0
     # As Ctrl-C: what was started is taken down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        commands[chosen.command](places.state(), chosen.denial_seconds)
+        commands[chosen.command](places.state(), Asked(chosen.denial_seconds, chosen.wait_seconds))
     except CannotGoOn as problem:
         say(str(problem))
         return 1
@@ -49,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build(state: State, __: int) -> None:
+def build(state: State, _: Asked) -> None:
     """Build and fetch, so that a later start takes seconds. It may be done while a cluster runs."""
     must_be_root()
     machine, _ = lifecycle.prepare(state)
@@ -58,30 +72,30 @@ def build(state: State, __: int) -> None:
     say(f"everything is built, in {places.cache()}")
 
 
-def up(state: State, denial_seconds: int) -> None:
+def up(state: State, asked: Asked) -> None:
     """Start the cluster unless it runs; say how to use it."""
     must_be_root()
-    with alone():
+    with alone(asked.wait_seconds):
         if lifecycle.running() and not whole(state):
             say("parts of an earlier cluster are there; taking them down first")
             lifecycle.down(state)
         if lifecycle.running():
             say("it runs already, and stays as it was started")
         else:
-            lifecycle.up(state, denial_seconds)
+            lifecycle.up(state, asked.denial_seconds)
     say("it runs until `make cluster-down`. To use it:")
     sys.stdout.write(f"export KUBECONFIG={state.kubeconfig}\n")
 
 
-def down(state: State, _: int) -> None:
+def down(state: State, asked: Asked) -> None:
     """Take the cluster down, whatever there is of it."""
     must_be_root()
-    with alone():
+    with alone(asked.wait_seconds):
         lifecycle.down(state)
     say("nothing of it is left on this machine but what was built")
 
 
-def status(state: State, _: int) -> None:
+def status(state: State, _: Asked) -> None:
     """Say what runs."""
     found = lifecycle.running()
     for each in found:
@@ -106,15 +120,21 @@ def must_be_root() -> None:
         raise CannotGoOn("the cluster needs root, for its namespaces, mounts and cgroups: run this as root.")
 
 
-def alone() -> socket.socket:
-    """A lock on the machine's one cluster. Raises CannotGoOn when another command holds it."""
+def alone(wait_seconds: float) -> socket.socket:
+    """A lock on the machine's one cluster. Raises CannotGoOn when another command holds it for longer."""
     lock = socket.socket(socket.AF_UNIX)
-    try:
-        lock.bind(LOCK)
-    except OSError:
-        lock.close()
-        raise CannotGoOn("another command is at work on the cluster of this machine; wait for it to end.") from None
-    return lock
+    until = time.monotonic() + wait_seconds
+    while True:
+        try:
+            lock.bind(LOCK)
+        except OSError:
+            if time.monotonic() >= until:
+                break
+            time.sleep(LOOK_SECONDS)
+        else:
+            return lock
+    lock.close()
+    raise CannotGoOn("another command is at work on the cluster of this machine; wait for it to end.")
 
 
 if __name__ == "__main__":

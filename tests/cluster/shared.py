@@ -48,7 +48,8 @@ class SharedCluster:
     def up(self) -> None:
         """Start it when it doesn't run."""
         if not self._up:
-            self.command("up")
+            # Tests that run side by side ask for it at the same time.
+            self.command("up", f"--wait-seconds={START_SECONDS}")
             self._up = True
 
     def down(self) -> None:

@@ -17,6 +17,7 @@ from muster.kube.kinds import Object
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.journal import Desk, JobGone, Journal, Superseded
 from muster.runtime.cluster.resource import Resource, read_resource
@@ -27,9 +28,6 @@ from muster.status.unreadable import unreadable
 
 LEAST_REST_SECONDS = 0.02
 """Reports that come together are looked at together."""
-
-REST_SHARE = 9.0
-"""A job rests so many times as long as its last turn computed: it never takes more than a tenth of a core."""
 
 URGENT_SECONDS = 0.5
 """How often a long rest is looked up from: what changes a rank's state is told within a second."""
@@ -93,6 +91,7 @@ class Actor:
     _urgent: bool = True
     _failures: int = 0
     _complaints: set[str] = field(default_factory=set)
+    _share: CpuShare = field(default_factory=CpuShare)
 
     def __post_init__(self) -> None:
         self._journal = Journal(read_resource(self.source), self.tools.desk)
@@ -159,7 +158,7 @@ class Actor:
         else:
             self._failures = 0
             self._complaints.clear()
-            rest = max(LEAST_REST_SECONDS, REST_SHARE * meter.seconds)
+            rest = max(LEAST_REST_SECONDS, self._share.rest(meter.seconds, self.tools.clock()))
             return None if outlook.is_over else _Rest(rest, outlook.until)
         finally:
             self._in_turn = False
