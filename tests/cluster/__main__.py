@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build(state: State, _: Asked) -> None:
+def build(state: State, __: Asked) -> None:
     """Build and fetch, so that a later start takes seconds. It may be done while a cluster runs."""
     must_be_root()
     machine, _ = lifecycle.prepare(state)
