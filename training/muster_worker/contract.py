@@ -13,7 +13,7 @@ user's image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 VERSION = 1
@@ -71,7 +71,18 @@ class Launcher:
     TORCHRUN = "torchrun"
     DIRECT = "direct"
     PER_NODE = "perNode"
-    ALL = (TORCHRUN, DIRECT, PER_NODE)
+    MPI = "mpi"
+    ALL = (TORCHRUN, DIRECT, PER_NODE, MPI)
+
+
+class Mpi:
+    """Whose `mpirun` an MPI job means (`spec.launcher.mpi.implementation`)."""
+
+    AUTO = "Auto"  # ask it
+    OPEN_MPI = "OpenMPI"  # 4 and 5
+    INTEL_MPI = "IntelMPI"
+    MPICH = "MPICH"
+    ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
 
 
 class AgentPhase:
@@ -100,7 +111,8 @@ class EndReason:
     COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # something has, and can't be run
     WRAPPER_LOST = "WrapperLost"  # who watched the rank was killed, and nobody saw the rank's own end
     OOM_KILLED = "OOMKilled"  # the kernel killed it: the node's memory limit was reached
-    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED)
+    WORLD_SIZE_MISMATCH = "WorldSizeMismatch"  # its launcher gave it another world than the job asked for
+    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED, WORLD_SIZE_MISMATCH)
 
 
 class CommandKind:
@@ -148,6 +160,7 @@ class Plan:
     interface: str
     collector_url: str
     collector_ca: str  # PEM; the only certificates the agent trusts
+    mpi: str = Mpi.AUTO  # one of `Mpi`; read by launcher `mpi` alone
 
     @property
     def world_size(self) -> int:
@@ -244,6 +257,14 @@ class Peer:
 
 
 @dataclass(frozen=True)
+class Credentials:
+    """What the agents of one incarnation know each other by: a certificate that they share, and trust, and its key."""
+
+    certificate: str  # PEM, self-signed
+    key: str = field(repr=False)  # PEM
+
+
+@dataclass(frozen=True)
 class Command:
     """What an agent has to do now. An agent refuses any whose `order` is not above the last one it obeyed."""
 
@@ -253,6 +274,7 @@ class Command:
     kind: str
     peers: Tuple[Peer, ...] = ()  # of Start, ordered by node
     grace_seconds: float = 0.0  # of Stop
+    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, where agents call each other
 
     @property
     def order(self) -> Order:
