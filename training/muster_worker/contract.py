@@ -84,6 +84,9 @@ class Mpi:
     MPICH = "MPICH"
     ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
 
+    RUNNERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+    """Names of the programs that start a world: a command of that base name is an mpirun of the user's own."""
+
 
 class AgentPhase:
     """Where an agent stands in its incarnation."""
