@@ -37,27 +37,8 @@ MAX_METRICS = 256
 TOKEN_AUDIENCE = "muster-collector"
 """The audience that an agent's token must name; no other service accepts such a token."""
 
-RENDEZVOUS_VARIABLES = (
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    "NODE_RANK",
-    "ROLE_NAME",
-    "ROLE_RANK",
-    "ROLE_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "PYTHON_EXEC",
-)
-RENDEZVOUS_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
-"""What tells a process its rank, its world and where its peers are met; torchrun's names and muster's own.
-
-A job may not set them, and what a shell kept of another run's is removed: a rank that is told another world than its
-peers waits for them for ever.
-"""
+MAX_LINKS = 16
+"""Links of a node that a report carries: the network cards of a large machine, the best ones first."""
 
 Scalar = Union[str, int, float, bool]
 
@@ -223,6 +204,16 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A network that a node is on: one address of an interface, and what speaks for it."""
+
+    interface: str
+    address: str  # with its prefix length: 10.79.0.11/16
+    speed_mbps: int = 0  # 0: the driver doesn't say
+    rdma: bool = False  # an EFA or InfiniBand device belongs to the interface
+
+
+@dataclass(frozen=True)
 class Report:
     """All that one agent knows, at one moment."""
 
@@ -233,8 +224,11 @@ class Report:
     sequence: int  # rises with every report of an agent process
     phase: str
     address: Optional[str] = None
-    port: Optional[int] = None  # free on `address`, held for this job: the rendezvous when this is node 0
+    port: Optional[int] = None  # free on all addresses, held for this job: the rendezvous when this is node 0
     interface: Optional[str] = None
+    interface_why: Optional[str] = None  # why it is this one, for people
+    speed_mbps: int = 0  # of `interface`; 0: the driver doesn't say
+    links: Tuple[Link, ...] = ()  # where it may be met: the agent's own choice first, then what its owner left open
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
@@ -257,6 +251,7 @@ class Peer:
     node: int
     address: str
     port: int
+    interface: Optional[str] = None  # the node's own name for it
 
 
 @dataclass(frozen=True)
@@ -282,8 +277,3 @@ class Command:
     @property
     def order(self) -> Order:
         return (self.term, self.incarnation, CommandKind.ALL.index(self.kind))
-
-
-def is_rendezvous_variable(name: str) -> bool:
-    """Whether an environment variable belongs to a run's rendezvous."""
-    return name in RENDEZVOUS_VARIABLES or name.startswith(RENDEZVOUS_PREFIXES)

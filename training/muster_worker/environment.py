@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
 from muster_worker import sagemaker
-from muster_worker.contract import Peer, Plan, is_rendezvous_variable
+from muster_worker.contract import Peer, Plan
+from muster_worker.rendezvous import is_rendezvous_variable
 
 
 @dataclass(frozen=True)

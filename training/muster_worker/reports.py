@@ -48,6 +48,9 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         address=state.address,
         port=state.port,
         interface=state.interface,
+        interface_why=state.interface_why,
+        speed_mbps=state.speed_mbps,
+        links=state.links,
         ranks=tuple(
             _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now, past)
             for record in state.ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
+from muster_worker.contract import MAX_METRICS, AgentPhase, Link, Problem
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
@@ -59,6 +59,9 @@ class NodeState:
     address: Optional[str] = None
     port: Optional[int] = None
     interface: Optional[str] = None
+    interface_why: Optional[str] = None
+    speed_mbps: int = 0
+    links: Tuple[Link, ...] = ()
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
