@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from muster.api.spec import Model
+from muster.api.model import Model
 from muster.api.status_rules import MAX_CONDITIONS
 
 

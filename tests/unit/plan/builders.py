@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from muster.api.spec import Direct, Job, LauncherSpec, Metadata, Spec
+from muster.api.launcher_spec import Direct, LauncherSpec
+from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
 from muster.plan.decide import decide
 from muster.plan.facts import (

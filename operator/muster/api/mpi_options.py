@@ -1,0 +1,68 @@
+"""Options of mpirun that a job may not set, by what they would undo; those of Open MPI, and those of Hydra's family.
+
+Open MPI: mpirun(1) of 4.1, prterun(1) of 5. Hydra, of MPICH and Intel MPI: `mpiexec -help` of MPICH 5, Intel's
+Developer Reference, "Global Hydra Options". All take one dash as well as two.
+"""
+
+from muster_worker.contract import Mpi
+
+_OPEN_MPI_WORLD = (
+    *("n", "np", "c", "N", "npernode", "pernode", "npersocket"),
+    *("H", "host", "hostfile", "machinefile", "default-hostfile", "add-host", "add-hostfile"),
+    *("map-by", "rank-by", "bynode", "byslot", "rankfile", "rf", "nolocal", "app"),
+)
+_HYDRA_WORLD = (
+    *("n", "np", "ppn", "perhost", "grr", "rr", "rankmap"),
+    *("f", "host", "hosts", "hostfile", "machine", "machinefile"),
+    *("configfile", "nolocal", "skip-launch-node", "order-nodes"),
+)
+_OPEN_MPI_WAY = ("launch-agent", "dvm", "personality")
+_HYDRA_WAY = (
+    *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "localhost"),
+    *("genvnone", "envnone", "genvlist", "envlist"),  # the ranks' agents are found by their environment
+)
+_OPEN_MPI_END = ("h", "help", "V", "version", "do-not-launch")
+_HYDRA_END = ("h", "help", "V", "version", "info")
+
+PARAMETERS = (
+    *("plm", "plm_rsh_agent", "plm_rsh_args", "plm_ssh_agent", "plm_ssh_args"),
+    *("orte_default_hostfile", "prte_default_hostfile", "orte_launch_agent", "prte_launch_agent"),
+)
+"""MCA parameters of Open MPI that name hosts, or how they are reached."""
+
+TWO_VALUES = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
+"""Options that two words belong to."""
+
+_FAMILIES = {
+    Mpi.AUTO: (True, True),
+    Mpi.OPEN_MPI: (True, False),
+    Mpi.INTEL_MPI: (False, True),
+    Mpi.MPICH: (False, True),
+}
+
+
+def world_options(implementation: str) -> tuple[str, ...]:
+    """What says how many ranks there are, and where."""
+    return _of(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
+
+
+def way_options(implementation: str) -> tuple[str, ...]:
+    """What says how other nodes are reached, and what goes with it."""
+    return _of(implementation, _OPEN_MPI_WAY, _HYDRA_WAY)
+
+
+def end_options(implementation: str) -> tuple[str, ...]:
+    """What makes mpirun end with success and no rank started."""
+    return _of(implementation, _OPEN_MPI_END, _HYDRA_END)
+
+
+def is_option(argument: str, names: tuple[str, ...]) -> bool:
+    """Whether the argument is one of these options, with one dash or two, maybe with `=value`."""
+    name = argument.partition("=")[0]
+    return name.startswith("-") and name[1:].removeprefix("-") in names
+
+
+def _of(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
+    is_open_mpi, is_hydra = _FAMILIES[implementation]
+    both = (*(open_mpi if is_open_mpi else ()), *(hydra if is_hydra else ()))
+    return tuple(dict.fromkeys(both))
