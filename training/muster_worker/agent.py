@@ -20,7 +20,9 @@ from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
 from muster_worker.hosts import mount_hosts
 from muster_worker.interface_choice import NoChoice, choose
+from muster_worker.library_interfaces import Network
 from muster_worker.log import Log
+from muster_worker.meeting import with_choice
 from muster_worker.node import Node, Setting
 from muster_worker.port import hold_port
 from muster_worker.state import NodeState
@@ -61,7 +63,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         interface=state.interface or "",
         directory=os.getcwd(),
     )
-    place = _place(options, plan, host)
+    place = _place(options, plan, state, host)
     if state.problem is None:
         state = _prepare(state, place)
     if state.problem is not None:
@@ -85,12 +87,12 @@ def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, Optional
         return replace(state, problem=Problem("NoInterface", choice.problem)), None
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
     try:
-        held = hold_port(choice.address)
+        held = hold_port()
     except OSError as error:
-        message = f"no port can be had on {choice.address} ({choice.name}): {error}"
+        message = f"no port can be had: {error}"
         return replace(state, problem=Problem("NoPort", message)), None
     port = held.getsockname()[1]
-    return replace(state, address=choice.address, port=port, interface=choice.name), held
+    return with_choice(replace(state, port=port), choice), held
 
 
 def _prepare(state: NodeState, place: Place) -> NodeState:
@@ -107,13 +109,13 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     return state
 
 
-def _place(options: argparse.Namespace, plan: Plan, host: sagemaker.Host) -> Place:
+def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: sagemaker.Host) -> Place:
     run = os.path.abspath(options.run)
     return Place(
         plan=plan,
         node=options.node,
         peers=(),
-        interface=host.interface,
+        network=Network(host.interface, state.address or "", interfaces.has_verbs()),
         host=host,
         root=os.path.abspath(options.root),
         run=run,

@@ -15,6 +15,7 @@ from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
 from muster_worker.log import Log
+from muster_worker.meeting import meet
 from muster_worker.outage import Outage
 from muster_worker.reports import Observation, Snapshot, make_report
 from muster_worker.roster import Handler
@@ -51,6 +52,7 @@ class Node:
 
     def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
         self._setting = setting
+        self._place = setting.place
         self._state = state
         self._reporter = reporter
         self._inbox = inbox
@@ -224,8 +226,12 @@ class Node:
         first_rank = self._setting.place.node * plan.procs_per_node
         self._state = begin(self._state, command.incarnation, first_rank, plan.procs_per_node, time.monotonic())
         socket = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
-        place = replace(self._setting.place, peers=command.peers, socket=socket)
+        before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
+        self._place = place = replace(place, socket=socket)
         try:
+            if place.network != before.network:
+                self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
+                opt_ml.prepare(place.root, plan, place.node, place.host)
             self._gang = Gang(place, command.incarnation, self._selector, self._log)
             return self._gang.launch(self._base)
         except OSError as error:

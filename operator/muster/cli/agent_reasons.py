@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_NETWORK = ("spec.network.interface", "the ranks talk over one interface, which the agent chooses when it starts")
+from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
+
 _WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 _MEETING = ("agent", "where node 0 is met, known when all nodes are ready")
 _LAUNCHER = ("spec.nodes, procsPerNode", "torchrun's own names, for a launcher that the command starts")
@@ -11,10 +12,6 @@ _HOOK = ("muster", "counts the steps of a Python rank; gone from its environment
 _SAGEMAKER = ("muster", "what SageMaker tells a script, so that its scripts run unchanged")
 
 _VARIABLES = {
-    "NCCL_SOCKET_IFNAME": _NETWORK,
-    "GLOO_SOCKET_IFNAME": _NETWORK,
-    "TP_SOCKET_IFNAME": _NETWORK,
-    "OMPI_MCA_btl_tcp_if_include": _NETWORK,
     "PYTHONUNBUFFERED": ("muster", "a rank's last words would be lost in a buffer when a signal ends it"),
     "OMP_NUM_THREADS": ("agent", "the node's cores are shared among its ranks; all taking all slows all down"),
     "RANK": _WORLD,
@@ -47,6 +44,11 @@ _VARIABLES = {
     "SM_INPUT_DATA_CONFIG": ("spec.inputs", "what SageMaker says of the channels"),
 }
 
+_INTERFACES = {
+    setting.name: ("spec.network.interface", f"{setting.why} ({setting.source})")
+    for setting in (*OF_RANKS, *OF_LAUNCHERS)
+}
+
 _BEGINNINGS = (
     ("SM_HP_", ("spec.hyperparameters", "one of them, as SageMaker gives it")),
     ("SM_CHANNEL_", ("spec.inputs", "the channel's folder, as SageMaker gives it")),
@@ -73,7 +75,7 @@ def variable_reason(name: str) -> tuple[str, str]:
     for beginning, reason in _BEGINNINGS:
         if name not in _VARIABLES and name.startswith(beginning):
             return reason
-    return _VARIABLES[name]
+    return _INTERFACES[name] if name in _INTERFACES else _VARIABLES[name]
 
 
 def part_reason(part: str) -> tuple[str, str]:

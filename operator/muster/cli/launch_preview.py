@@ -16,6 +16,7 @@ from muster_worker import launchers, sagemaker
 from muster_worker.contract import Launcher, Peer, Plan
 from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
 from muster_worker.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
+from muster_worker.library_interfaces import Network
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
 """What a Python rank is started with and doesn't see."""
@@ -85,7 +86,7 @@ def _place(plan: Plan, node: int) -> Place:
         plan=plan,
         node=node,
         peers=peers,
-        interface="INTERFACE",
+        network=Network("INTERFACE", "ADDRESS"),
         host=sagemaker.Host(cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory="."),
         root=ROOT,
         run=RUN,
