@@ -250,7 +250,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     resources = [resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None)
-        turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", time.time))
+        turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
         desk = Desk(client, WriteBudget(), time.time, lambda *_: None)
         tools = Tools(turns, store, desk, with_procs, 1, time.time, time.thread_time, lambda: 0.5)
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)

@@ -132,7 +132,9 @@ class Replica:
             informers=self._informers,
             store=self._store,
             collector=collector,
-            backend=lambda: KubernetesBackend(self.client, self._pods, self._store, setting, trust.bundle, self._clock),
+            backend=lambda: KubernetesBackend(
+                self.client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
+            ),
             events=self._events,
             clock=self._clock,
         )
