@@ -8,18 +8,20 @@ AUTO = "Auto"
 NAME = r"[A-Za-z][A-Za-z0-9_.@-]{0,14}"
 """An interface's name: Linux keeps 15 characters. Some could begin with a digit, but that is an address cut short."""
 
-NAMES = rf"^\^?{NAME}(,{NAME})*$"
-"""Names (eth0,eth1) or, after one ^, names that are excluded (^docker0,lo)."""
+NAMES = rf"^\^?{NAME}\*?(,{NAME}\*?)*$"
+"""Names and prefixes (eth0,eth*) or, after one ^, prefixes that are excluded (^docker,lo), as NCCL takes them."""
 
 
 def objection(text: str) -> str | None:
-    """What speaks against it; None when it is Auto, a list of names, a list of exclusions or an address range."""
+    """What speaks against it; None when it is Auto, a list of names or prefixes, of exclusions, or an address range."""
     if text == AUTO or _is_range(text) or (re.fullmatch(NAMES, text) and text.lower() != AUTO.lower()):
         return None
     if text.lower() == AUTO.lower():
         return f"write it {AUTO}"
     if "/" in text:
         return "as an address range it has a wrong address or prefix length, or stands beside something else"
+    if "=" in text:
+        return "a name is exact as it stands, and eth* is every name that begins with eth: leave out the ="
     if "^" in text[1:]:
         return "one ^ at the beginning excludes all the names that follow; names and exclusions don't mix"
     return "it is none of these"

@@ -129,7 +129,8 @@ LAUNCH_RULES = (
     Rule(
         places=("spec.network.interface",),
         why="A form that isn't understood would quietly leave the choice to the library.",
-        sentence="allowed are Auto, names (eth0,eth1), exclusions (^docker0,lo) and an address range (10.0.0.0/16)",
+        sentence="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
+        "(10.0.0.0/16)",
         breaches=_interface,
         cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{_NAMES_CEL}')) || isCIDR(self)",
     ),

@@ -170,7 +170,9 @@ class Network(Model):
 
     interface: str = Field(
         default="Auto",
-        description="Auto, a name (eth1), exclusions (^docker,lo) or an address range (10.0.0.0/16).",
+        description="Which interface the ranks use: Auto (the way to the operator, or a better network that all nodes "
+        "share), names (eth1) and prefixes (ib*), of which the first that a node has counts, prefixes to leave out "
+        "(^docker,lo), or an address range (10.0.0.0/16, fd00::/8).",
         min_length=1,
         max_length=256,
     )

@@ -28,6 +28,34 @@ class NodeCounts(Model):
     ready: int = Field(description="Nodes whose agent is ready or running.")
 
 
+class LinkGroup(Model):
+    """Nodes that are met on an interface of the same name, speed and reason."""
+
+    interface: str = Field(description="The interface's name on these nodes.")
+    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+    why: str = Field(default="", description="Why it is this one.")
+    count: int = Field(description="How many nodes.")
+    nodes: str = Field(description="Which, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+
+
+class NodeLink(Model):
+    """Where a node is met."""
+
+    node: int = Field(description="The node's index.")
+    interface: str = Field(description="The interface that its ranks use.")
+    address: str = Field(description="The address at which the other nodes meet it.")
+    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+
+
+class NetworkStatus(Model):
+    """The network between the ranks, as the nodes' agents chose it."""
+
+    groups: tuple[LinkGroup, ...] = Field(
+        default=(), description="All nodes whose choice is known, largest group first; at most 16 groups."
+    )
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="Where each node is met; the first 32.")
+
+
 class StateRange(Model):
     """The ranks in one state."""
 
@@ -100,7 +128,7 @@ class Status(Model):
 
     observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
     phase: str = Field(
-        default="Pending", description="Pending, Starting, Running, Suspended, Stopping, Succeeded or Failed."
+        default="Pending", description="Pending, Queued, Starting, Running, Suspended, Stopping, Succeeded or Failed."
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
     # bounded, as the CRD's rule about changes looks through them
@@ -108,6 +136,7 @@ class Status(Model):
         default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")
+    network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
     progress: Progress | None = Field(default=None, description="How far the job is.")
     incarnation: int = Field(default=0, description="How often the ranks have been told to start.")

@@ -5,10 +5,11 @@ from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
 from muster.plan.cleanup import clean_up, cleanup_at, remove_outdated, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.meeting import meet
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
 from muster.plan.outcome import Outcome, Verdict
 from muster.plan.troubles import unreachable_at
-from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
+from muster_worker.contract import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
@@ -72,21 +73,13 @@ def _can_start(facts: JobFacts, outcome: Outcome) -> bool:
     if not waiting or not all(is_ready(node) for node in waiting):
         return False
     # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
-    return not outcome.started or all(_peer(node) is not None for node in facts.nodes)
+    return not outcome.started or bool(meet(facts.nodes))
 
 
 def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
-    peers = tuple(peer for peer in map(_peer, facts.nodes) if peer is not None)
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, peers)
+    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
-
-
-def _peer(node: NodeFacts) -> Peer | None:
-    agent = current_agent(node)
-    if agent is None or agent.report.address is None or agent.report.port is None:
-        return None
-    return Peer(node.node, agent.report.address, agent.report.port)
 
 
 def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:

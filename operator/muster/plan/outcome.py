@@ -11,6 +11,7 @@ from muster.plan.ends import has_exited, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.incarnations import incarnation_of, was_started
+from muster.plan.meeting import mismatch
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
 from muster.plan.world import world_size
@@ -21,6 +22,7 @@ STARTUP_TIMEOUT = "StartupTimeout"
 STOP_REQUESTED = "StopRequested"
 SUCCEEDED = "AllRanksSucceeded"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
+NETWORK_MISMATCH = "NetworkMismatch"
 RANKS_LOST = "RanksLost"
 
 STOPPING = "Stopping"
@@ -149,6 +151,9 @@ def _interventions(job: Job, previous: Status, facts: JobFacts, known: Outcome, 
     # A suspended job has all the time, unless its end was told before.
     if job.spec.suspend and not is_failing(previous):
         return causes
+    # Ranks that can't reach each other would wait for their time-outs. It was so from the start.
+    if not known.started and mismatch(facts.nodes) is not None:
+        causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH)))
     startup = None if known.started else startup_deadline(job, facts, known.began_at)
     if startup is not None and now >= startup:
         causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))

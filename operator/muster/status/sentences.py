@@ -5,9 +5,11 @@ from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.meeting import mismatch
 from muster.plan.nodes import current_agent, is_mute, is_placed, is_ready, is_silent
 from muster.plan.outcome import (
     DEADLINE_EXCEEDED,
+    NETWORK_MISMATCH,
     STARTUP_TIMEOUT,
     STOP_REQUESTED,
     WORLD_SIZE_MISMATCH,
@@ -70,6 +72,8 @@ def _ended(picture: Picture, progress: Progress | None) -> str:
         )
     if outcome.reason == WORLD_SIZE_MISMATCH:
         return _mismatch(picture.job, picture.facts)
+    if outcome.reason == NETWORK_MISMATCH:
+        return mismatch(picture.facts.nodes) or "The nodes' networks don't lead to each other"
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = picture.job.spec.startup_timeout_seconds
         return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"

@@ -90,14 +90,42 @@ def test_what_came_from_the_cluster_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Auto", "eth1", "eth0,eth1", "^docker0,lo", "10.0.0.0/16", "10.1.2.3/16", "fd00::/8", "br-1a.5@x"]
+    "text",
+    [
+        "Auto",
+        "eth1",
+        "eth0,eth1",
+        "^docker0,lo",
+        "10.0.0.0/16",
+        "10.1.2.3/16",
+        "fd00::/8",
+        "br-1a.5@x",
+        "eth*",
+        "ib*,eth0",
+        "^docker*,lo",
+    ],
 )
 def test_interfaces(text: str) -> None:
     assert objection(text) is None
 
 
 @pytest.mark.parametrize(
-    "text", ["eth0,", "^", "", "^eth0,^lo", "10.0.0.0/16,10.1.0.0/16", "a" * 16, "10.0.0.0/+8", "fe80::%1/64"]
+    "text",
+    [
+        "eth0,",
+        "^",
+        "",
+        "^eth0,^lo",
+        "10.0.0.0/16,10.1.0.0/16",
+        "a" * 16,
+        "10.0.0.0/+8",
+        "fe80::%1/64",
+        "*",
+        "^*",
+        "e*h",
+        "eth**",
+        "=eth0",
+    ],
 )
 def test_no_interfaces(text: str) -> None:
     assert objection(text) is not None
