@@ -13,9 +13,19 @@ from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
+from muster_worker.reach import Reach
 from muster_worker.reports import Observation
 from muster_worker.roster import LOST_SECONDS, Roster
-from muster_worker.state import Event, LauncherRecord, MetricRecord, PhaseReached, RankEnded, StopBegan, Witnessed
+from muster_worker.state import (
+    Event,
+    LauncherRecord,
+    MetricRecord,
+    PhaseReached,
+    ProblemFound,
+    RankEnded,
+    StopBegan,
+    Witnessed,
+)
 from muster_worker.streams import Stream
 
 LEFTOVER_GRACE_SECONDS = 2.0
@@ -45,11 +55,22 @@ class Gang:
         self._reaped: Dict[int, processes.Ended] = {}
         self._kill_at: Optional[float] = None  # SIGKILL to all that is left, from then on
         self._leftovers_told = False
+        self._base: Mapping[str, str] = {}
+        self._reach: Optional[Reach] = None  # while nothing is started
         self.finished = False
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
-        """Start everything. What can't be started is an event like any other end."""
-        started, refused = launch(self._place, self._incarnation, base)
+        """Start everything, once node 0 is reached. What can't be started is an event like any other end."""
+        self._base = base
+        if self._place.node == 0:
+            return self._start()
+        # ranks that can't reach their rendezvous wait for it until their own time-outs, half an hour later
+        own, first = self._place.peers[self._place.node], self._place.master
+        self._reach = Reach(own, first, self._selector, time.monotonic())
+        return self._look_for_peer(self._reach)
+
+    def _start(self) -> List[Event]:
+        started, refused = launch(self._place, self._incarnation, self._base)
         for process in started:
             self._children[process.pid] = process
             streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)
@@ -67,6 +88,8 @@ class Gang:
         """Seconds until `step` has something to do; None while only events matter."""
         if self.finished:
             return None
+        if self._reach is not None:
+            return max(0.0, self._reach.next_step_at - time.monotonic())
         if self._roster.has_lost or not self._children or (self._kill_at is not None and self._is_overdue()):
             return SCAN_SECONDS
         return None if self._kill_at is None else max(SCAN_SECONDS, self._kill_at - time.monotonic())
@@ -76,6 +99,7 @@ class Gang:
         if self._kill_at is not None:
             self._kill_at = min(self._kill_at, time.monotonic() + grace)
             return []
+        self._look_no_more()
         events: List[Event] = [Witnessed(rank, text) for rank, text in witness.activities(self._roster.live()).items()]
         # from here on: what asking took is not the ranks' time
         now = time.monotonic()
@@ -91,6 +115,7 @@ class Gang:
 
     def kill(self) -> List[Event]:
         """SIGKILL to everything at once."""
+        self._look_no_more()
         events: List[Event] = [StopBegan(time.monotonic())]
         self._kill_at = time.monotonic()
         processes.signal_all(processes.descendants(), signal.SIGKILL)
@@ -120,6 +145,8 @@ class Gang:
         """What time brings: the end of a grace period, leftovers to end, the last process gone."""
         if self.finished:
             return []
+        if self._reach is not None:
+            return self._look_for_peer(self._reach)
         now = time.monotonic()
         events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
         if self._is_overdue():
@@ -143,6 +170,22 @@ class Gang:
     def launcher_lines(self) -> Tuple[str, ...]:
         """The launcher's own last lines; empty until it ended."""
         return self._launcher_lines
+
+    def _look_for_peer(self, reach: Reach) -> List[Event]:
+        reach.step(time.monotonic())
+        if reach.reached:
+            self._reach = None
+            return self._start()
+        if reach.problem is not None:
+            self._reach = None
+            self._log.say(reach.problem.message)
+            return [ProblemFound(reach.problem), *self._finish()]
+        return []
+
+    def _look_no_more(self) -> None:
+        if self._reach is not None:
+            self._reach.close()
+            self._reach = None
 
     def _finish(self) -> List[Event]:
         self.finished = True
