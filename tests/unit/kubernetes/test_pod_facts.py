@@ -47,7 +47,10 @@ CASES = [
         "scheduling-gated",
         WAITING,
         "SchedulingGated",
-        "the scheduling gate kueue.x-k8s.io/admission holds it: who set it has to lift it",
+        (
+            "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the "
+            "job, Kueue does not manage pods of this namespace"
+        ),
     ),
     (
         "image-missing",

@@ -2,6 +2,7 @@
 
 import re
 
+from muster.backends.kubernetes.gang import KUEUE_GATE
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
@@ -9,6 +10,11 @@ from muster.plan.facts import Trouble
 from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
 
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
+
+_NOT_ADMITTED = (
+    "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the job, "
+    "Kueue does not manage pods of this namespace"
+)
 
 _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 # What could be done by evicting others is no news: it could not, or it would have been done.
@@ -42,6 +48,8 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if pod.machine or placed is None or placed.is_true:
         return None
     if placed.reason == "SchedulingGated":
+        if pod.gates == (KUEUE_GATE,):
+            return Trouble(SCHEDULING_GATED, _NOT_ADMITTED)
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
         return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
     missing = _MISSING_CLAIM.search(placed.message)
