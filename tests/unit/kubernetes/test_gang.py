@@ -115,10 +115,8 @@ def test_the_owner_s_scheduler_counts() -> None:
 
 
 def test_a_pod_that_kueue_holds_says_so() -> None:
-    pod = {
-        **rendered(cluster_job(queue={"kueue": "team-a"})),
-        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]},
-    }
+    conditions: list[JSON] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+    pod: Fields = {**rendered(cluster_job(queue={"kueue": "team-a"})), "status": {"conditions": conditions}}
     pod["metadata"] = {**mapping(pod["metadata"]), "uid": "pod"}
     read = read_pod(pod)
     assert read is not None

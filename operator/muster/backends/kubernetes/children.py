@@ -82,7 +82,7 @@ class Children:
         spec = mapping(group.body["spec"])
         found = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
         if any(found.get(field) != value for field, value in spec.items()):
-            await self.client.merge(group.kind, namespace, name, {"spec": spec})
+            await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
     async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
