@@ -9,7 +9,7 @@ from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
 from muster.plan.troubles import OOM_KILLED
-from muster.plan.world import procs_per_node, world_size
+from muster.plan.world import is_mpi, procs_per_node, world_size
 from muster.status.ranges import ranges
 from muster.status.troubles import MAX_CHARS as MAX_TROUBLE_CHARS
 from muster.status.troubles import named
@@ -44,7 +44,9 @@ _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGI
 def blame(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """One sentence about `failure`, without a full stop."""
     told = _early(failure) if failure.early else _culprits(job, failure)
-    others = bystanders(_others(failure, views))
+    # mpirun has the ranks of all nodes, and its own node did not fail with it.
+    with_all = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
+    others = bystanders(views, "rank") if with_all else bystanders(_others(failure, views))
     return f"{told}; {others}" if others else told
 
 
@@ -69,6 +71,8 @@ def asked_for(job: Job) -> str:
 
 def _culprits(job: Job, failure: Failure) -> str:
     first = failure.first
+    if first.subject is Subject.RANK and first.reason == WORLD_SIZE_MISMATCH:
+        return _other_world(job, first)
     if first.subject is Subject.RANK:
         return _ranks(job, failure)
     if first.subject is Subject.LAUNCHER:
@@ -79,6 +83,12 @@ def _culprits(job: Job, failure: Failure) -> str:
             return f"{asked_for(job)}, but on {_nodes(failure)} {line}"
         return f"{_nodes(failure)} can't work: {line}"
     return _agent(failure)
+
+
+def _other_world(job: Job, end: End) -> str:
+    """A rank that was not started, because its launcher gave it a world that isn't the job's."""
+    told = last_words.telling_paragraph(end.lines)
+    return f"{asked_for(job)}, but {told or f'rank {end.rank} on {end.node_name} was given another world'}"
 
 
 def _ranks(job: Job, failure: Failure) -> str:
@@ -143,6 +153,8 @@ def _how(end: End) -> str:
         return "was lost with the process that watched it"
     if end.reason == OOM_KILLED:
         return "was OOM-killed"
+    if end.signal is not None and last_words.calls_abort(end.lines):
+        return "called MPI_Abort"
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
         return "failed"
@@ -161,6 +173,8 @@ def _how_it_exited(end: End) -> str:
 
 
 def _why(job: Job, end: End) -> str:
+    if is_mpi(job) and end.subject is Subject.LAUNCHER:
+        return last_words.telling_paragraph(end.lines)
     line = last_words.telling_line(end.lines)
     program = last_words.clean(job.spec.command[0], limit=128)
     if end.reason == EndReason.COMMAND_NOT_FOUND:
@@ -170,7 +184,8 @@ def _why(job: Job, end: End) -> str:
     if end.reason == OOM_KILLED and end.rss_bytes:
         return f"it held {end.rss_bytes / 2**20:,.0f} MiB"
     # What a process wrote before somebody killed it is not why.
-    if end.signal is not None and end.signal != signal.SIGABRT and not end.stopped:
+    own_word = end.stopped or end.signal == signal.SIGABRT or last_words.calls_abort(end.lines)
+    if end.signal is not None and not own_word:
         return ""
     return line
 

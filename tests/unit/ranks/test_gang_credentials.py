@@ -12,12 +12,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.launcher_spec import LauncherSpec, Mpi
 from muster.api.spec import Job
 from muster.ranks.gang_credentials import SEED_BYTES, derive, with_credentials
 from muster_worker import wire
 from muster_worker.contract import Command, CommandKind, Credentials
-from unit.plan.builders import command, job
+from unit.plan.builders import command, job, mpi_job
 
 SEED = b"s" * SEED_BYTES
 SEEDS = st.binary(min_size=SEED_BYTES, max_size=SEED_BYTES)
@@ -64,8 +63,7 @@ def test_a_short_secret_is_refused() -> None:
         derive(SEED[1:], "3a5c", 1)
 
 
-MPI_JOB = job()
-MPI_JOB = MPI_JOB.model_copy(update={"spec": MPI_JOB.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})})
+MPI_JOB = mpi_job()
 START = command(CommandKind.START)
 
 
