@@ -20,12 +20,16 @@ PATIENCE = 60.0
 
 
 class AgentWorld:
-    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short."""
+    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short.
 
-    def __init__(self, folder: Path) -> None:
+    `address` is where the collector listens; `within` holds, by node, the words that run a command somewhere else.
+    """
+
+    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
         self.folder = folder
         self.short = Path(tempfile.mkdtemp(prefix="muster-test-"))
-        self.collector = FakeCollector()
+        self.collector = FakeCollector(address)
+        self.within: dict[int, tuple[str, ...]] = {}
         self.archive = self.short / "agent.pyz"
         self.archive.write_bytes(agent_archive())
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
@@ -53,6 +57,7 @@ class AgentWorld:
         hyperparameters: Mapping[str, Scalar] | None = None,
         metrics: tuple[Metric, ...] = (),
         channels: tuple[Channel, ...] = (),
+        interface: str = "Auto",
     ) -> Plan:
         """The job that `start` starts agents for."""
         self.plan = Plan(
@@ -68,7 +73,7 @@ class AgentWorld:
             hyperparameters=hyperparameters or {},
             channels=channels,
             metrics=metrics,
-            interface="Auto",
+            interface=interface,
             collector_url=self.collector.url,
             collector_ca=self.collector.authority,
         )
@@ -94,7 +99,15 @@ class AgentWorld:
         home.mkdir(mode=0o700, exist_ok=True)
         self.write_plan(node, self.plan)
         (home / "token").write_text(f"token-{node}\n")
-        command = [self.python, "-I", str(self.archive), "node", "--plan", str(home / "plan.json")]
+        command = [
+            *self.within.get(node, ()),
+            self.python,
+            "-I",
+            str(self.archive),
+            "node",
+            "--plan",
+            str(home / "plan.json"),
+        ]
         command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
         command += [
             "--root",
@@ -144,7 +157,9 @@ class AgentWorld:
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
-            peers = tuple(Peer(report.node, report.address or "", report.port or 0) for report in reports)
+            peers = tuple(
+                Peer(report.node, report.address or "", report.port or 0, report.interface) for report in reports
+            )
         for node in range(self.plan.nodes):
             self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace))
 

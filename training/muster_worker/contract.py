@@ -211,6 +211,7 @@ class Link:
     address: str  # with its prefix length: 10.79.0.11/16
     speed_mbps: int = 0  # 0: the driver doesn't say
     rdma: bool = False  # an EFA or InfiniBand device belongs to the interface
+    to_operator: bool = False  # the node reaches the operator over it
 
 
 @dataclass(frozen=True)

@@ -104,15 +104,17 @@ def agreed(links: Sequence[Link], address: str) -> Optional[Choice]:
     link = next((link for link in links if _bare(link.address) == address), None)
     if link is None:
         return None
-    network = ipaddress.ip_interface(link.address).network
+    network, own = ipaddress.ip_interface(link.address).network, links[0]
     why = _with_merits(f"all nodes of the job are on its network {network}", link)
+    if own.to_operator and (own.rdma, own.speed_mbps) == (link.rdma, link.speed_mbps):
+        why = f"{why}, as {own.interface} has, which leads to the operator"
     return Choice(link.interface, address, why, link.speed_mbps, tuple(links))
 
 
 def _auto(usable: Sequence[Interface], way: Optional[Interface]) -> Optional[Choice]:
     # an operator on this machine means that the peers are on it as well
     if way is not None and way.loopback:
-        return _chosen([_Candidate(way, _first(way))], "the operator is on this machine")
+        return _chosen([_Candidate(way, _first(way))], way, "the operator is on this machine")
     real = [item for item in usable if not item.name.startswith(_VIRTUAL_PREFIXES) and _leads_out(item)]
     # what shares a network with the route reaches the same peers; a better card there is worth more than the route
     near = [item for item in real if way is not None and _share_network(way, item)]
@@ -121,7 +123,7 @@ def _auto(usable: Sequence[Interface], way: Optional[Interface]) -> Optional[Cho
             first = _best_first(candidates, way)
             others = [item for item in _best_first(real, way) if item != first[0]]
             ordered = [_Candidate(item, _first(item)) for item in (first[0], *others)]
-            return _chosen(ordered, _with_merits(why, first[0]))
+            return _chosen(ordered, way, _with_merits(why, first[0]))
     return None
 
 
@@ -135,7 +137,7 @@ def _in_range(usable: Sequence[Interface], wanted: str, way: Optional[Interface]
     ]
     # a range may hold the loopback's network, which is meant only when nothing else is in it
     ordered = sorted(inside, key=lambda candidate: candidate.interface.loopback)
-    return _chosen(ordered, f"its address is in {wanted}")
+    return _chosen(ordered, way, f"its address is in {wanted}")
 
 
 def _by_name(usable: Sequence[Interface], wanted: str, way: Optional[Interface]) -> Optional[Choice]:
@@ -147,18 +149,18 @@ def _by_name(usable: Sequence[Interface], wanted: str, way: Optional[Interface])
             fitting = [item for item in usable if item.name == entry]
             why = "named by the job"
         if fitting:
-            return _chosen([_Candidate(item, _first(item)) for item in _best_first(fitting, way)], why)
+            return _chosen([_Candidate(item, _first(item)) for item in _best_first(fitting, way)], way, why)
     return None
 
 
-def _chosen(candidates: Sequence[_Candidate], why: str) -> Optional[Choice]:
+def _chosen(candidates: Sequence[_Candidate], way: Optional[Interface], why: str) -> Optional[Choice]:
     if not candidates:
         return None
     best = candidates[0]
     if best.address != _first(best.interface):
         why = f"{why}; {_followers(best)} takes the interface's first address, {_bare(_first(best.interface))}"
     links = tuple(
-        Link(one.interface.name, one.address, one.interface.speed_mbps, one.interface.rdma)
+        Link(one.interface.name, one.address, one.interface.speed_mbps, one.interface.rdma, one.interface is way)
         for one in candidates[:MAX_LINKS]
     )
     return Choice(best.interface.name, _bare(best.address), why, best.interface.speed_mbps, links)

@@ -56,14 +56,13 @@ class Reach:
         """Give up, without a word."""
         if self._socket is not None:
             self._selector.unregister(self._socket)
+            # in the ordinary way: torch's store warns of a connection that is reset
             self._socket.close()
             self._socket = None
 
     def _try(self, now: float) -> None:
         family = socket.AF_INET6 if ":" in self._other.address else socket.AF_INET
         probe = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        # nothing is to be said: whoever accepts is not kept waiting for it
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         try:
             probe.bind((self._own.address, 0))
             code = probe.connect_ex((self._other.address, self._other.port))

@@ -70,9 +70,11 @@ def _links(reports: Sequence[Report]) -> Sequence[Link]:
     # Some can't reach the others over what they chose.
     if len({network.version for network in home}) > 1:
         return best
-    # As good as the way to the operator, and it leaves that to others. Of unknown speeds nobody can say so.
-    is_as_good = _demerit(best) <= _demerit(own) if _speed(own) else _demerit(best) < _demerit(own)
-    return best if is_as_good else own
+    # Over a network of its own the job is in nobody's way, and no router is in its. Unknown speeds can't be compared.
+    is_better_apart = _speed(own) > 0 and (len(home) > 1 or all(link.to_operator for link in own))
+    if is_better_apart and _demerit(best) == _demerit(own):
+        return best
+    return best if _demerit(best) < _demerit(own) else own
 
 
 def _own(report: Report) -> Link:

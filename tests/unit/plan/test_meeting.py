@@ -29,7 +29,12 @@ def met(number: int, *links: Link, machine: str | None = None, pod: str | None =
 
 
 def eth(host: int, speed: int = 10_000, net: int = 77) -> Link:
-    return Link("eth0", f"10.{net}.0.{host}/24", speed)
+    return Link("eth0", f"10.{net}.0.{host}/24", speed, to_operator=True)
+
+
+def apart(link: Link) -> Link:
+    """The same link, which doesn't lead to the operator."""
+    return replace(link, to_operator=False)
 
 
 def fabric(host: int, speed: int = 10_000, *, rdma: bool = False) -> Link:
@@ -54,6 +59,7 @@ SIX = tuple(Link("eth0", f"fd00::{host}/64", 10_000) for host in range(4))
         ((eth(1), fabric(1, 1_000, rdma=True)), (eth(2), fabric(2, 1_000, rdma=True)), ("10.79.0.1", "10.79.0.2")),
         ((eth(1), fabric(1)), (eth(2), fabric(2)), ("10.79.0.1", "10.79.0.2")),
         ((eth(1, 0), fabric(1, 0)), (eth(2, 0), fabric(2, 0)), ("10.77.0.1", "10.77.0.2")),  # nobody knows
+        ((apart(eth(1)), fabric(1)), (apart(eth(2)), fabric(2)), ("10.77.0.1", "10.77.0.2")),
         # pods: every machine has a range of its own, with a router between
         ((eth(1, net=1), fabric(1)), (eth(2, net=2), fabric(2)), ("10.79.0.1", "10.79.0.2")),
         # slower than what they chose, between which there may be a router
@@ -86,7 +92,7 @@ NO_WAY = "a loopback leads to no other node"
 
 
 @pytest.mark.parametrize(
-    ("nodes", "apart", "why"),
+    ("nodes", "where", "why"),
     [
         (
             (met(0, eth(1)), met(1, SIX[2])),
@@ -110,8 +116,8 @@ NO_WAY = "a loopback leads to no other node"
         ),
     ],
 )
-def test_networks_that_lead_nowhere(nodes: tuple[NodeFacts, ...], apart: tuple[str, str], why: str) -> None:
-    told = f"The nodes can't reach each other: {' and '.join(apart)}; {why}. "
+def test_networks_that_lead_nowhere(nodes: tuple[NodeFacts, ...], where: tuple[str, str], why: str) -> None:
+    told = f"The nodes can't reach each other: {' and '.join(where)}; {why}. "
     assert mismatch(nodes) == f"{told}Set spec.network.interface to a network that all have"
 
 

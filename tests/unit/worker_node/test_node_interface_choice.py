@@ -130,7 +130,7 @@ def test_what_the_job_leaves_open(wanted: str, links: tuple[str, ...]) -> None:
 def test_an_operator_on_this_machine_leaves_nothing_open() -> None:
     choice = choose("Auto", (LO, ETH0), "lo")
     assert isinstance(choice, Choice)
-    assert choice.links == (Link("lo", "127.0.0.1/8"),)
+    assert choice.links == (Link("lo", "127.0.0.1/8", to_operator=True),)
 
 
 def test_where_all_nodes_meet() -> None:
@@ -139,6 +139,13 @@ def test_where_all_nodes_meet() -> None:
     why = "all nodes of the job are on its network 10.79.0.0/16, EFA or InfiniBand, 25000 Mbit/s"
     assert choice == Choice("net1", "10.79.0.5", why, 25_000, links)
     assert agreed(links, "10.79.0.6") is None
+
+
+def test_where_all_nodes_meet_away_from_the_operator() -> None:
+    choice = agreed((Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5")
+    assert choice is not None
+    told = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, as eth0 has, which leads to the operator"
+    assert choice.why == told
 
 
 @pytest.mark.parametrize("wanted", ["eth7", "ib*", "10.99.0.0/16", "^eth,docker,lo", "eth3", "fd00::/8"])
