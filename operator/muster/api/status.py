@@ -123,6 +123,14 @@ class Progress(Model):
     at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
 
 
+class Placement(Model):
+    """How often the gang gave up the machines that it had, because it could not have all."""
+
+    releases: int = Field(description="How often its pods were given up.", ge=1, le=1_000_000)
+    generation: int = Field(description="Pods of lower generations were given up.", ge=0, le=1_000_000)
+    released_at: str = Field(description="When they last were (RFC 3339).")
+
+
 class Status(Model):
     """What is known of the job."""
 
@@ -139,6 +147,9 @@ class Status(Model):
     network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
     progress: Progress | None = Field(default=None, description="How far the job is.")
+    placement: Placement | None = Field(
+        default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
+    )
     incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."

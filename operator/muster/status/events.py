@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.status import Condition, Status
+from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.suspension import RESUMED, SUSPENDED
 from muster.status.conditions import NODES_NOT_PLACED
 from muster.status.sentences import fit
@@ -44,6 +45,10 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     if _is_resumed(status) and not _is_resumed(previous):
         why = "spec.suspend is false: the job is started anew"
         yield Note("Normal", "Resumed", why, suspension.last_transition_time)
+    releases = _releases(status)
+    if releases > _releases(previous) and status.placement is not None:
+        why = _condition(status, "Scheduled").message
+        yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
     if status.incarnation > previous.incarnation and status.start_time is not None:
         world = status.ranks.world if status.ranks is not None else 0
         what = f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
@@ -57,6 +62,10 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     elif _tells_more(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+
+
+def _releases(status: Status) -> int:
+    return 0 if status.placement is None else status.placement.releases
 
 
 def _is_resumed(status: Status) -> bool:
@@ -79,7 +88,7 @@ def _troubles(previous: Status, status: Status) -> Iterator[Note]:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
-_NO_TROUBLE = frozenset((NODES_NOT_PLACED, SUSPENDED))
+_NO_TROUBLE = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
 def _turned(previous: Status, status: Status, kind: str) -> bool:

@@ -16,9 +16,11 @@ from muster.plan.outcome import (
     Verdict,
     ranks_seen,
 )
+from muster.plan.world import is_mpi
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.progress import lags
 from muster.status.ranges import ranges
+from muster.status.released import released
 from muster.status.troubles import MAX_NAMES, shared_troubles
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 
@@ -48,7 +50,7 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
         return fit(_running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
         return f"The ranks start: 0 of {len(picture.views)} run"
-    return fit(_waiting(picture.facts))
+    return fit(released(picture) or _waiting(picture.facts))
 
 
 def fit(text: str) -> str:
@@ -99,7 +101,8 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
 def _mismatch(job: Job, facts: JobFacts) -> str:
     seen = ranks_seen(job, facts)
     which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
-    return f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
+    when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
+    return f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
 
 
 def _running(picture: Picture, progress: Progress | None) -> str:
@@ -119,7 +122,7 @@ def _running(picture: Picture, progress: Progress | None) -> str:
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
-    parts.extend(entry.sentence for entry in shared_troubles(picture.facts.nodes))
+    parts.extend(entry.sentence for entry in shared_troubles(picture.facts.nodes, len(picture.facts.nodes)))
     return "; ".join(parts)
 
 
@@ -165,7 +168,7 @@ def _missing(facts: JobFacts) -> str:
     there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
     mute = [node for node in there if current_agent(node) is None]
     busy = [node for node in there if current_agent(node) is not None]
-    parts = [entry.sentence for entry in shared_troubles(waiting)]
+    parts = [entry.sentence for entry in shared_troubles(waiting, len(facts.nodes))]
     parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (

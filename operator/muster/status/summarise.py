@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from muster.api.spec import Job
-from muster.api.status import NetworkStatus, NodeCounts, RankStatus, StateRange, Status
+from muster.api.status import NetworkStatus, NodeCounts, Placement, RankStatus, StateRange, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
@@ -44,6 +44,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         network=_network(seen),
         ranks=_rank_status(seen),
         progress=progress,
+        placement=_placement(seen),
         incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
         start_time=_start_time(seen, actions),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
@@ -122,6 +123,17 @@ def _rank_status(seen: Picture) -> RankStatus:
         by_step=step_ranges(seen.views),
         details=rank_details(seen.views, seen.outcome),
     )
+
+
+def _placement(seen: Picture) -> Placement | None:
+    """What who takes over has to know of the gang's releases. A job that is resumed begins anew."""
+    outcome = seen.outcome
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return None
+    release = outcome.release
+    if release is None:
+        return seen.previous.placement
+    return Placement(releases=release.count, generation=release.generation, released_at=to_seconds(release.at))
 
 
 def _start_time(seen: Picture, actions: Sequence[Action]) -> str | None:

@@ -202,7 +202,8 @@ CASES = [
 def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
     facts = process_facts(view(name), warned(name))
     assert facts.state is state
-    assert facts.trouble == (None if reason is None or message is None else Trouble(reason, message))
+    told = facts.trouble
+    assert (None if told is None else told.reason, None if told is None else told.message) == (reason, message)
 
 
 def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:

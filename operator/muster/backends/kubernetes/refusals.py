@@ -69,12 +69,16 @@ def _quota(error: ApiError, _: Job) -> Trouble | None:
     if found is not None and error.status == HTTPStatus.FORBIDDEN:
         name, requested, used, limited = (quote(group, 120) for group in found.groups())
         words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
-        return Trouble(QUOTA_EXCEEDED, words)
+        return Trouble(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, what = (quote(group, 120) for group in unspecified.groups())
         return Trouble(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
     return None
+
+
+def _short_of(requested: str) -> str:
+    return ", ".join(part.partition("=")[0] for part in requested.split(","))
 
 
 def _pod_security(error: ApiError, _: Job) -> Trouble | None:
