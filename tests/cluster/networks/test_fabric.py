@@ -12,8 +12,8 @@ from cluster.operator.operator_process import OperatorProcess
 from cluster.reasons import machine
 from cluster.torch_volume import TorchVolume
 
-MEBIBYTE = 1 << 20
-SENT = 16 * MEBIBYTE
+SHARED = "all nodes of the job are on its network"
+SENT = 16 << 20
 REDUCE = f"""
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -60,8 +60,7 @@ def told(jobs: Jobs, name: str) -> dict[str, Any]:
         (
             "auto",
             "Auto",
-            "all nodes of the job are on its network 10.79.0.0/24, 10000 Mbit/s, "
-            "as eth0 has, which leads to the operator",
+            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, as eth0 has, which leads to the operator",
         ),
         ("range", "10.79.0.0/16", "its address is in 10.79.0.0/16"),
         ("prefix", "fab*", "its name begins as fab* does"),
