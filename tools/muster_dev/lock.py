@@ -4,7 +4,7 @@ One resolution for everything, written as files that add to each other, so that 
 
 - base.txt: what the package itself needs;
 - cluster.txt: what the operator and the commands that ask a cluster add: with base.txt all that its image holds;
-- build.txt: what makes the package's wheel;
+- build.txt: what makes the package's wheel, and the Python that agents bring along;
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
@@ -31,7 +31,7 @@ PREFIX = "# made from requirements "
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
     "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
-    "build.txt": ("what makes the package's wheel", ("--extra", "build")),
+    "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--extra", "build")),
     "dev.txt": ("what tests, checks and examples add to all above", ("--extra", "dev")),
     "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),
 }
