@@ -1,5 +1,6 @@
 """Nodes with several interfaces, in network namespaces: which one agents and libraries use, or why none."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from agent_world import JOB, AgentWorld
-from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.api.status import Status
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.meeting import meet
+from muster_dev.places import ROOT
 from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Report
+from muster_worker.interface_choice import Interface
 from network_nodes import NetworkNode, need_namespaces
+from unit.plan.builders import job, status_of
 
+TRAINING = ROOT / "training"
 NCCL = Path(__file__).with_name("nccl_workload.py")
 
 
@@ -41,11 +47,15 @@ class Machines:
 
     def go(self, reports: tuple[Report, ...]) -> None:
         """Start the ranks as the operator would."""
-        process = ProcessFacts(ProcessState.RUNNING)
-        facts = (NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
-        command = Command(1, JOB, 1, CommandKind.START, meet(tuple(facts)))
+        command = Command(1, JOB, 1, CommandKind.START, meet(facts_of(reports)))
         for report in reports:
             self.world.collector.command(report.node, command)
+
+
+def facts_of(reports: tuple[Report, ...]) -> tuple[NodeFacts, ...]:
+    """What the operator knows of nodes that said this."""
+    process = ProcessFacts(ProcessState.RUNNING)
+    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
 
 
 @pytest.fixture
@@ -60,6 +70,28 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
             if node.gateway != nodes[0].gateway:
                 node.ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
         yield Machines(world, nodes)
+
+
+def test_all_addresses_are_seen(machines: Machines) -> None:
+    first, second = machines.nodes
+    pairs = [("10.81.0.1/24", "10.81.0.2/24"), ("10.81.0.3/24", "10.81.0.4/24"), ("10.82.0.1/16", "10.82.0.2/16")]
+    first.connect(second, "many0", *pairs, ("fd82::1/64", "fd82::2/64"), ("fd83::1/64", "fd83::2/64"))
+    first.ip(
+        "addr add 10.83.0.1 peer 10.83.0.9 dev many0",
+        "addr add fd84::1/64 dev many0 preferred_lft 0 valid_lft 600 nodad",  # it is being given up
+        "link add name down0 type veth peer name up0",
+        "addr add 10.84.0.1/24 dev down0",
+    )
+    look = "from muster_worker.interfaces import list_interfaces; print(list_interfaces())"
+    command = [*first.within, "env", f"PYTHONPATH={TRAINING}", sys.executable, "-c", look]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
+    listed = ("10.81.0.1/24", "10.82.0.1/16", "10.83.0.1/32", "10.81.0.3/24", "fd83::1/64", "fd82::1/64")
+    assert (set(found["many0"].addresses), found["many0"].speed_mbps) == (set(listed), 10_000)
+    # as getifaddrs has them: the first counts for libraries that take names
+    assert found["many0"].addresses[0] == "10.81.0.1/24"
+    assert (found["down0"].up, found["down0"].addresses) == (False, ("10.84.0.1/24",))
+    assert (found["lo"].loopback, found["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +176,11 @@ def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None,
         "look at routes, firewalls and NetworkPolicies between the nodes, or set spec.network.interface"
     )
     assert report.ranks[0].pid is None
-    assert machines.world.collector.reports[0][-1][1].phase == AgentPhase.RUNNING
+    reports = (machines.world.collector.reports[0][-1][1], report)
+    assert reports[0].phase == AgentPhase.RUNNING
+    status = status_of(job(procs=1), Status(), JobFacts(0.0, facts_of(reports), 5.0), 30.0)
+    assert status.message.startswith(f"digits-1 can't work: node 0 at {first.address} (eth0) can't be reached")
+    assert {(entry.type, entry.reason) for entry in status.conditions} >= {("Failed", "Stopping")}
 
 
 def test_a_stop_ends_the_look_for_a_peer(machines: Machines) -> None:

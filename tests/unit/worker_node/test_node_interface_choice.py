@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.api import interfaces as forms
 from muster_worker.contract import MAX_LINKS, Link
 from muster_worker.interface_choice import Choice, Interface, NoChoice, agreed, choose
 
@@ -212,6 +213,12 @@ def test_every_link_is_there_up_and_fits(wanted: str, interfaces: list[Interface
         assert by_name[link.interface].up
         assert link.address in by_name[link.interface].addresses
         assert _fits(wanted, link.interface, link.address.split("/")[0])
+
+
+@given(st.from_regex(forms.NAMES, fullmatch=True) | st.ip_addresses().map("{}/9".format), INTERFACES)
+def test_whatever_the_resource_may_say_is_understood(wanted: str, interfaces: list[Interface]) -> None:
+    choice = choose(wanted, interfaces, None)
+    assert isinstance(choice, Choice) or f"fits {wanted}" in choice.problem
 
 
 @given(WANTED, INTERFACES, st.none() | NAMES, st.randoms(use_true_random=False))
