@@ -88,7 +88,7 @@ def _culprits(job: Job, failure: Failure) -> str:
 def _other_world(job: Job, end: End) -> str:
     """A rank that was not started, because its launcher gave it a world that isn't the job's."""
     told = last_words.telling_paragraph(end.lines)
-    return f"{asked_for(job)}, but {told or f'rank {end.rank} on {end.node_name} was given another world'}"
+    return told or f"{asked_for(job)}, but rank {end.rank} on {end.node_name} was given another world"
 
 
 def _ranks(job: Job, failure: Failure) -> str:

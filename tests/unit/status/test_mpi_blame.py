@@ -60,7 +60,7 @@ NO_DAEMON = (
     "-" * 60,
 )
 HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
-OTHER_WORLD = ("muster: mpirun gave a world of 4 ranks on one node",)
+OTHER_WORLD = ("muster: mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks",)
 
 
 def mpirun(at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()) -> LauncherFacts:
@@ -239,8 +239,7 @@ CASES = (
             ),
             halted(1),
         ),
-        "The job asked for 4 ranks (2 nodes x 2), but mpirun gave a world of 4 ranks on one node; "
-        "2 others were not started",
+        "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
         "WorldSizeMismatch",
         {"Failed": "0-1", "Pending": "2-3"},
     ),
