@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from muster.api.node_pool import NamedPool
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -44,6 +45,7 @@ class OperatorOptions:
     cluster_domain: str
     lease_namespace: str | None
     lease_name: str
+    node_pools: tuple[NamedPool, ...] = ()
 
 
 @dataclass
@@ -137,6 +139,7 @@ class Replica:
             ),
             events=self._events,
             clock=self._clock,
+            node_pools=self.options.node_pools,
         )
 
     async def _lead(self, parts: Parts, term: int) -> None:
