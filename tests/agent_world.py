@@ -1,6 +1,7 @@
 """A job's agents as real processes and the collector that they report to, for tests."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -12,8 +13,22 @@ from typing import Self
 
 from agent_collector import FakeCollector
 from muster.backends.agent_archive import agent_archive
+from muster.backends.local.hosts import hosts_file
+from muster.ranks.gang_credentials import SEED_BYTES, derive
 from muster_worker import contract, wire
-from muster_worker.contract import AgentPhase, Channel, Command, CommandKind, Metric, Peer, Plan, Report, Scalar
+from muster_worker.contract import (
+    AgentPhase,
+    Channel,
+    Command,
+    CommandKind,
+    Launcher,
+    Metric,
+    Mpi,
+    Peer,
+    Plan,
+    Report,
+    Scalar,
+)
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 60.0
@@ -35,6 +50,7 @@ class AgentWorld:
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
         self.python = sys.executable
         self.plan: Plan | None = None
+        self.seed = secrets.token_bytes(SEED_BYTES)
 
     def __enter__(self) -> Self:
         self.collector.start()
@@ -57,6 +73,8 @@ class AgentWorld:
         hyperparameters: Mapping[str, Scalar] | None = None,
         metrics: tuple[Metric, ...] = (),
         channels: tuple[Channel, ...] = (),
+        launcher_args: tuple[str, ...] = (),
+        mpi: str = Mpi.AUTO,
         interface: str = "Auto",
     ) -> Plan:
         """The job that `start` starts agents for."""
@@ -68,7 +86,7 @@ class AgentWorld:
             nodes=nodes,
             procs_per_node=procs,
             launcher=launcher,
-            launcher_args=(),
+            launcher_args=launcher_args,
             command=command,
             hyperparameters=hyperparameters or {},
             channels=channels,
@@ -76,6 +94,7 @@ class AgentWorld:
             interface=interface,
             collector_url=self.collector.url,
             collector_ca=self.collector.authority,
+            mpi=mpi,
         )
         return self.plan
 
@@ -143,10 +162,11 @@ class AgentWorld:
         path.with_suffix(".new").replace(path)
 
     def launch(self, incarnation: int = 1, environment: Mapping[str, str] | None = None) -> None:
-        """Start all agents and, once all are ready, their ranks."""
+        """Start all agents and, once all are ready, their ranks. Those of an MPI job are nodes of their own name."""
         assert self.plan is not None
+        hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
         for node in range(self.plan.nodes):
-            self.start_agent(node, environment)
+            self.start_agent(node, environment, hosts=hosts)
         for node in range(self.plan.nodes):
             self.wait(node, lambda report: report.phase == AgentPhase.READY)
         self.send(CommandKind.START, incarnation)
@@ -160,8 +180,10 @@ class AgentWorld:
             peers = tuple(
                 Peer(report.node, report.address or "", report.port or 0, report.interface) for report in reports
             )
+        is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
+        credentials = derive(self.seed, JOB, incarnation) if is_called else None
         for node in range(self.plan.nodes):
-            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace))
+            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace, credentials))
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """The first report of a node, from the newest one so far on, for which `condition` holds."""
@@ -179,6 +201,12 @@ class AgentWorld:
     def log(self, node: int = 0) -> str:
         """What an agent wrote so far."""
         return self.log_path(node).read_text()
+
+    def _hosts(self) -> Path:
+        assert self.plan is not None
+        path = self.short / "hosts"
+        path.write_text(hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
+        return path
 
     def log_path(self, node: int) -> Path:
         return self.folder / f"node-{node}.log"

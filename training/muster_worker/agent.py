@@ -14,7 +14,7 @@ from typing import Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
-from muster_worker.contract import VERSION, Plan, Problem
+from muster_worker.contract import VERSION, Launcher, Plan, Problem
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
@@ -50,12 +50,16 @@ def main(arguments: Sequence[str]) -> int:
 def _live(options: argparse.Namespace, plan: Plan) -> int:
     processes.adopt_orphans()
     # before any thread: a user namespace is for processes with one thread only
-    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts))
+    name = sagemaker.host_names(plan.nodes)[options.node]
+    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
     log = Log(STANDARD_OUTPUT)
     if no_hosts is not None:
         names = ", ".join(sagemaker.host_names(plan.nodes))
         log.say(f"{names} resolve in Python ranks only: {no_hosts}")
     state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
+        why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
+        state = replace(state, problem=Problem("NodesNotApart", why))
     host = sagemaker.Host(
         cpus=machine.cpu_count(),
         gpus=machine.gpu_count(),
@@ -71,7 +75,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     inbox = Inbox()
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
-    setting = Setting(place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline)
+    setting = Setting(place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline, held)
     try:
         return Node(setting, state, reporter, inbox, log).run()
     finally:

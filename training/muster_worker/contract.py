@@ -37,6 +37,9 @@ MAX_METRICS = 256
 TOKEN_AUDIENCE = "muster-collector"
 """The audience that an agent's token must name; no other service accepts such a token."""
 
+UNUSABLE_PYTHON = "muster's agent can't run on this python3: "
+"""What stands in the termination log, with the reason after it, when the image's Python is none for the agent."""
+
 MAX_LINKS = 16
 """Links of a node that a report carries: the network cards of a large machine, the best ones first."""
 

@@ -13,6 +13,7 @@ from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
+from muster_worker.mpi_node import MpiWorld
 from muster_worker.reach import Reach
 from muster_worker.reports import Observation
 from muster_worker.roster import LOST_SECONDS, Roster
@@ -41,8 +42,15 @@ MAX_REMEMBERED = 4096
 class Gang:
     """The node's share of an incarnation, from its start until no process of it is left."""
 
-    def __init__(self, place: Place, incarnation: int, selector: selectors.BaseSelector, log: Log) -> None:
-        """Raises `OSError` when the ranks' socket can't be made."""
+    def __init__(
+        self,
+        place: Place,
+        incarnation: int,
+        selector: selectors.BaseSelector,
+        log: Log,
+        world: Optional[MpiWorld] = None,
+    ) -> None:
+        """`world` is this node's part of an MPI world. Raises `OSError` when the ranks' socket can't be made."""
         self._place = place
         self._incarnation = incarnation
         self._selector = selector
@@ -55,6 +63,7 @@ class Gang:
         self._reaped: Dict[int, processes.Ended] = {}
         self._kill_at: Optional[float] = None  # SIGKILL to all that is left, from then on
         self._leftovers_told = False
+        self._world = world
         self._base: Mapping[str, str] = {}
         self._reach: Optional[Reach] = None  # while nothing is started
         self.finished = False
@@ -70,7 +79,10 @@ class Gang:
         return self._look_for_peer(self._reach)
 
     def _start(self) -> List[Event]:
-        started, refused = launch(self._place, self._incarnation, self._base)
+        if self._world is not None:
+            started, refused = self._world.start(self._base)
+        else:
+            started, refused = launch(self._place, self._incarnation, self._base)
         for process in started:
             self._children[process.pid] = process
             streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)
@@ -90,9 +102,12 @@ class Gang:
             return None
         if self._reach is not None:
             return max(0.0, self._reach.next_step_at - time.monotonic())
-        if self._roster.has_lost or not self._children or (self._kill_at is not None and self._is_overdue()):
+        if self._roster.has_lost or not self._is_busy or (self._kill_at is not None and self._is_overdue()):
             return SCAN_SECONDS
-        return None if self._kill_at is None else max(SCAN_SECONDS, self._kill_at - time.monotonic())
+        waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
+        if self._world is not None and self._world.next_step_in is not None:
+            waits.append(self._world.next_step_in)
+        return min(waits, default=None)
 
     def stop(self, grace: float) -> List[Event]:
         """SIGTERM now, SIGKILL to all that is left after `grace` seconds. A second call can only shorten the time."""
@@ -105,6 +120,13 @@ class Gang:
         now = time.monotonic()
         self._kill_at = now + grace
         events.append(StopBegan(now))
+        live = [link.pid for link in self._roster.live().values() if link.pid is not None]
+        if self._world is not None and live:
+            # mpirun and its daemons would give them a second at most; they end when their ranks have
+            processes.signal_all(live, signal.SIGTERM)
+            return events
+        if self._world is not None:
+            self._world.terminate()
         for process in self._children.values():
             # torchrun passes the signal on to its ranks; everybody else's are in the group of who we started
             if process.name == "torchrun":
@@ -127,6 +149,8 @@ class Gang:
         events: List[Event] = []
         for end in ended:
             process = self._children.pop(end.pid, None)
+            if process is None and self._world is not None and self._world.on_reaped(end):
+                continue
             if process is None:
                 if len(self._reaped) < MAX_REMEMBERED:
                     self._reaped[end.pid] = end
@@ -147,11 +171,13 @@ class Gang:
             return []
         if self._reach is not None:
             return self._look_for_peer(self._reach)
+        if self._world is not None:
+            self._world.step()
         now = time.monotonic()
         events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
         if self._is_overdue():
             left = processes.signal_all(processes.descendants(), signal.SIGKILL)
-        elif not self._children:
+        elif not self._is_busy:
             left = processes.descendants()
             if left and not self._leftovers_told:
                 processes.signal_all(left, signal.SIGTERM)
@@ -161,6 +187,13 @@ class Gang:
         else:
             return events
         return events if left or self._children else events + self._finish()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether something goes on that has its own end, so that nothing is a leftover yet."""
+        if self._children or self._world is None:
+            return bool(self._children)
+        return self._world.lasts if self._kill_at is None else self._world.is_running
 
     def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
         """What is to be read of the ranks at this moment."""
@@ -191,6 +224,8 @@ class Gang:
         self.finished = True
         # a killed wrapper's rank dies with it: it may be dead, and not counted as living, before its end was heard of
         self._reaped.update((end.pid, end) for end in processes.reap())
+        if self._world is not None:
+            self._world.close()
         events = self._roster.close() + self._roster.resolve_lost(self._reaped, time.monotonic(), 0.0)
         for streams in self._streams.values():
             for stream in streams:

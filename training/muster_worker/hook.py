@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster_worker import hook_environment, optimizer_steps, progress_file, stack_signal, user
+from muster_worker import hook_environment, mpi_rank, optimizer_steps, progress_file, stack_signal, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def enter(archive: str) -> None:
 
 
 def _is_rank(environment: Mapping[str, str]) -> bool:
-    return "RANK" in environment and "LOCAL_RANK" in environment
+    return ("RANK" in environment and "LOCAL_RANK" in environment) or mpi_rank.is_rank(environment)
 
 
 def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:

@@ -58,6 +58,10 @@ def _exact_name(network: Network) -> Optional[str]:
     return f"={network.interface}"
 
 
+def _unless_loopback(network: Network) -> Optional[str]:
+    return None if network.is_loopback else network.interface
+
+
 def _family(network: Network) -> Optional[str]:
     return "AF_INET6" if network.is_ipv6 else None
 
@@ -130,8 +134,9 @@ OF_LAUNCHERS = (
     ),
     Setting(
         "PRTE_MCA_prte_if_include",
-        _name,
-        "Open MPI 5's daemons (PRRTE) call mpirun back over it",
+        # PRRTE takes loopback only where there is nothing else, and then it ends: "No network interfaces were found"
+        _unless_loopback,
+        "Open MPI 5's daemons (PRRTE) call mpirun back over it; unset where all nodes are on one machine",
         "PRRTE documentation, prte_if_include",
         ("prte_if_exclude", "oob_tcp_if_exclude"),
     ),

@@ -1,0 +1,63 @@
+"""Starts mpirun on node 0: which one it is, and with what."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import List, Mapping, Sequence, Tuple
+
+from muster_worker.contract import Mpi
+from muster_worker.environment import Place
+from muster_worker.launchers import mpi_rank, user_command
+from muster_worker.mpi_command import PROGRAM, implementation, is_own_mpirun, launch_command
+from muster_worker.mpi_environment import launcher_environment, world
+
+VERSION_SECONDS = 20.0
+"""How long `mpirun --version` may take: Intel's reads its settings from a network folder, now and then."""
+
+
+def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence[str], Mapping[str, str]]:
+    """The command and environment of mpirun. `master` is where torch.distributed may meet, ADDRESS:PORT.
+
+    Raises `OSError` when there is no mpirun, and `ValueError` when it is none that is known.
+    """
+    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
+    command = user_command(place.plan)
+    if is_own_mpirun(place.plan):
+        return command, environment
+    kind = place.plan.mpi if place.plan.mpi != Mpi.AUTO else _ask(environment)
+    return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
+
+
+def _ask(environment: Mapping[str, str]) -> str:
+    program = shutil.which(PROGRAM, path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise FileNotFoundError(
+            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
+        )
+    said = _version(program, environment)
+    found = implementation(said)
+    if found is None:
+        first = said.strip().split("\n")[0][:200]
+        raise ValueError(
+            f"{program} --version says {first!r}, which is none of Open MPI, Intel MPI and MPICH:"
+            " set spec.launcher.mpi.implementation to the one that it behaves like"
+        )
+    return found
+
+
+def _version(program: str, environment: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            (program, "--version"),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{program} --version gave no answer in {VERSION_SECONDS:.0f} s") from None
+    return done.stdout.decode("utf-8", "replace")
