@@ -10,6 +10,8 @@ from cluster import chart, rights
 from cluster.helm import CHART, Values
 from cluster.places import ROOT
 from cluster.rights import EVERYWHERE
+from muster.api.load import load
+from muster.api.operator_config import OperatorConfig, read_config
 
 IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
 EVERYTHING: Values = {
@@ -22,6 +24,8 @@ EVERYTHING: Values = {
     "replicas": 3,
     "namespaces": ["a", "b"],
     "clusterDomain": "example.internal",
+    "nodePools": [{"name": "p5", "instanceType": "p5.48xlarge", "zone": "Same"}, {"name": "cpu", "machine": "Any"}],
+    "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
     "userRoles": False,
     "networkPolicy": {"enabled": True},
@@ -72,7 +76,9 @@ def test_all_values_arrive() -> None:
         "--cluster-domain=example.internal",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
+        "--config=/etc/muster/config.yaml",
     ]
+    assert {"name": "config", "mountPath": "/etc/muster", "readOnly": True} in container["volumeMounts"]
     assert container["resources"]["limits"] == {"memory": "2Gi"}
     assert (spec["priorityClassName"], spec["nodeSelector"]) == ("high", {"a": "b"})
     assert (spec["imagePullSecrets"], spec["tolerations"]) == ([{"name": "registry"}], [{"operator": "Exists"}])
@@ -81,6 +87,40 @@ def test_all_values_arrive() -> None:
     assert chart.one(objects, "Service")["spec"]["ports"][0]["port"] == 9443
     assert chart.one(objects, "ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
     assert chart.one(objects, "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+
+
+def config_of(values: Values) -> tuple[OperatorConfig, str]:
+    """What the operator reads, and the annotation that starts it anew with another configuration."""
+    objects = chart.render(values)
+    text = chart.one(objects, "ConfigMap")["data"]["config.yaml"]
+    (document,) = load(text, "config.yaml")
+    annotations = chart.one(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    return read_config(document), annotations["muster.dev/config-hash"]
+
+
+def test_the_operator_can_read_its_configuration() -> None:
+    config, hashed = config_of(EVERYTHING)
+    assert [pool.name for pool in config.node_pools] == ["p5", "cpu"]
+    assert (config.node_pools[0].instance_type, config.node_pools[1].machine) == ("p5.48xlarge", "Any")
+    assert config_of({**EVERYTHING, "replicas": 1})[1] == hashed
+    assert config_of({**EVERYTHING, "nodePools": [{"name": "p5"}]})[1] != hashed
+
+
+def test_without_pools_there_is_no_configuration() -> None:
+    objects = chart.render(IMAGE)
+    assert "ConfigMap" not in {each["kind"] for each in objects}
+    template = chart.one(objects, "Deployment")["spec"]["template"]
+    assert "--config=/etc/muster/config.yaml" not in template["spec"]["containers"][0]["args"]
+
+
+def test_pod_groups_are_for_the_queues_that_are_on() -> None:
+    def groups(**queues: bool) -> set[str]:
+        found = rights.grants(chart.render({**IMAGE, "queues": queues}), ACCOUNT)
+        return {grant.group for grant in found if grant.resource == "podgroups"}
+
+    assert groups() == set()
+    assert groups(volcano=True) == {"scheduling.volcano.sh"}
+    assert groups(coscheduling=True) == {"scheduling.x-k8s.io"}
 
 
 def test_a_single_replica_may_be_drained() -> None:
@@ -98,6 +138,9 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "namespaces": ["A"]}, "namespaces"),
         ({**IMAGE, "collector": {"port": 80}}, "port"),
         ({**IMAGE, "networkPolicy": {"enabled": "yes"}}, "enabled"),
+        ({**IMAGE, "nodePools": [{"instanceType": "p5.48xlarge"}]}, "name"),
+        ({**IMAGE, "nodePools": [{"name": "p5", "zone": "same"}]}, "zone"),
+        ({**IMAGE, "queues": {"kueue": True}}, "kueue"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Values, said: str) -> None:
