@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
+from muster.api.agent_spec import Agent
 from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
@@ -232,6 +233,7 @@ class Spec(Model):
         default=None, description="Who admits the job as a whole; unset: the cluster's scheduler places pod by pod."
     )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
+    agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
     startup_timeout_seconds: int = Field(
         default=900, description="How long the nodes may take until all are ready, once all are placed.", ge=1, le=86400
     )

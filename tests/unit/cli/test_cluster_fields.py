@@ -27,6 +27,8 @@ ALL: dict[str, JSON] = {
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "startupTimeoutSeconds", "activeDeadlineSeconds"),
+    # how an agent gets to where there is one already changes nothing
+    "agent",
 )
 
 

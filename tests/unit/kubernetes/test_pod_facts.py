@@ -127,8 +127,8 @@ CASES = [
         EXITED,
         "AgentNeedsPython",
         (
-            "image cluster.muster.dev/pause:1 has no python3, which muster's agent needs: use an image with Python 3.8 "
-            "or later"
+            "image cluster.muster.dev/pause:1 has no python3, which muster's agent needs: set spec.agent.inject to "
+            "InitContainer, which brings one, or use an image with Python 3.8 or later"
         ),
     ),
     (

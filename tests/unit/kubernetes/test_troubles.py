@@ -10,6 +10,7 @@ from muster.backends.kubernetes.scheduling import verdict
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.plan.facts import Trouble
+from muster_worker.contract import UNUSABLE_PYTHON
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
 
@@ -183,3 +184,56 @@ def test_a_containers_last_line_is_told_without_its_secrets() -> None:
 
     words = "init container fetch failed with exit code 2: IOError: https://example/x"
     assert find_trouble(changed("init-failed", fail)) == Trouble("InitContainerFailed", words)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        (
+            "StartError",
+            "crun: executable file `python3` not found in $PATH: No such file or directory",
+            "has no python3",
+        ),
+        (
+            "Error",
+            f"{UNUSABLE_PYTHON}it is Python 3.6",
+            "has a python3 that can't run muster's agent: it is Python 3.6",
+        ),
+        (
+            "Error",
+            f"{UNUSABLE_PYTHON}it is Python 3.11 without the module ssl",
+            "has a python3 that can't run muster's agent: it is Python 3.11 without the module ssl",
+        ),
+    ],
+)
+def test_an_image_whose_python_is_none_for_the_agent_is_told_what_brings_one(
+    reason: str, message: str, words: str
+) -> None:
+    def end(pod: JSONObject) -> None:
+        ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
+        ended.update(reason=reason, message=message, exitCode=69)
+
+    found = find_trouble(changed("no-python", end))
+    assert found is not None
+    assert found.reason == "AgentNeedsPython"
+    assert words in found.message
+    assert "set spec.agent.inject to InitContainer" in found.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "kind"),
+    [
+        ("ErrImagePull", "manifest unknown", "ImageNotFound"),
+        ("InvalidImageName", "couldn't parse image name", "InvalidImageName"),
+    ],
+)
+def test_an_operator_s_image_that_cannot_be_had_is_no_fault_of_the_job(reason: str, message: str, kind: str) -> None:
+    def wait(pod: JSONObject) -> None:
+        part(pod, "spec", "initContainers", 0)["name"] = "muster-python"
+        status = part(pod, "status", "initContainerStatuses", 0)
+        status.update(name="muster-python", state={"waiting": {"reason": reason, "message": message}})
+
+    found = find_trouble(changed("init-running", wait))
+    assert found is not None
+    assert found.reason == kind
+    assert found.message.endswith("correct the operator's --agent-image (the chart's agent.image)")

@@ -10,6 +10,7 @@ from muster.backends.kubernetes.hardware import devices, fabric, tolerations
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import folders
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.own_python import brought
 from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
 from muster.backends.kubernetes.placement import machines, neighbourhood
 from muster.backends.kubernetes.setting import Setting
@@ -42,8 +43,9 @@ def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPie
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
             )
         )
+    usual = (*defaults(user), *folders(job, user), *_placed(job, owners, user))
     return PodPieces(
-        defaults=(*defaults(user), *folders(job, user), *_placed(job, owners, user)),
+        defaults=(*usual, *brought(job, stacked((*usual, *owners)), setting)),
         owners=owners,
         fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user)),
     )
