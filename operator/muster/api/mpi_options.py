@@ -30,6 +30,14 @@ PARAMETERS = (
 )
 """MCA parameters of Open MPI that name hosts, or how they are reached."""
 
+VARIABLES = (
+    *("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile"),
+    *("PRTE_MCA_plm", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_default_hostfile"),
+    *("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_HOST_FILE"),
+    *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_HOST_FILE"),
+)
+"""Variables that the agent sets whatever an image's own say: images that were made for ssh have them."""
+
 TWO_VALUES = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
 """Options that two words belong to."""
 

@@ -3,10 +3,20 @@
 import posixpath
 from collections.abc import Callable, Iterator
 
-from muster.api.document import Path, quoted
-from muster.api.mpi_options import PARAMETERS, TWO_VALUES, end_options, is_option, way_options, world_options
+from muster.api.document import JSON, Path, quoted
+from muster.api.mpi_options import (
+    PARAMETERS,
+    TWO_VALUES,
+    VARIABLES,
+    end_options,
+    is_option,
+    way_options,
+    world_options,
+)
+from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
+from muster.api.template_shape import containers, entries_of
 from muster_worker.contract import Mpi
 
 _ARGS: Path = ("launcher", "mpi", "args")
@@ -67,6 +77,17 @@ def _args_beside_runner(spec: Spec) -> Iterator[Breach]:
         yield Breach(_ARGS, f"some beside {quoted(spec.command[0])}")
 
 
+def _variables(spec: Spec) -> Iterator[Breach]:
+    if spec.launcher.mpi is None:
+        return
+    lists: list[tuple[Path, JSON]] = [(("env",), [{"name": variable.name} for variable in spec.env])]
+    lists += [((*path, "env"), each.get("env")) for path, each in containers(spec) if each.get("name") == TRAINER]
+    for path, entries in lists:
+        for index, variable in entries_of(entries):
+            if variable.get("name") in VARIABLES:
+                yield Breach((*path, index, "name"), str(variable["name"]))
+
+
 def _cel(names: _Names, *more: str) -> str:
     """No argument is one of these options of the implementation's family, nor matches one of `more`."""
     open_mpi, hydra = _pattern(names(Mpi.OPEN_MPI)), _pattern(names(Mpi.MPICH))
@@ -104,6 +125,14 @@ MPI_RULES = (
         sentence="with this option mpirun ends with success before any rank has started; remove it",
         breaches=_end,
         cel=_cel(end_options),
+    ),
+    Rule(
+        places=("spec",),
+        why="It would be overwritten without a word, or the daemons be started by ssh.",
+        sentence="this variable is how mpirun reaches other nodes, and muster's agents are the way; remove it",
+        breaches=_variables,
+        cel="!has(self.launcher.mpi) || !has(self.env)"
+        f" || !self.env.exists(variable, variable.name in [{', '.join(repr(name) for name in VARIABLES)}])",
     ),
     Rule(
         places=("spec.launcher.mpi.args",),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
+from muster_worker.mpi_settings import SETTINGS
+from muster_worker.node_file import FIRST, HERE, NODES, PROCS_PER_NODE
 
 _WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 _MEETING = ("agent", "where node 0 is met, known when all nodes are ready")
@@ -49,6 +51,16 @@ _INTERFACES = {
     for setting in (*OF_RANKS, *OF_LAUNCHERS)
 }
 
+_NODE_FILE = ("muster", "what differs between nodes is read from it: mpirun may send its own environment to all ranks")
+_ASKED = ("spec.nodes, procsPerNode", "the rank's wrapper compares the world that mpirun gave it with this one")
+_MPI = {
+    HERE: _NODE_FILE,
+    FIRST: _NODE_FILE,
+    NODES: _ASKED,
+    PROCS_PER_NODE: _ASKED,
+    **{setting.name: ("spec.launcher.mpi", f"{setting.why} ({setting.source})") for setting in SETTINGS},
+}
+
 _BEGINNINGS = (
     ("SM_HP_", ("spec.hyperparameters", "one of them, as SageMaker gives it")),
     ("SM_CHANNEL_", ("spec.inputs", "the channel's folder, as SageMaker gives it")),
@@ -64,6 +76,14 @@ _PARTS = {
     "--master_port": _MEETING,
     "--rdzv_id": ("muster", "ranks of another start of the gang can't join this one"),
     "--max_restarts": ("muster", "who starts again is decided by the operator, for all nodes at once"),
+    "mpirun": ("spec.launcher.mpi", "whose it is: with Auto the one on PATH is asked once, on node 0"),
+    "--hostfile": ("muster", "the gang's nodes, by the addresses where they meet"),
+    "-f": ("muster", "the gang's nodes, by the addresses where they meet"),
+    "-np": ("spec.nodes, procsPerNode", "the size of the world"),
+    "-n": ("spec.nodes, procsPerNode", "the size of the world"),
+    "-ppn": ("spec.procsPerNode", "ranks are numbered node by node"),
+    "--map-by": ("spec.procsPerNode", "ranks are numbered node by node"),
+    "-genvnone": ("muster", "ranks see their own node's variables, not node 0's, which Hydra would send to all"),
     "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
     "wrapper": ("muster", "sees each rank's start, exit code, signal and last lines"),
     "arguments": ("spec.hyperparameters", "appended to spec.command, as SageMaker does"),
@@ -75,7 +95,7 @@ def variable_reason(name: str) -> tuple[str, str]:
     for beginning, reason in _BEGINNINGS:
         if name not in _VARIABLES and name.startswith(beginning):
             return reason
-    return _INTERFACES[name] if name in _INTERFACES else _VARIABLES[name]
+    return {**_VARIABLES, **_INTERFACES, **_MPI}[name]
 
 
 def part_reason(part: str) -> tuple[str, str]:

@@ -58,6 +58,8 @@ def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[st
         {"command": ["bash", "-c", "torchrun train.py"]},
         {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
         {"command": ["mpirun", "-np", "2", "./train"], "launcher": {"perNode": {}}},
+        {"env": [{"name": "HYDRA_LAUNCHER", "value": "ssh"}]},
+        {"env": [{"name": "OMPI_MCA_btl", "value": "self,tcp"}], "launcher": {"mpi": {}}},
         {"command": ["/usr/bin/mpiexec", "-n", "4", "./train"], "launcher": {"mpi": {"implementation": "MPICH"}}},
         {"launcher": {"mpi": {"args": ["-x", "NCCL_DEBUG=INFO", "--mca", "pml", "ucx", "--bind-to", "none"]}}},
         {"launcher": {"mpi": {"implementation": "IntelMPI", "args": ["-genv", "I_MPI_DEBUG", "5", "-map-by", "core"]}}},
