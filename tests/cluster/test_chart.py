@@ -27,6 +27,7 @@ EVERYTHING: Values = {
     "nodePools": [{"name": "p5", "instanceType": "p5.48xlarge", "zone": "Same"}, {"name": "cpu", "machine": "Any"}],
     "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
+    "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
     "userRoles": False,
     "networkPolicy": {"enabled": True},
     "serviceAccount": {"annotations": {"a": "b"}},
@@ -74,6 +75,8 @@ def test_all_values_arrive() -> None:
         "--collector-url=https://muster-collector.muster-system.svc.example.internal:9443",
         "--health-port=8080",
         "--cluster-domain=example.internal",
+        "--agent-image=mirror.example/muster:1",
+        "--agent-pull-policy=Never",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
         "--config=/etc/muster/config.yaml",
@@ -123,6 +126,13 @@ def test_pod_groups_are_for_the_queues_that_are_on() -> None:
     assert groups(coscheduling=True) == {"scheduling.x-k8s.io"}
 
 
+def test_agents_take_their_python_from_the_operator_s_own_image_unless_told_otherwise() -> None:
+    image = {"repository": "registry.example/muster", "tag": "2", "pullPolicy": "Always"}
+    [container] = chart.one(chart.render({"image": image}), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--agent-image=registry.example/muster:2" in container["args"]
+    assert "--agent-pull-policy=Always" in container["args"]
+
+
 def test_a_single_replica_may_be_drained() -> None:
     kinds = {each["kind"] for each in chart.render({**IMAGE, "replicas": 1})}
     assert "PodDisruptionBudget" not in kinds
@@ -137,6 +147,7 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "namespaces": "a"}, "namespaces"),
         ({**IMAGE, "namespaces": ["A"]}, "namespaces"),
         ({**IMAGE, "collector": {"port": 80}}, "port"),
+        ({**IMAGE, "agent": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({**IMAGE, "networkPolicy": {"enabled": "yes"}}, "enabled"),
         ({**IMAGE, "nodePools": [{"instanceType": "p5.48xlarge"}]}, "name"),
         ({**IMAGE, "nodePools": [{"name": "p5", "zone": "same"}]}, "zone"),

@@ -198,6 +198,20 @@ def wait(
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 
 
+CollectorUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
+]
+
+AgentImage = Annotated[
+    str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
+]
+
+AgentPullPolicy = Annotated[
+    str, typer.Option(metavar="POLICY", help="How kubelets fetch it: Always, IfNotPresent or Never. [theirs]")
+]
+
+
 @app.command()
 def operator(
     *,
@@ -207,12 +221,11 @@ def operator(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
     collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
-    collector_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
-    ] = None,
+    collector_url: CollectorUrl = None,
     health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
     cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
+    agent_image: AgentImage = "",
+    agent_pull_policy: AgentPullPolicy = "",
     lease_namespace: Annotated[
         str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
     ] = None,
@@ -227,7 +240,7 @@ def operator(
     """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
     from muster.api.operator_config import OperatorConfig
     from muster.cli.config_file import read_config_file
-    from muster.cli.operator import read_collector_url, read_log_format, run_operator
+    from muster.cli.operator import read_collector_url, read_log_format, read_pull_policy, run_operator
     from muster.runtime.cluster.replica import OperatorOptions
 
     options = OperatorOptions(
@@ -237,6 +250,8 @@ def operator(
         collector_url=read_collector_url(collector_url),
         health_port=health_port,
         cluster_domain=cluster_domain,
+        agent_image=agent_image,
+        agent_pull_policy=read_pull_policy(agent_pull_policy),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
         node_pools=(read_config_file(config) or OperatorConfig()).node_pools,

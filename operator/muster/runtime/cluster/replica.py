@@ -43,6 +43,8 @@ class OperatorOptions:
     collector_url: str | None
     health_port: int
     cluster_domain: str
+    agent_image: str
+    agent_pull_policy: str
     lease_namespace: str | None
     lease_name: str
     node_pools: tuple[NamedPool, ...] = ()
@@ -127,7 +129,8 @@ class Replica:
         return self._collector
 
     def _parts(self, trust: Trust, collector: Collector) -> Parts:
-        setting = Setting(self.options.cluster_domain, self._collector_url)
+        options = self.options
+        setting = Setting(options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy)
         return Parts(
             client=self.client,
             namespaces=self.options.namespaces,
