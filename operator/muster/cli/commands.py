@@ -212,6 +212,13 @@ AgentPullPolicy = Annotated[
 ]
 
 
+LeaseNamespace = Annotated[
+    str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
+]
+
+LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")]
+
+
 @app.command()
 def operator(
     *,
@@ -226,12 +233,8 @@ def operator(
     cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
     agent_image: AgentImage = "",
     agent_pull_policy: AgentPullPolicy = "",
-    lease_namespace: Annotated[
-        str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
-    ] = None,
-    lease_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")
-    ] = "muster",
+    lease_namespace: LeaseNamespace = None,
+    lease_name: LeaseName = "muster",
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Its configuration, read once: the node pools that jobs name.")
     ] = None,
