@@ -1,4 +1,5 @@
 """Asks libnccl, which needs no GPU for it, where other ranks would meet this one."""
+
 import ctypes
 import importlib.util
 import os
