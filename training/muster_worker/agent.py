@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from typing import Optional, Sequence, Tuple
 
-from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
+from muster_worker import interfaces, machine, memory_lock, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
 from muster_worker.contract import VERSION, Launcher, Plan, Problem
 from muster_worker.environment import Place
@@ -56,7 +56,11 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     if no_hosts is not None:
         names = ", ".join(sagemaker.host_names(plan.nodes))
         log.say(f"{names} resolve in Python ranks only: {no_hosts}")
+    limit = memory_lock.raise_limit()
     state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
+    if state.network_objection is not None:
+        log.say(state.network_objection)
     if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
         why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
         state = replace(state, problem=Problem("NodesNotApart", why))

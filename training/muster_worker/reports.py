@@ -23,6 +23,9 @@ class Observation:
 
 NOTHING_SEEN = Observation()
 
+MAX_WHY_CHARS = 256
+"""The longest word about an interface that the collector takes."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -32,6 +35,12 @@ class Snapshot:
     observations: Mapping[int, Observation]
     launcher_lines: Tuple[str, ...] = ()
     dropped_lines: int = 0
+
+
+def _why(state: NodeState) -> Optional[str]:
+    if state.interface_why is None or state.network_objection is None:
+        return state.interface_why
+    return f"{state.interface_why}; {state.network_objection}"[:MAX_WHY_CHARS]
 
 
 def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
@@ -48,7 +57,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         address=state.address,
         port=state.port,
         interface=state.interface,
-        interface_why=state.interface_why,
+        interface_why=_why(state),
         speed_mbps=state.speed_mbps,
         links=state.links,
         ranks=tuple(

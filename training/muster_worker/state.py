@@ -62,6 +62,7 @@ class NodeState:
     interface_why: Optional[str] = None
     speed_mbps: int = 0
     links: Tuple[Link, ...] = ()
+    network_objection: Optional[str] = None  # what speaks against the network, wherever the nodes meet
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()

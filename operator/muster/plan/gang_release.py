@@ -71,7 +71,7 @@ def pause_seconds(job_uid: str, count: int) -> float:
     """How long to wait after the `count`th release: longer each time, and not as long as any other job."""
     longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
-    share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2 ** (8 * _HASH_BYTES)
+    share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
     return longest * (0.5 + share)
 
 
