@@ -31,6 +31,9 @@ MAX_ACTIVITIES = 3
 MAX_RANGE_CHARS = 60
 """Ranks in a sentence; the status has them all in byState."""
 
+_ASKED = "the job asks for"
+"""In the sentence of an agent or a rank's wrapper about a world that isn't the job's."""
+
 CUT_OFF = "cut off"
 HALTED = "stopped"
 STILL_RUNNING = "still running"
@@ -71,24 +74,27 @@ def asked_for(job: Job) -> str:
 
 def _culprits(job: Job, failure: Failure) -> str:
     first = failure.first
-    if first.subject is Subject.RANK and first.reason == WORLD_SIZE_MISMATCH:
-        return _other_world(job, first)
+    if first.reason == WORLD_SIZE_MISMATCH:
+        return _other_world(job, failure)
     if first.subject is Subject.RANK:
         return _ranks(job, failure)
     if first.subject is Subject.LAUNCHER:
         return _launchers(job, failure)
     if first.subject is Subject.NODE:
-        line = last_words.telling_line(first.lines)
-        if first.reason == WORLD_SIZE_MISMATCH:
-            return f"{asked_for(job)}, but on {_nodes(failure)} {line}"
-        return f"{_nodes(failure)} can't work: {line}"
+        return f"{_nodes(failure)} can't work: {last_words.telling_line(first.lines)}"
     return _agent(failure)
 
 
-def _other_world(job: Job, end: End) -> str:
-    """A rank that was not started, because its launcher gave it a world that isn't the job's."""
-    told = last_words.telling_paragraph(end.lines)
-    return told or f"{asked_for(job)}, but rank {end.rank} on {end.node_name} was given another world"
+def _other_world(job: Job, failure: Failure) -> str:
+    """A node's ranks, or one that was not run at all, are of a world that isn't the job's."""
+    first = failure.first
+    told = last_words.telling_paragraph(first.lines)
+    # Who knows both worlds has said all.
+    if _ASKED in told:
+        return told
+    if first.subject is Subject.NODE:
+        return f"{asked_for(job)}, but on {_nodes(failure)} {told}"
+    return f"{asked_for(job)}, but rank {first.rank} on {first.node_name} was given another world"
 
 
 def _ranks(job: Job, failure: Failure) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts, Trouble
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract import AgentPhase, CommandKind, Problem
 from unit.plan.builders import (
     agent,
     command,
@@ -60,7 +60,9 @@ NO_DAEMON = (
     "-" * 60,
 )
 HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
-OTHER_WORLD = ("muster: mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks",)
+ONE_NODE = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
+ODD_RANK = "a process says that it is rank 2; the node has ranks 0 to 1"
+OTHER_WORLD = (f"muster: {ONE_NODE}",)
 
 
 def mpirun(at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()) -> LauncherFacts:
@@ -77,6 +79,13 @@ def terminated_rank(number: int, at: float) -> RankFacts:
 
 def killed(number: int, at: float) -> RankFacts:
     return ended(number, at, signal=9)
+
+
+def unfit(known: NodeFacts, message: str) -> NodeFacts:
+    """The same node, whose agent says that its ranks are of another world."""
+    assert known.agent is not None
+    report = replace(known.agent.report, problem=Problem("WorldSizeMismatch", message))
+    return replace(known, agent=replace(known.agent, report=report))
 
 
 def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
@@ -242,6 +251,21 @@ CASES = (
         "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
         "WorldSizeMismatch",
         {"Failed": "0-1", "Pending": "2-3"},
+    ),
+    Case(
+        "another world of an mpirun of the owner's own",
+        facts(unfit(first(rank(0), rank(1), launched=mpirun(1.1, 1)), ONE_NODE), halted(1)),
+        "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
+        "WorldSizeMismatch",
+        {"Unknown": "0-1", "Pending": "2-3"},
+    ),
+    Case(
+        "ranks that aren't numbered node by node",
+        facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), halted(1)),
+        "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process says that it is rank 2; the node has ranks "
+        "0 to 1; 2 others were not started",
+        "WorldSizeMismatch",
+        {"Unknown": "0", "Pending": "1-3"},
     ),
     Case(
         "another world, and nobody said which",
