@@ -189,4 +189,5 @@ def _accept(listener: socket.socket) -> Optional[socket.socket]:
         connection, _ = listener.accept()
     except OSError:  # nobody waits any more, or we ran out of descriptors: they try again, or give up
         return None
+    connection.setblocking(False)
     return connection
