@@ -14,12 +14,17 @@ from jsonschema import Draft202012Validator
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
+from muster.backends.kubernetes.creation import Creation
 from muster.backends.kubernetes.gang import pod_group
+from muster.backends.kubernetes.ledger import Ledger
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.pods import read_pod
 from muster.backends.kubernetes.scheduling import unplaced
 from muster.kube.client import Client
+from muster.plan.actions import CreateNode
+from muster.ranks.store import RankStore
 from unit.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
 from unit.runtime_cluster.api_server import ApiServer, failure, merged, served
 
@@ -131,6 +136,7 @@ class Objects(ApiServer):
 
     installed: tuple[str, ...] = ("", "scheduling.volcano.sh")
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path
@@ -140,6 +146,7 @@ class Objects(ApiServer):
         body = await request.json() if request.can_read_body else {}
         if request.method == "POST":
             path = f"{path}/{body['metadata']['name']}"
+            self.made.append(path)
             if path in self.objects:
                 return failure(409, "AlreadyExists", "it is there")
             self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path}}
@@ -165,12 +172,13 @@ async def test_the_group_is_made_kept_current_and_removed(tmp_path: Path) -> Non
     server = Objects(None)
     async with asyncio.timeout(10), served(server, tmp_path) as client:
         job = cluster_job(queue=VOLCANO, procsPerNode=1)
+        assert await children(client).make_pod_group(job) is None
         assert await children(client).make(job) is None
         server.objects[GROUP_PATH]["spec"]["minResources"] = {"cpu": "1"}
-        assert await children(client).make(job) is None
+        assert await children(client).make_pod_group(job) is None
         assert server.patches == []
         larger = cluster_job(queue=VOLCANO, procsPerNode=1, nodes=8)
-        assert await children(client).make(larger) is None
+        assert await children(client).make_pod_group(larger) is None
         assert server.objects[GROUP_PATH]["spec"] == {
             "minMember": 8,
             "queue": "research",
@@ -180,9 +188,23 @@ async def test_the_group_is_made_kept_current_and_removed(tmp_path: Path) -> Non
         assert server.objects == {}
 
 
+async def test_the_group_is_there_before_a_pod_is_even_rehearsed(tmp_path: Path) -> None:
+    """Volcano's webhook refuses pods of a group that it can't find, in a dry run, too."""
+    server = Objects(None)
+    async with asyncio.timeout(10), served(server, tmp_path) as client:
+        store, made = RankStore(), children(client)
+        creation = Creation(client, PodIndex(lambda _: None), store, SETTING, made, lambda: 1.8e9)
+        await creation.create(cluster_job(queue=VOLCANO, procsPerNode=1), Ledger(), [CreateNode(0, 0)])
+    first, *later = server.made
+    assert first == GROUP_PATH
+    assert all("podgroups" not in path for path in later)
+    assert "/api/v1/namespaces/team/pods/vit-0-0" in later
+
+
 async def test_a_queue_that_is_not_there_is_told(tmp_path: Path) -> None:
     async with asyncio.timeout(10), served(Objects(None), tmp_path) as client:
-        refusal = await children(client).make(cluster_job(queue=COSCHEDULING, procsPerNode=1))
+        refusal = await children(client).make_pod_group(cluster_job(queue=COSCHEDULING, procsPerNode=1))
+        assert await children(client).make_pod_group(cluster_job(queue={"kueue": "a"})) is None
     assert refusal is not None
     assert refusal.trouble.reason == QUEUE_NOT_INSTALLED
     assert "podgroups.scheduling.x-k8s.io" in refusal.trouble.message

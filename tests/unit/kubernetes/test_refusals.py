@@ -56,6 +56,14 @@ DOWN = 'failed calling webhook "hook.acme": failed to call webhook: Post "https:
             "admission webhook images.acme refuses it: only our registry",
         ),
         (
+            _no(
+                'admission webhook "validatepod.volcano.sh" denied the request: failed to create pod <team/vit-0-0> as '
+                "the podgroup phase is Pending"
+            ),
+            "SchedulingGated",
+            "Volcano has not admitted the job yet: its PodGroup is Pending",
+        ),
+        (
             _no(FORBIDDEN + DENIED, 422, Cause("", DENIED)),
             "AdmissionRefused",
             "admission policy no-pods refuses it: every pod needs a label team",

@@ -35,11 +35,11 @@ class Children:
     authority: Callable[[], str]
 
     async def make(self, job: Job) -> Refusal | None:
-        """See to it that all are there and say what they should; why not, where something is in the way."""
-        refusals = await asyncio.gather(
-            self._make(job, SERVICES, render.service(job)), self.make_config_map(job), self._make_pod_group(job)
+        """See to it that Service and ConfigMap are there and say what they should; why not, where that can't be."""
+        service, config_map = await asyncio.gather(
+            self._make(job, SERVICES, render.service(job)), self.make_config_map(job)
         )
-        return next((refusal for refusal in refusals if refusal is not None), None)
+        return service or config_map
 
     async def make_config_map(self, job: Job) -> Refusal | None:
         """See to it that the ConfigMap is there, with the plan and the agent as they are now."""
@@ -60,7 +60,8 @@ class Children:
             if owner_uid(found) == job.metadata.uid:
                 await self.client.delete(kind, namespace, name, uid=string(mapping(found.get("metadata")).get("uid")))
 
-    async def _make_pod_group(self, job: Job) -> Refusal | None:
+    async def make_pod_group(self, job: Job) -> Refusal | None:
+        """See to it that the PodGroup is there, where the job's queue needs one; why not, where that can't be."""
         group = pod_group(job)
         if group is None:
             return None

@@ -10,7 +10,7 @@ from muster.backends.kubernetes.quoting import quote
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
 from muster.plan.facts import Trouble
-from muster.plan.troubles import QUOTA_EXCEEDED
+from muster.plan.troubles import QUOTA_EXCEEDED, SCHEDULING_GATED
 
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
@@ -90,6 +90,8 @@ def _pod_security(error: ApiError, _: Job) -> Trouble | None:
 
 def _admission(error: ApiError, _: Job) -> Trouble | None:
     webhook = _WEBHOOK.search(error.message)
+    if webhook is not None and "podgroup phase is Pending" in error.message:
+        return Trouble(SCHEDULING_GATED, "Volcano has not admitted the job yet: its PodGroup is Pending")
     if webhook is not None:
         why = quote(error.message[webhook.end() :]) or "it gives no reason"
         return Trouble(ADMISSION_REFUSED, f"admission webhook {webhook.group(1)} refuses it: {why}")
