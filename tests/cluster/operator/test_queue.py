@@ -26,13 +26,3 @@ def test_a_job_starts_when_its_group_of_pods_is_admitted(process_operator: Opera
     for pod in pods:
         jobs.run("patch", f"pod/{pod['metadata']['name']}", "--type=json", f"--patch={LIFT}")
     jobs.wait("queued", "condition=Complete")
-
-
-def test_a_queue_that_the_cluster_does_not_have_is_told(process_operator: OperatorProcess, jobs: Jobs) -> None:
-    jobs.apply("volcanic", queue={"volcano": "research"})
-    jobs.wait("volcanic", "condition=Stalled")
-    status = jobs.status("volcanic")
-    stalled = next(each for each in status["conditions"] if each["type"] == "Stalled")
-    assert stalled["reason"] == "QueueNotInstalled", process_operator.said
-    assert "podgroups.scheduling.volcano.sh" in stalled["message"]
-    assert jobs.children("volcanic", "pods") == set()
