@@ -63,7 +63,7 @@ JOBS = [
     ),
 ]
 
-FULL = JOBS[4]
+FULL, OF_A_TYPE, TYPE_IN_TEMPLATE = JOBS[-3:]
 
 
 def said(job: Job, setting: str, node: int = 0) -> Explanation:
@@ -193,8 +193,8 @@ def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:
 
 
 def test_the_machine_s_type_says_what_follows_from_it() -> None:
-    assert said(JOBS[5], "instance type").why == "it has 8 GPUs, 32 EFA devices"
-    assert said(JOBS[6], "instance type").source == "spec.template"
+    assert said(OF_A_TYPE, "instance type").why == "it has 8 GPUs, 32 EFA devices"
+    assert said(TYPE_IN_TEMPLATE, "instance type").source == "spec.template"
     unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
     assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
     assert unknown.why.startswith("muster knows nothing of this type")
