@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from muster_worker.environment import Place
+from muster_worker.executable import write_executable
 
 _NAME = "remote"
 
@@ -22,8 +22,4 @@ def desk(run: str) -> str:
 
 def write_program(place: Place) -> None:
     """Write it. Raises `OSError`."""
-    command = (place.python, "-I", "-S", place.archive, "remote", desk(place.run))
-    text = f'#!/bin/sh\nexec {" ".join(map(shlex.quote, command))} "$@"\n'
-    descriptor = os.open(program(place.run), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_executable(program(place.run), place.python, place.archive, ("remote", desk(place.run)))
