@@ -235,7 +235,11 @@ class Spec(Model):
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
     agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
     startup_timeout_seconds: int = Field(
-        default=900, description="How long the nodes may take until all are ready, once all are placed.", ge=1, le=86400
+        default=900,
+        description="How long the nodes may take until all are ready, once all are placed; and how long some of them "
+        "may hold their places while others find none.",
+        ge=1,
+        le=86400,
     )
     active_deadline_seconds: int | None = Field(
         default=None,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.backends.kubernetes.quoting import MAX_CHARS, quote
-from muster.backends.kubernetes.scheduling import verdict
+from muster.backends.kubernetes.scheduling import lacks, verdict
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.plan.facts import Trouble
@@ -82,6 +82,33 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
 )
 def test_what_the_scheduler_misses(message: str, words: str) -> None:
     assert verdict(message) == words
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("0/5 nodes are available: 5 Insufficient nvidia.com/gpu.", "insufficient nvidia.com/gpu"),
+        (
+            (
+                "0/9 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, "
+                "3 node(s) had untolerated taint {nvidia.com/gpu: present}, 2 node(s) were unschedulable, 3 "
+                "Insufficient vpc.amazonaws.com/efa, 1 Insufficient cpu. preemption: 0/9 nodes are available: 9 "
+                "Preemption is not helpful for scheduling."
+            ),
+            (
+                "insufficient cpu, insufficient vpc.amazonaws.com/efa, machines that are cordoned, untolerated taint "
+                "{nvidia.com/gpu: present}"
+            ),
+        ),
+        (
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+            "machines that don't match its node selector or node affinity",
+        ),
+        ("no nodes available to schedule pods", ""),
+    ],
+)
+def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> None:
+    assert lacks(message) == words
 
 
 def test_a_key_that_a_volume_lacks() -> None:
