@@ -6,10 +6,11 @@ from muster.api.document import JSON
 from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
 from muster.api.problems import InvalidResource
+from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping
 from muster.backends.kubernetes.spec_hash import spec_hash
-from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec
+from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -103,3 +104,23 @@ def test_pods_made_from_another_configuration_are_outdated() -> None:
 def test_an_unknown_pool_is_told_which_there_are(pools: tuple[NamedPool, ...], words: str) -> None:
     with pytest.raises(InvalidResource, match=words):
         with_pool(cluster_job(nodePool={"name": "p6"}), pools)
+
+
+@pytest.mark.parametrize(
+    ("pool", "field", "place"),
+    [
+        ({"tolerations": [{"key": "a b"}]}, "spec.tolerations[0].key", "spec.nodePool.tolerations[0].key"),
+        ({"tolerations": [{"key": "a b"}]}, "spec.tolerations[1].key", "spec.template.spec.tolerations[1].key"),
+        ({"nodeSelector": {"a": "b c"}}, "spec.nodeSelector", "spec.nodePool.nodeSelector"),
+        ({}, "spec.nodeSelector", "spec.template.spec.nodeSelector"),
+    ],
+)
+def test_what_the_api_server_finds_wrong_is_found_in_the_pool(pool: Fields, field: str, place: str) -> None:
+    job = cluster_job(nodePool=pool)
+    assert in_job(field, rendered(job), job) == place
+
+
+def test_a_named_pool_s_mistake_is_the_operator_s() -> None:
+    pools = (NamedPool(name="bad", tolerations=({"key": "a b"},)),)
+    job = with_pool(cluster_job(nodePool={"name": "bad"}), pools)
+    assert in_job("spec.tolerations[0].key", rendered(job), job) == "the operator's node pool bad.tolerations[0].key"
