@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from agent_collector import FakeCollector
 from muster.backends.agent_archive import agent_archive
 from muster.backends.local.hosts import hosts_file
+from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.plan.meeting import meet
 from muster.ranks.gang_credentials import SEED_BYTES, derive
 from muster_worker import contract, wire
 from muster_worker.contract import (
@@ -177,9 +179,7 @@ class AgentWorld:
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
-            peers = tuple(
-                Peer(report.node, report.address or "", report.port or 0, report.interface) for report in reports
-            )
+            peers = meet(facts_of(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
         credentials = derive(self.seed, JOB, incarnation) if is_called else None
         for node in range(self.plan.nodes):
@@ -216,6 +216,12 @@ class AgentWorld:
 
     def termination(self, node: int) -> Path:
         return self.folder / f"termination-{node}.json"
+
+
+def facts_of(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
+    """What the operator knows of nodes that said this."""
+    process = ProcessFacts(ProcessState.RUNNING)
+    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
 
 
 def terminate(agent: subprocess.Popen[bytes]) -> None:

@@ -3,73 +3,27 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from agent_world import JOB, AgentWorld
+from agent_machines import Machines, machines_for
+from agent_world import JOB, facts_of
 from muster.api.status import Status
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.meeting import meet
+from muster.plan.facts import JobFacts
 from muster_dev.places import ROOT
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher
 from muster_worker.interface_choice import Interface
-from network_nodes import NetworkNode, need_namespaces
 from unit.plan.builders import job, status_of
 
 TRAINING = ROOT / "training"
 NCCL = Path(__file__).with_name("nccl_workload.py")
 
 
-@dataclass
-class Machines:
-    """Two machines without a way between them, and the job's world."""
-
-    world: AgentWorld
-    nodes: tuple[NetworkNode, NetworkNode]
-
-    def connect(self) -> None:
-        """A fabric between them, and two more cables."""
-        first, second = self.nodes
-        first.connect(second, "fabric0", ("10.79.0.11/16", "10.79.0.12/16"))
-        first.connect(second, "fabric10", ("10.80.0.11/16", "10.80.0.12/16"), ("fd80::11/64", "fd80::12/64"))
-        first.connect(second, "six0", ("fd81::11/64", "fd81::12/64"))
-
-    def start(self) -> tuple[Report, ...]:
-        """Start the agents, and what they say when they are ready."""
-        assert self.world.plan is not None
-        for node in range(self.world.plan.nodes):
-            self.world.start_agent(node)
-        nodes = range(self.world.plan.nodes)
-        return tuple(self.world.wait(node, lambda report: report.phase == AgentPhase.READY) for node in nodes)
-
-    def go(self, reports: tuple[Report, ...]) -> None:
-        """Start the ranks as the operator would."""
-        command = Command(1, JOB, 1, CommandKind.START, meet(facts_of(reports)))
-        for report in reports:
-            self.world.collector.command(report.node, command)
-
-
-def facts_of(reports: tuple[Report, ...]) -> tuple[NodeFacts, ...]:
-    """What the operator knows of nodes that said this."""
-    process = ProcessFacts(ProcessState.RUNNING)
-    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
-
-
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
-    need_namespaces()
-    with ExitStack() as stack:
-        nodes = (stack.enter_context(NetworkNode(0)), stack.enter_context(NetworkNode(1)))
-        world = stack.enter_context(AgentWorld(tmp_path, nodes[0].gateway))
-        for number, node in enumerate(nodes):
-            world.within[number] = node.within
-            # the operator is reached by all
-            if node.gateway != nodes[0].gateway:
-                node.ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
-        yield Machines(world, nodes)
+    with machines_for(tmp_path) as made:
+        yield made
 
 
 def test_all_addresses_are_seen(machines: Machines) -> None:
@@ -115,15 +69,16 @@ def test_nccl_takes_the_interface_that_the_agent_chose(
     machines.connect()
     world = machines.world
     world.make_plan(sys.executable, str(NCCL), interface=wanted)
-    reports = machines.start()
-    assert reports[0].interface == name
+    world.start_agent()
+    ready = world.wait(0, lambda report: report.phase == AgentPhase.READY)
+    assert ready.interface == name
     if name is None:
-        assert reports[0].problem is not None
-        assert reports[0].problem.reason == "NoInterface"
+        assert ready.problem is not None
+        assert ready.problem.reason == "NoInterface"
         return
     address = address or machines.nodes[0].address
-    assert reports[0].address == address
-    machines.go(reports)
+    assert ready.address == address
+    world.send(CommandKind.START)
     assert world.wait_ended().ranks[0].exit_code == 0, world.log()
     assert f"Bootstrap: Using {name}:{address}<0>" in world.log()
 
@@ -138,11 +93,9 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
         "assert ones.sum() == 2 * ones.numel()\n"
     )
     machines.world.make_plan(sys.executable, script, nodes=2)
-    reports = machines.start()
-    assert [report.interface for report in reports] == ["eth0", "eth0"]
-    before = [node.sent_bytes("eth0") for node in machines.nodes]
+    before = machines.sent("eth0")
 
-    machines.go(reports)
+    machines.world.launch()
 
     for number, node in enumerate(machines.nodes):
         ended = machines.world.wait_ended(number)
@@ -165,7 +118,7 @@ def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None,
     if route is not None:
         second.ip(f"route add {first.address}/32 {route}")
     machines.world.make_plan("sleep", "60", nodes=2)
-    machines.go(machines.start())
+    machines.world.launch()
 
     report = machines.world.wait_ended(1)
 
@@ -185,7 +138,7 @@ def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None,
 
 def test_a_stop_ends_the_look_for_a_peer(machines: Machines) -> None:
     machines.world.make_plan("sleep", "60", nodes=2)
-    machines.go(machines.start())
+    machines.world.launch()
     machines.world.wait(1, lambda report: report.phase == AgentPhase.RUNNING)
     machines.world.collector.command(1, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
     report = machines.world.wait_ended(1, patience=5)
@@ -196,7 +149,7 @@ def test_torchrun_meets_at_the_network_that_is_left(machines: Machines) -> None:
     machines.connect()
     script = machines.world.script("import os\nprint('met at', os.environ['MASTER_ADDR'])\n")
     machines.world.make_plan(sys.executable, script, launcher=Launcher.TORCHRUN, nodes=2, interface="^eth")
-    machines.go(machines.start())
+    machines.world.launch()
     for number in range(2):
         assert machines.world.wait_ended(number).ranks[0].exit_code == 0, machines.world.log(number)
         assert "met at 10.79.0.11" in machines.world.log(number)
