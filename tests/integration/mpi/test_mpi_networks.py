@@ -1,0 +1,47 @@
+"""MPI between machines with several networks: daemons and messages use the one that the agents chose."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_machines import Machines, machines_for
+from mpi_installs import Install
+from muster_worker.contract import CommandKind, Launcher
+
+SENT = 8 << 20
+SUM = f"""
+import os, sys
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+total = world.allreduce(bytes({SENT}))
+print("HELD", len(total), flush=True)
+"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    with machines_for(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("interface", ["Auto", "10.79.0.0/16"])
+def test_messages_and_daemons_use_the_fabric(machines: Machines, mpi: Install, interface: str) -> None:
+    world = machines.connect().world
+    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
+    before = machines.sent("eth0")
+
+    # UCX, MPICH's, finds that both machines are one, and would use its memory
+    world.launch(environment=mpi.added_to({**os.environ, "UCX_TLS": "tcp,self"}))
+
+    ended = world.wait_ended(0)
+    assert [rank.exit_code for rank in ended.ranks] == [0], world.log(0) + world.log(1)
+    world.send(CommandKind.STOP, grace=2.0)
+    assert [rank.exit_code for rank in world.wait_ended(1).ranks] == [0]
+    for number in range(2):
+        assert f"HELD {2 * SENT}" in world.log(number)
+    assert all(sent > SENT for sent in machines.sent("fabric0"))
+    assert all(sent - then < SENT for sent, then in zip(machines.sent("eth0"), before, strict=True))
