@@ -48,7 +48,7 @@ VOLCANO_SPEC: dict[str, JSON] = {
         "preemptable": {"type": "boolean"},
     },
 }
-# PodGroup.spec of scheduling.x-k8s.io/v1alpha1, from scheduler-plugins 0.31 (manifests/coscheduling/crd.yaml).
+# PodGroup.spec of scheduling.x-k8s.io/v1alpha1, from scheduler-plugins 0.27 (manifests/coscheduling/crd.yaml).
 COSCHEDULING_SPEC: dict[str, JSON] = {
     "type": "object",
     "additionalProperties": False,
@@ -94,7 +94,7 @@ def test_pods_belong_to_the_coscheduling_group() -> None:
 
 
 def test_pods_are_a_group_that_kueue_s_webhook_takes() -> None:
-    """What Kueue 0.14 asks of a pod of a group (pkg/controller/jobs/pod/pod_webhook.go, validateCommon)."""
+    """What Kueue 0.12 asks of a pod of a group (pkg/controller/jobs/pod/pod_webhook.go, validateCommon)."""
     job = cluster_job(queue={"kueue": "team-a"}, nodes=4)
     labels, annotations = metadata(job, "labels"), metadata(job, "annotations")
     assert labels["kueue.x-k8s.io/queue-name"] == "team-a"

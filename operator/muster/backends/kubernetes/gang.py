@@ -1,8 +1,8 @@
 """A job as one group of pods for the queue that admits it as a whole. Pure.
 
-Kueue: its labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods; v0.14). Volcano:
+Kueue: its labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods; 0.12). Volcano:
 PodGroup scheduling.volcano.sh/v1beta1 and the annotation scheduling.k8s.io/group-name (Volcano 1.12). Coscheduling:
-PodGroup scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group (scheduler-plugins 0.31).
+PodGroup scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group (scheduler-plugins 0.27).
 """
 
 from dataclasses import dataclass
