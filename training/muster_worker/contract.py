@@ -196,6 +196,7 @@ class LauncherEnd:
     signal: Optional[int] = None
     reason: Optional[str] = None  # an EndReason; None: an ordinary end
     last_lines: Tuple[str, ...] = ()
+    stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
 
 
 @dataclass(frozen=True)

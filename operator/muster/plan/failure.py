@@ -12,7 +12,7 @@ from muster.plan import last_words
 from muster.plan.consequences import blames_another, possible_causes
 from muster.plan.ends import End, Subject, rank_ends
 from muster.plan.facts import JobFacts
-from muster.plan.mpi_ends import mpi_causes
+from muster.plan.mpi_ends import follows_early_end, mpi_causes
 from muster.plan.world import is_mpi, world_size
 
 WINDOW_SECONDS = 5.0
@@ -73,7 +73,7 @@ def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
     if not ends:
         return None
     culprit, at = _culprit(facts, ends), ends[0].at
-    if not blames_another(culprit):
+    if not blames_another(culprit) and not follows_early_end(job, facts, culprit):
         return Failure(at, _alike(facts, culprit, ends))
     # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
     alike = _alike(facts, culprit, ends)

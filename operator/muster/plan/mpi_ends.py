@@ -9,15 +9,21 @@ import signal
 
 from muster.api.spec import Job
 from muster.plan import last_words
-from muster.plan.consequences import LAUNCHER_LOSS_SECONDS, blames_another, outside_ends
-from muster.plan.ends import End, in_order, launcher_end, rank_ends
+from muster.plan.consequences import blames_another, outside_ends
+from muster.plan.ends import End, Subject, in_order, launcher_end, rank_ends
 from muster.plan.facts import JobFacts
-from muster.plan.nodes import has_ended, is_gone, is_told_to_end
+from muster.plan.nodes import current_agent, has_ended, is_gone
 from muster.plan.world import is_mpi
 from muster_worker.contract import EndReason
 
 SKEW_SECONDS = 0.25
 """By so much an end may seem earlier than another node's, which it follows from: reports take their time."""
+
+MOMENT_SECONDS = 0.005
+"""Of two things on one machine: less is no order."""
+
+EARLY_SECONDS = 0.5
+"""Hydra kills what is left within milliseconds. With more, who is killed while others finish would be their victim."""
 
 CLEANUP_SECONDS = 5.0
 """So long mpirun takes at most to end the ranks that are left."""
@@ -34,8 +40,9 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
         return mismatched
     outside = outside_ends(job, facts, started=started)
     own, killed, launcher = _own(bad), _killed(bad), _launcher_cause(facts, bad)
+    # Ranks that lose their mpirun may fail in words of their own.
     if launcher is not None and launcher.signal is not None:
-        own = tuple(end for end in own if end.at < launcher.at - LAUNCHER_LOSS_SECONDS)
+        own = ()
     told = tuple(end.at for end in own if not blames_another(end))
     if told:
         return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
@@ -56,6 +63,13 @@ def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
 def is_consequence(job: Job, end: End) -> bool:
     """Whether an end that isn't the cause of the job's failure looks like a consequence of it."""
     return blames_another(end) or (is_mpi(job) and _is_victim(end))
+
+
+def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
+    """Whether mpirun killed the rank because another one had ended with exit code 0, and without MPI_Finalize."""
+    if not is_mpi(job) or end.subject is not Subject.RANK or not _is_victim(end):
+        return False
+    return any(other.is_good and 0.0 <= end.at - other.at <= EARLY_SECONDS for other in rank_ends(facts))
 
 
 def _is_victim(end: End) -> bool:
@@ -82,22 +96,29 @@ def _killed(bad: tuple[End, ...]) -> tuple[End, ...]:
 def _launcher_cause(facts: JobFacts, bad: tuple[End, ...]) -> End | None:
     """mpirun's own end, when nothing else explains it."""
     launcher = launcher_end(facts.nodes[0])
-    if launcher is None or launcher.is_good or _was_stopped(facts, launcher):
+    if launcher is None or launcher.is_good or _was_stopped(facts):
         return None
     # The rank that it fails for may be another node's, which hasn't told yet.
     if not all(has_ended(node) or is_gone(node) for node in facts.nodes):
         return None
+    return None if bad and _is_explained(launcher, bad) else launcher
+
+
+def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
+    """Whether mpirun ended because a rank did."""
+    # Ranks die with an mpirun that is killed, or after it.
     if launcher.signal is not None:
-        return launcher
-    explained = bad and (last_words.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]))
-    return None if explained else launcher
-
-
-def _was_stopped(facts: JobFacts, launcher: End) -> bool:
-    node = facts.nodes[0]
-    if is_told_to_end(node) and node.commanded_at is not None and node.commanded_at <= launcher.at:
+        return bad[0].at < launcher.at - SKEW_SECONDS
+    if last_words.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
         return True
-    return any(end.stopped and end.at <= launcher.at for end in rank_ends(facts))
+    # Hydra, which kills, may fall over what it does. Nobody else's first step is to kill.
+    return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS
+
+
+def _was_stopped(facts: JobFacts) -> bool:
+    """Whether muster had begun to stop the gang when mpirun ended."""
+    agent = current_agent(facts.nodes[0])
+    return agent is not None and agent.launcher is not None and agent.launcher.end.stopped
 
 
 def _passes_on(launcher: End, first: End) -> bool:

@@ -38,16 +38,20 @@ class MpiNode(SimulatedNode):
         self.mpirun, self._told = None, None
         super().create(generation, at)
 
-    def end_mpirun(self, at: float, exit_code: int | None, signal: int | None = None, line: str = "") -> None:
+    def end_mpirun(
+        self, at: float, exit_code: int | None, signal: int | None = None, line: str = "", *, stopped: bool = False
+    ) -> None:
         if self.mpirun is None and self.is_alive:
-            self.mpirun = LauncherEnd("mpirun", 0.0, exit_code, signal, last_lines=(line,) if line else ())
+            self.mpirun = LauncherEnd(
+                "mpirun", 0.0, exit_code, signal, last_lines=(line,) if line else (), stopped=stopped
+            )
             self.ended_at = at
 
     def _obey(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind in (CommandKind.STOP, CommandKind.KILL):
             self._told = command.order
             if self.number == 0:
-                self.end_mpirun(now, None, 15)
+                self.end_mpirun(now, None, 15, stopped=True)
         super()._obey(command, now, first_rank)
 
 

@@ -59,6 +59,7 @@ NO_DAEMON = (
     "This may also be caused by a firewall on the remote host.",
     "-" * 60,
 )
+HYDRA_LOST = ("[proxy:0@algo-1] HYD_pmcd_pmip_control_cmd_cb (pmip_cb.c:490): assert (!closed) failed",)
 HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
 ONE_NODE = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
 ODD_RANK = "a process says that it is rank 2; the node has ranks 0 to 1"
@@ -71,6 +72,10 @@ def mpirun(at: float, code: int | None = None, signal: int | None = None, lines:
 
 def for_reason(known: LauncherFacts, reason: str) -> LauncherFacts:
     return replace(known, end=replace(known.end, reason=reason))
+
+
+def after_stop(known: LauncherFacts) -> LauncherFacts:
+    return replace(known, end=replace(known.end, stopped=True))
 
 
 def terminated_rank(number: int, at: float) -> RankFacts:
@@ -174,6 +179,48 @@ CASES = (
         "2 others were stopped",
         "RankKilled",
         {"Succeeded": "0", "Failed": "1", "Stopped": "2-3"},
+    ),
+    Case(
+        "Hydra: a rank that leaves early, and the others are killed",
+        facts(
+            first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
+            halted(1, ended(2, 1.0, exit_code=0), killed(3, 1.01)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 3 on digits-1 then was killed by SIGKILL; "
+        "2 others were stopped",
+        "RankKilled",
+        {"Succeeded": "2", "Failed": "3", "Stopped": "0-1"},
+    ),
+    Case(
+        "killed long after others were done",
+        facts(
+            first(ended(0, 1.0, exit_code=0), ended(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
+            halted(1, killed(2, 3.9), ended(3, 1.0, exit_code=0)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were done",
+        "RankKilled",
+        {"Succeeded": "0-1,3", "Failed": "2"},
+    ),
+    Case(
+        "Hydra: kill -9, and mpirun falls over what it does about it",
+        facts(
+            first(killed(0, 1.09), killed(1, 1.09), launched=mpirun(1.02, 255, lines=HYDRA_LOST)),
+            halted(1, killed(2, 1.0), killed(3, 1.004)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "Open MPI 4 crashes when it has ended its ranks",
+        facts(
+            first(terminated_rank(0, 1.55), stopped(1, 1.6), launched=after_stop(mpirun(1.6, signal=11))),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.61)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then was killed by SIGTERM; "
+        "2 others were stopped",
+        "RankKilled",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
     ),
     Case(
         "the daemons can't be started",
