@@ -22,6 +22,7 @@ from muster_worker.hosts import mount_hosts
 from muster_worker.interface_choice import NoChoice, choose
 from muster_worker.library_interfaces import Network
 from muster_worker.log import Log
+from muster_worker.mca_files import mca_names
 from muster_worker.meeting import with_choice
 from muster_worker.node import Node, Setting
 from muster_worker.port import hold_port
@@ -123,7 +124,7 @@ def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: sage
         plan=plan,
         node=options.node,
         peers=(),
-        network=Network(host.interface, state.address or "", interfaces.has_verbs()),
+        network=Network(host.interface, state.address or "", interfaces.has_verbs(), mca_names(os.environ)),
         host=host,
         root=os.path.abspath(options.root),
         run=run,

@@ -18,11 +18,15 @@ from muster_worker.contract import Peer
 
 @dataclass(frozen=True)
 class Network:
-    """What libraries are told of: an interface, the address chosen on it, and whether RDMA devices may be used here."""
+    """What libraries are told of: an interface, the address chosen on it, and whether RDMA devices may be used here.
+
+    `in_files` are names of variables that the image's files set for a library.
+    """
 
     interface: str
     address: str
     rdma: bool = False
+    in_files: Tuple[str, ...] = ()
 
     @property
     def is_ipv6(self) -> bool:
@@ -193,7 +197,7 @@ def covering_range(addresses: Sequence[str]) -> Optional[str]:
 
 def _values(settings: Sequence[Setting], network: Network, said: Iterable[str]) -> Dict[str, str]:
     # a command may be a whole line for a shell
-    words = [part for word in said for part in word.split()]
+    words = [*network.in_files, *(part for word in said for part in word.split())]
     values = {}
     for setting in settings:
         value = setting.value(network)

@@ -1,4 +1,6 @@
 import ipaddress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from muster_worker.library_interfaces import (
     launcher_variables,
     rank_variables,
 )
+from muster_worker.mca_files import mca_names
 
 ETH = Network("eth1", "10.79.0.11")
 PEERS = (Peer(0, "10.79.0.11", 1, "eth1"), Peer(1, "10.79.0.12", 1, "eth1"))
@@ -58,6 +61,23 @@ def test_where_a_variable_is_right(network: Network, name: str, value: str | Non
 )
 def test_never_beside_what_excludes_it(said: tuple[str, ...], lost: set[str]) -> None:
     assert set(rank_variables(ETH, ())) - set(rank_variables(ETH, said)) == lost
+
+
+def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
+    home, prefix = tmp_path / "home", tmp_path / "mpi"
+    (home / ".openmpi").mkdir(parents=True)
+    (home / ".openmpi" / "mca-params.conf").write_text("# a comment = no\nbtl_tcp_if_exclude = lo,docker0\n\nodd\n")
+    (prefix / "etc").mkdir(parents=True)
+    (prefix / "etc" / "openmpi-mca-params.conf").write_text("rmaps_base_mapping_policy=slot\n")
+    (prefix / "bin").mkdir()
+    (prefix / "bin" / "mpirun").touch(mode=0o755)
+    names = mca_names({"HOME": str(home), "PATH": str(prefix / "bin")})
+    assert names[:2] == ("btl_tcp_if_exclude", "rmaps_base_mapping_policy")
+    assert "OMPI_MCA_btl_tcp_if_include" not in rank_variables(replace(ETH, in_files=names), ())
+    elsewhere = tmp_path / "params"
+    elsewhere.write_text("oob_tcp_if_exclude = lo\n")
+    given = mca_names({"OMPI_MCA_mca_base_param_files": f"{elsewhere}:/nowhere", "PATH": ""})
+    assert "OMPI_MCA_oob_tcp_if_include" not in launcher_variables(replace(ETH, in_files=given), PEERS, ())
 
 
 @pytest.mark.parametrize(
