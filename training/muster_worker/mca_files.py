@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Iterator, Mapping, Tuple
 
-_NAME = "openmpi-mca-params.conf"
+_NAMES = ("openmpi-mca-params.conf", "prte-mca-params.conf")  # PRRTE starts the daemons of Open MPI 5
 _FOLDERS = (
     "/etc/openmpi",
     "/usr/local/etc",
@@ -22,7 +22,8 @@ _MAX_BYTES = 1 << 20
 def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
     """The names of all MCA variables that files set for a process of this environment.
 
-    Sources: Open MPI documentation, Setting MCA parameter values, and ompi_info's mca_base_param_files.
+    Sources: Open MPI documentation, Setting MCA parameter values; PRRTE documentation, the same;
+    ompi_info's mca_base_param_files.
     """
     found = []
     for path in dict.fromkeys(_paths(environment)):
@@ -41,11 +42,12 @@ def _paths(environment: Mapping[str, str]) -> Iterator[str]:
     yield from (path for path in given.replace(",", ":").split(":") if path)
     home = environment.get("HOME")
     if home:
-        yield os.path.join(home, ".openmpi", "mca-params.conf")
+        yield from (os.path.join(home, folder, "mca-params.conf") for folder in (".openmpi", ".prte"))
+    folders = list(_FOLDERS)
     prefix = environment.get("OPAL_PREFIX")
     if prefix:
-        yield os.path.join(prefix, "etc", _NAME)
+        folders.insert(0, os.path.join(prefix, "etc"))
     program = shutil.which("mpirun", path=environment.get("PATH", os.defpath))
     if program is not None:
-        yield os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(program))), "etc", _NAME)
-    yield from (os.path.join(folder, _NAME) for folder in _FOLDERS)
+        folders.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(program))), "etc"))
+    yield from (os.path.join(folder, name) for folder in folders for name in _NAMES)

@@ -45,3 +45,17 @@ def test_messages_and_daemons_use_the_fabric(machines: Machines, mpi: Install, i
         assert f"HELD {2 * SENT}" in world.log(number)
     assert all(sent > SENT for sent in machines.sent("fabric0"))
     assert all(sent - then < SENT for sent, then in zip(machines.sent("eth0"), before, strict=True))
+
+
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"], indirect=True)
+def test_what_the_images_file_excludes_stays_excluded(machines: Machines, mpi: Install) -> None:
+    world = machines.connect().world
+    home = world.folder / "home"
+    (home / ".openmpi").mkdir(parents=True)
+    (home / ".openmpi" / "mca-params.conf").write_text("btl_tcp_if_exclude = lo,eth0,fabric10,six0\n")
+    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2)
+    world.launch(environment=mpi.added_to({**os.environ, "HOME": str(home)}))
+    ended = world.wait_ended(0)
+    assert [rank.exit_code for rank in ended.ranks] == [0], world.log(0) + world.log(1)
+    assert "mutually-exclusive" not in world.log(0) + world.log(1)
+    assert all(sent > SENT for sent in machines.sent("fabric0"))
