@@ -189,6 +189,10 @@ class AgentWorld:
         """The first report of a node, from the newest one so far on, for which `condition` holds."""
         return self.collector.wait(node, condition, patience, lambda: self.log(node))
 
+    def wait_said(self, node: int, text: str, times: int) -> None:
+        """Wait until a node's ranks have written something so many times."""
+        self.wait(node, lambda _: self.log(node).count(text) >= times)
+
     def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
         """The report that nothing of the incarnation is left on a node."""
         return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from muster_dev import fetch_uv
 from muster_dev.places import REQUIREMENTS, cache
 
@@ -85,6 +87,14 @@ _MAKERS: dict[str, Callable[[], Install]] = {
     "impi": intel,
 }
 NAMES = tuple(_MAKERS)
+
+
+def installed(name: str) -> Install:
+    """One of `NAMES` for a test, which is skipped, with the reason, where it can't be had."""
+    why = missing(name)
+    if why is not None:
+        pytest.skip(why)
+    return install(name)
 
 
 def missing(name: str) -> str | None:

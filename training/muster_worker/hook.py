@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster_worker import hook_environment, mpi_rank, optimizer_steps, progress_file, stack_signal, user
+from muster_worker import hook_environment, mpi_rank, node_file, optimizer_steps, progress_file, stack_signal, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:
     A launcher of the user's own started us without one. From inside a process its exit code can't be known; whoever
     waits for it knows.
     """
+    if mpi_rank.is_rank(environment):  # mpirun itself is told nothing that is right on one node only
+        environment = {**environment, **node_file.read(environment)}
     python = environment.get("MUSTER_PYTHON")
     if not python or not sys.executable:
         return

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import mpi_installs
 from agent_world import AgentWorld
-from mpi_installs import Install
+from mpi_installs import NAMES, Install, installed
 
 
 @pytest.fixture
@@ -17,20 +16,7 @@ def world(tmp_path: Path) -> Iterator[AgentWorld]:
         yield made
 
 
-@pytest.fixture(params=mpi_installs.NAMES)
+@pytest.fixture(params=NAMES)
 def mpi(request: pytest.FixtureRequest) -> Install:
     """Each implementation in turn."""
     return installed(request.param)
-
-
-@pytest.fixture
-def open_mpi_5() -> Install:
-    return installed("openmpi5")
-
-
-def installed(name: str) -> Install:
-    """An implementation; a skip, with the reason, where it can't be had."""
-    why = mpi_installs.missing(name)
-    if why is not None:
-        pytest.skip(why)
-    return mpi_installs.install(name)

@@ -1,11 +1,14 @@
 """MPI worlds of several nodes, started through the agents by each implementation's own mpirun."""
 
 import os
+import signal
 import sys
 
+import pytest
+
 from agent_world import AgentWorld
-from mpi_installs import Install
-from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
+from mpi_installs import Install, installed
+from muster_worker.contract import AgentPhase, CommandKind, EndReason, Launcher, RankReport, RankState, Report
 
 NODES, PROCS = 3, 2
 
@@ -16,6 +19,18 @@ from mpi4py import MPI
 world = MPI.COMM_WORLD
 node = world.Split_type(MPI.COMM_TYPE_SHARED)
 print("SUM", world.rank, world.size, node.size, world.allreduce(world.rank), os.environ["SM_CURRENT_HOST"], flush=True)
+"""
+
+FAIL = """
+import os, sys, time
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.barrier()
+if PLACE:
+    print("why", file=sys.stderr, flush=True)
+    os._exit(3)
+time.sleep(60)
 """
 
 
@@ -40,3 +55,99 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
             assert f"[rank {rank}] SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{node + 1}\n" in world.log(node)
     assert [report.phase for report in reports] == [AgentPhase.ENDED] * NODES
     assert world.leave() == 0
+
+
+def all_ranks(reports: list[Report]) -> list[RankReport]:
+    return [rank for report in reports for rank in report.ranks]
+
+
+def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
+    said = 'echo "I AM $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $SM_CURRENT_HOST $NCCL_SOCKET_IFNAME"'
+    reports = run(world, mpi, "/bin/sh", "-c", f'{said}; test "$MASTER_ADDR" = 127.0.0.1 && test -n "$MASTER_PORT"')
+    assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS
+    for rank in range(NODES * PROCS):
+        node = rank // PROCS
+        expected = f"I AM {rank} {rank % PROCS} {NODES * PROCS} {PROCS} algo-{node + 1} =lo\n"
+        assert f"[rank {rank}] {expected}" in world.log(node)
+
+
+def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
+    script = FAIL.replace("PLACE", "world.rank == 3")
+    reports = run(world, mpi, sys.executable, world.script(script))
+    culprit = reports[1].ranks[1]
+    assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
+    assert reports[0].launcher is not None
+    assert reports[0].launcher.exit_code == 3
+    others = [rank for rank in all_ranks(reports) if rank.rank != 3]
+    assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
+
+
+def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
+    world.make_plan("sleep", "60", launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
+    assert live.ranks[0].pid is not None
+    os.kill(live.ranks[0].pid, signal.SIGKILL)
+    told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    assert (told.ranks[0].rank, told.ranks[0].signal, told.ranks[0].reason) == (4, 9, None)
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert launcher.exit_code != 0 or launcher.signal is not None
+    world.send(CommandKind.STOP, grace=2.0)
+    assert all(world.wait_ended(node).phase == AgentPhase.ENDED for node in range(NODES))
+
+
+def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
+    """Each has its time to write a snapshot, whatever mpirun does when it is stopped."""
+    script = "trap 'sleep 1.5; echo SAVED $RANK; exit 0' TERM; echo UP; while :; do sleep 0.1; done"
+    world.make_plan("/bin/sh", "-c", script, launcher=Launcher.MPI, nodes=2, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    for node in range(2):
+        world.wait_said(node, "UP", PROCS)
+    world.send(CommandKind.STOP, grace=10.0)
+    ranks = all_ranks([world.wait_ended(node) for node in range(2)])
+    assert [(rank.exit_code, rank.stopped) for rank in ranks] == [(0, True)] * 2 * PROCS
+    for rank in range(2 * PROCS):
+        assert f"SAVED {rank}\n" in world.log(rank // PROCS)
+
+
+@pytest.mark.parametrize("kind", [CommandKind.KILL, CommandKind.EXIT])
+def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str) -> None:
+    world.make_plan("/bin/sh", "-c", "trap '' TERM; echo UP; sleep 300", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment=mpi.added_to(os.environ))
+    for node in range(2):
+        world.wait_said(node, "UP", 1)
+    world.send(kind)
+    for node in range(2):
+        (rank,) = world.wait_ended(node, patience=10).ranks
+        assert (rank.signal, rank.stopped) == (9, True)
+
+
+def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
+    """What Open MPI 5 does when it is given the settings of Open MPI 4 alone."""
+    ran = world.folder / "ran"
+    mpi = installed("openmpi5")
+    world.make_plan(
+        *("mpirun", "--map-by", "slot:oversubscribe", "--prtemca", "prte_default_hostfile", "none", "-np", "4"),
+        *(sys.executable, world.script(f"open({str(ran)!r}, 'w')")),
+        launcher=Launcher.MPI,
+        nodes=2,
+        procs=2,
+    )
+    world.launch(environment=mpi.added_to(os.environ))
+    report = world.wait_ended(0)
+    assert report.problem is not None
+    assert report.problem.reason == EndReason.WORLD_SIZE_MISMATCH
+    assert report.problem.message == "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
+    assert report.launcher is not None
+    assert report.launcher.exit_code == 65
+    assert not ran.exists()
+
+
+def test_no_mpirun_in_the_image(world: AgentWorld) -> None:
+    world.make_plan("true", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment={"PATH": "/nowhere"})
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert (launcher.name, launcher.exit_code, launcher.reason) == ("mpirun", 127, EndReason.COMMAND_NOT_FOUND)
+    assert "Open MPI, MPICH or Intel MPI" in launcher.last_lines[0]
