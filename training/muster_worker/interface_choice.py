@@ -11,25 +11,11 @@ from muster_worker.contract import MAX_LINKS, Link
 AUTO = "Auto"
 
 _VIRTUAL_PREFIXES = (
-    "docker",
-    "veth",
-    "br-",
-    "virbr",
-    "cni",
-    "cali",
-    "flannel",
-    "lxc",
-    "tunl",
-    "dummy",
-    "ifb",
-    "podman",
-    "nerdctl",
-    "cilium",
-    "kube-ipvs",
-    "nodelocaldns",
-    "tailscale",
+    *("docker", "podman", "nerdctl", "lxc", "lxd", "virbr", "vmnet", "veth", "br-"),
+    *("cni", "cali", "vxlan", "flannel", "cilium", "weave", "antrea", "ovn", "ovs", "kube", "nodelocaldns"),
+    *("tunl", "tailscale", "wg", "dummy", "ifb"),
 )
-"""Bridges, pair ends and addresses of the machine's own that container tools make; no other node is behind them."""
+"""Bridges, pair ends and overlays that container tools and VPNs make: no other node is behind them, or a slow way."""
 
 _Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
