@@ -115,7 +115,7 @@ OF_RANKS = (
     Setting(
         "FI_SOCKETS_IFACE",
         _name,
-        "the same for libfabric's sockets provider, before libfabric 2.0",
+        "libfabric's sockets provider, which was before version 2.0, would use all interfaces",
         "libfabric, fi_sockets(7)",
     ),
     Setting(
