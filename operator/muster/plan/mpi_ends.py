@@ -66,10 +66,16 @@ def is_consequence(job: Job, end: End) -> bool:
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
-    """Whether mpirun killed the rank because another one had ended with exit code 0, and without MPI_Finalize."""
-    if not is_mpi(job) or end.subject is not Subject.RANK or not _is_victim(end):
+    """Whether the rank ended because another one had, with exit code 0 and without MPI_Finalize."""
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(facts, end)):
         return False
     return any(other.is_good and 0.0 <= end.at - other.at <= EARLY_SECONDS for other in rank_ends(facts))
+
+
+def _lost_its_peer(facts: JobFacts, end: End) -> bool:
+    """Whether Open MPI 5 ended the rank over a closed connection: only its mpirun has the words."""
+    launcher = launcher_end(facts.nodes[0])
+    return not end.lines and launcher is not None and last_words.blames_a_peer(launcher.lines)
 
 
 def _is_victim(end: End) -> bool:

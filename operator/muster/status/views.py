@@ -137,7 +137,8 @@ def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, 
     if is_gone(node):
         return _state_with_agent(node, seen.outcome)
     if has_ended(node):
-        return UNKNOWN, "EndUnknown"
+        # Agents expect all ranks of their node, whether or not a launcher ever starts them.
+        return (PENDING, "NeverStarted") if rank.report.state == RankState.STARTING else (UNKNOWN, "EndUnknown")
     if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")

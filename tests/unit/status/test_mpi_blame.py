@@ -20,6 +20,7 @@ from unit.plan.builders import (
     mpi_job,
     node,
     rank,
+    starting,
     status_of,
     stopped,
     terminated,
@@ -50,6 +51,11 @@ HYDRA = (
     "=" * 83,
     "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
     "This typically refers to a problem with your application.",
+)
+OPEN_MPI_SOCKET = (
+    "[algo-1:00000] *** An error occurred in Socket closed",
+    "[algo-1:00000] *** reported by process [1086717953,0]",
+    "[algo-1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
 )
 NO_DAEMON = (
     "  Local host:    algo-1",
@@ -192,6 +198,17 @@ CASES = (
         {"Succeeded": "2", "Failed": "3", "Stopped": "0-1"},
     ),
     Case(
+        "Open MPI 5: a rank that leaves early, and mpirun has the words about it",
+        facts(
+            first(ended(0, 1.02, exit_code=14), stopped(1, 1.4), launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET)),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.4)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
+        "2 others were stopped",
+        "RankFailed",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
         "killed long after others were done",
         facts(
             first(ended(0, 1.0, exit_code=0), ended(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
@@ -224,7 +241,10 @@ CASES = (
     ),
     Case(
         "the daemons can't be started",
-        facts(first(launched=mpirun(1.0, 255, lines=NO_DAEMON)), halted(1)),
+        facts(
+            first(starting(0), starting(1), launched=mpirun(1.0, 255, lines=NO_DAEMON)),
+            halted(1, starting(2), starting(3)),
+        ),
         "mpirun on digits-0 failed with exit code 255: Local host: algo-1 Remote host: algo-2 Daemon exit status: 255 "
         "This may also be caused by a firewall on the remote host.; 4 ranks were not started",
         "LauncherFailed",
