@@ -50,6 +50,15 @@ _FOR_PEOPLE = (
 _STATIC_NAMES = (2, 34)
 """The release of glibc from which on it finds hosts without modules of its own in other files (its NEWS)."""
 
+_HEEDS_LD = (
+    # glibc's _dl_next_ld_env_entry looks for "LD_", letter by letter; no variable begins with the character put for L.
+    # x86-64: cmpb $'L', (r); jne; cmpb $'D', 1(r); jne; cmpb $'_', 2(r); jne
+    (rb"(\x80[\x38-\x3f])L(\x75.\x80[\x78-\x7f]\x01D\x75.\x80[\x78-\x7f]\x02_\x75)", b"\\1\x01\\2"),
+    # aarch64: cmp w, #'L'; b.ne; ldrb; cmp w, #'D'; b.ne; ldrb; cmp w, #'_'
+    (rb"(.)\x30\x01(\x71.{8}.\x10\x01\x71.{8}.\x7c\x01\x71)", b"\\1\x04\x00\\2"),
+)
+"""In a loader's instructions: where it sees whether a variable is for it, and what makes it see none."""
+
 _LIBRARY = re.compile(r"^\s*(\S+) => (/\S+) ", re.MULTILINE)
 _ABSENT = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 
@@ -81,8 +90,9 @@ def make(target: Path) -> None:
     built = [*place_modules(needed(), modules, extensions), program]
     loader = asked(program, "--print-interpreter")
     place_libraries(loader, built, target / "lib")
-    shutil.copy(loader, target / "lib")
-    settle(program, Path(loader).name)
+    own_loader = Path(shutil.copy(loader, target / "lib"))
+    settle(program, own_loader.name)
+    deafen(own_loader, program)
     shutil.copy(COPIER, target / "copy.py")
 
 
@@ -161,6 +171,22 @@ def settle(program: Path, loader: str) -> None:
     for file in (program.parents[1] / "lib").rglob("*.so*"):
         if asked(file, "--print-rpath"):
             change(file, "--remove-rpath")
+
+
+def deafen(loader: Path, program: Path) -> None:
+    """Let a loader read none of the variables that begin with LD_. Raises `CannotMake` when it still does.
+
+    What an image preloads is made for its own C library and kills a program on another one. The variables stay: the
+    ranks, which have the image's loader, are started with them.
+    """
+    code = loader.read_bytes()
+    for pattern, instead in _HEEDS_LD:
+        code = re.sub(pattern, instead, code, flags=re.DOTALL)
+    loader.write_bytes(code)
+    command = [str(loader), "--library-path", str(loader.parent), str(program), "--version"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env={"LD_PRELOAD": "/none"})
+    if done.returncode != 0 or done.stderr:
+        raise CannotMake(f"{loader.name} can't be told to ignore LD_PRELOAD: {done.stderr.strip()}")
 
 
 def asked(file: Path, option: str) -> str:
