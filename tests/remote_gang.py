@@ -3,12 +3,14 @@
 import os
 import secrets
 import selectors
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +29,15 @@ JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 30.0
 
 
+@dataclass(frozen=True)
+class Called:
+    """A program in ssh's place that runs, and the files that its outputs go to."""
+
+    pid: int
+    out: Path
+    err: Path
+
+
 class RemoteGang:
     """Node 0 and node 1 of a job, both here; what is wanted of either runs in this process' loop."""
 
@@ -38,17 +49,23 @@ class RemoteGang:
         self.peers = tuple(Peer(node, "127.0.0.1", port.getsockname()[1]) for node, port in enumerate(self.ports))
         self._log_reader, writer = os.pipe()
         self._log = Log(writer)
+        self._called = 0
+        self.connections: list[socket.socket] = []  # closed in the end
+        self.ends: dict[int, processes.Ended] = {}
         processes.adopt_orphans()
-        self.calls = [self._join(node, archive) for node in range(2)]
+        self._archive = archive
+        self.calls = [self._join(node) for node in range(2)]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        while processes.signal_all(processes.descendants(), 9):
+        while processes.signal_all(processes.descendants(), signal.SIGKILL):
             processes.reap()
         for calls in self.calls:
             calls.close()
+        for connection in self.connections:
+            connection.close()
         for port in self.ports:
             port.close()
         self.selector.close()
@@ -56,19 +73,29 @@ class RemoteGang:
     def credentials(self, job: str = JOB, incarnation: int = 1) -> Credentials:
         return derive(self.seed, job, incarnation)
 
-    def call(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def call(self, *arguments: str) -> Called:
         """Start node 0's program, as its mpirun would."""
-        return subprocess.Popen(
-            [program(str(self.folder / "0")), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self._called += 1
+        outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
+        with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
+            process = subprocess.Popen(
+                [program(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+        process.returncode = 0  # this process' loop reaps it
+        return Called(process.pid, *outputs)
 
-    def turn(self, seconds: float = 0.05) -> None:
+    def ended(self, called: Called) -> int:
+        """Let the call come to its end; its exit code."""
+        self.turn_until(lambda: called.pid in self.ends)
+        return self.ends[called.pid].exit_code
+
+    def turn(self, seconds: float = 0.02) -> None:
         """One turn of the loop."""
         for key, _ in self.selector.select(seconds):
             key.data()
+        for end in processes.reap():
+            if not any(calls.on_reaped(end) for calls in self.calls):
+                self.ends[end.pid] = end
         for calls in self.calls:
             calls.step()
 
@@ -90,16 +117,26 @@ class RemoteGang:
 
     def stranger(self) -> socket.socket:
         """A connection to node 1's port by who knows nothing else."""
-        return socket.create_connection(("127.0.0.1", self.peers[1].port))
+        connection = socket.create_connection(("127.0.0.1", self.peers[1].port))
+        self.connections.append(connection)
+        return connection
 
-    def _join(self, node: int, archive: Path) -> Calls:
+    def listen_again(self) -> None:
+        """Node 1 is there after all, on the port that was told."""
+        port = socket.socket()
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.bind(("127.0.0.1", self.peers[1].port))
+        self.ports[1] = port
+        self.calls.append(self._join(1))
+
+    def _join(self, node: int) -> Calls:
         run = self.folder / str(node)
-        run.mkdir(mode=0o700)
+        run.mkdir(mode=0o700, exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "NODE": str(node)}
-        place = self.place(node, run, archive)
+        place = self._place(node, run)
         return Calls(place, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log)
 
-    def place(self, node: int, run: Path, archive: Path) -> Place:
+    def _place(self, node: int, run: Path) -> Place:
         plan = Plan(
             version=VERSION,
             namespace="default",
@@ -126,11 +163,6 @@ class RemoteGang:
             root="/opt/ml",
             run=str(run),
             socket=str(run / "1.sock"),
-            archive=str(archive),
+            archive=str(self._archive),
             python=sys.executable,
         )
-
-
-def environment_of(text: str) -> Mapping[str, str]:
-    """What `env` printed."""
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

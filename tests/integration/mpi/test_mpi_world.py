@@ -77,7 +77,8 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
     culprit = reports[1].ranks[1]
     assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
     assert reports[0].launcher is not None
-    assert reports[0].launcher.exit_code == 3
+    # Hydra may end with the code of a rank that it killed itself
+    assert reports[0].launcher.exit_code in ((3,) if mpi.name.startswith("openmpi") else (3, 9, 137, 255))
     others = [rank for rank in all_ranks(reports) if rank.rank != 3]
     assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
 
