@@ -17,29 +17,28 @@ def keeper(name: str) -> int:
     return int((places.state().node(name) / "keeper").read_bytes())
 
 
-def ip(node: str, *arguments: str) -> str:
-    """`ip` on the node's network, with process ids as this machine counts them."""
+def ip(process: int, *arguments: str) -> str:
+    """`ip` on the network of a process, with process ids as this machine counts them."""
     tools = packages.provide()
-    command = [tools.find("nsenter"), f"--net=/proc/{keeper(node)}/ns/net", tools.find("ip"), *arguments]
+    command = [tools.find("nsenter"), f"--net=/proc/{process}/ns/net", tools.find("ip"), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=dict(tools.environment)).stdout
 
 
 def sent(interface: str) -> list[int]:
     """The bytes that each node has sent over an interface of its own."""
-    links = (json.loads(ip(node.name, "-s", "-j", "link", "show", interface)) for node in lan.NODES)
+    links = (json.loads(ip(keeper(node.name), "-s", "-j", "link", "show", interface)) for node in lan.NODES)
     return [int(link[0]["stats64"]["tx"]["bytes"]) for link in links]
 
 
 def attach(pod: Any, processes: Sequence[int], host: int) -> None:
     """Give a pod of these processes an interface net1 on the fabric, as a second network of Multus' would."""
-    node, inside = pod["spec"]["nodeName"], str(processes[0])
-    made = f"net{host}"
+    node, made = keeper(pod["spec"]["nodeName"]), f"net{host}"
+    inside = min(processes)  # its first, which stays
     ip(node, "link", "add", made, "link", "fabric0", "type", "macvlan", "mode", "bridge")
-    ip(node, "link", "set", made, "netns", inside, "name", "net1")
-    enter = ["nsenter", f"--net=/proc/{inside}/ns/net", "ip"]
-    subprocess.run([*enter, "link", "set", "net1", "up"], check=True)
+    ip(node, "link", "set", made, "netns", str(inside), "name", "net1")
+    ip(inside, "link", "set", "net1", "up")
     # last: it is what the pod waits for
-    subprocess.run([*enter, "addr", "add", PODS.format(host), "dev", "net1"], check=True)
+    ip(inside, "addr", "add", PODS.format(host), "dev", "net1")
 
 
 def waiting_pods(kubectl: Kubectl, namespace: str) -> Iterator[Any]:
