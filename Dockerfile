@@ -19,7 +19,7 @@ FROM dependencies AS builder
 COPY requirements/build.txt requirements/
 RUN tools/bin/pip install --only-binary :all: --require-hashes --requirement requirements/build.txt
 
-# What agents bring into images without a Python: this one, moved to where pods will mount it (docs/decisions/0010).
+# What agents bring into images without a Python: this one, moved to where pods will mount it (docs/decisions/0013).
 FROM builder AS agent-python
 COPY tools/muster_dev/own_python.py tools/muster_dev/own_python_copier.py tools/muster_dev/
 COPY training/muster_worker training/muster_worker

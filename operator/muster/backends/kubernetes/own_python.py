@@ -3,7 +3,7 @@
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
@@ -40,7 +40,7 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
             "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
         )
         raise NotRenderable(
-            Trouble("AgentImageNotSet", f"{SOURCE} {words}: start it with --agent-image (the chart does)")
+            Trouble(AGENT_IMAGE_NOT_SET, f"{SOURCE} {words}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,
