@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from muster.api.status import Condition
 from muster.plan.actions import CreateNode
+from muster.plan.facts import StopRequest
 from muster.plan.outcome import final_condition
-from unit.plan.builders import mpi_job
+from unit.plan.builders import T0, mpi_job
 from unit.plan.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 
 FAMILIES = st.sampled_from((OPEN_MPI, HYDRA))
@@ -101,3 +102,24 @@ def test_a_smaller_world_never_succeeds(family: str, crashes: set[int], starts: 
 
     assert ended(world, crashes).reason == "WorldSizeMismatch"
     assert "The job asked for 6 ranks (3 nodes x 2)" in world.status.message
+
+
+@settings(max_examples=40, deadline=None)
+@given(FAMILIES, CRASHES)
+def test_a_stop_that_somebody_asks_for_is_no_failure_of_mpiruns(family: str, crashes: set[int]) -> None:
+    world = begun(family, crashes)
+    world.stop = StopRequest(world.now, "Ctrl-C", 10.0)
+
+    assert ended(world, crashes).reason == "StopRequested"
+    assert world.status.message.startswith("Stopped by Ctrl-C")
+
+
+@settings(max_examples=40, deadline=None)
+@given(FAMILIES, CRASHES)
+def test_a_deadline_is_no_failure_of_mpiruns(family: str, crashes: set[int]) -> None:
+    world = begun(family, crashes)
+    world.job = world.job.model_copy(
+        update={"spec": world.job.spec.model_copy(update={"active_deadline_seconds": int(world.now - T0) + 1})}
+    )
+
+    assert ended(world, crashes).reason == "DeadlineExceeded"
