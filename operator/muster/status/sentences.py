@@ -1,5 +1,6 @@
 """The status' message: one sentence that a person would say."""
 
+from muster.api.mpi_rules import is_runner
 from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
@@ -102,7 +103,10 @@ def _mismatch(job: Job, facts: JobFacts) -> str:
     seen = ranks_seen(job, facts)
     which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
-    return f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
+    told = f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
+    # Ranks without muster's wrapper have to be found; one that is over at once may not be.
+    unwrapped = is_mpi(job) and not seen and is_runner(job.spec.command[0])
+    return f"{told}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else told
 
 
 def _running(picture: Picture, progress: Progress | None) -> str:

@@ -386,3 +386,14 @@ def test_the_status_names_the_cause(case: Case) -> None:
     assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
     (told,) = (entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True")
     assert told.reason == case.reason
+
+
+def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
+    job = mpi_job()
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"command": ("/opt/bin/mpirun", "./train")})})
+    nothing_seen = facts(first(starting(0), starting(1), launched=mpirun(1.1, 0)), halted(1, starting(2), starting(3)))
+
+    assert status_of(job, Status(), nothing_seen, 1e10).message == (
+        "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
+        "if they ran, leave mpirun to muster: spec.command without it"
+    )
