@@ -263,4 +263,17 @@ def test_an_operator_s_image_that_cannot_be_had_is_no_fault_of_the_job(reason: s
     found = find_trouble(changed("init-running", wait))
     assert found is not None
     assert found.reason == kind
-    assert found.message.endswith("correct the operator's --agent-image (the chart's agent.image)")
+    assert "correct the operator's --agent-image" in found.message
+
+
+def test_a_python_of_another_release_of_the_operator_is_called_so() -> None:
+    def end(pod: JSONObject) -> None:
+        part(pod, "spec")["initContainers"] = [{"name": "muster-python", "image": "mirror.example/muster:0"}]
+        ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
+        ended.update(reason="Error", message=f"{UNUSABLE_PYTHON}it is Python 3.11 without the module csv", exitCode=69)
+
+    found = find_trouble(changed("no-python", end))
+    assert found is not None
+    assert found.reason == "AgentNeedsPython"
+    assert "the Python from image mirror.example/muster:0 can't run muster's agent" in found.message
+    assert found.message.endswith("has to be of the operator's version")

@@ -138,12 +138,16 @@ def not_created(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
 
 
 def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
-    """The image has a Python that can't run the agent, which says so itself."""
+    """The Python that was to run the agent can't, and says so itself."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or not state.message.startswith(UNUSABLE_PYTHON):
         return None
     why = quote(state.message.removeprefix(UNUSABLE_PYTHON), 100)
-    return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
+    brought = next((one for one in pod.inits if one.name == own_python.CONTAINER), None)
+    if brought is None:
+        return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
+    words = f"the Python from image {quote(brought.image, 200)} can't run muster's agent: {why}"
+    return Trouble(AGENT_NEEDS_PYTHON, f"{words}: {_field(brought)} has to be of the operator's version")
 
 
 def not_started(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
@@ -186,5 +190,5 @@ def _without_paths(text: str) -> str:
 
 def _field(container: Container) -> str:
     if container.name == own_python.CONTAINER:
-        return "the operator's --agent-image (the chart's agent.image)"
+        return "the operator's --agent-image (the chart's agent.image, or the one in spec.template)"
     return "spec.image" if container.name == "trainer" else f"the image of container {container.name} in spec.template"
