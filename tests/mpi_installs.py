@@ -8,15 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from kept_folder import kept
 from muster_dev import fetch_uv
-from muster_dev.places import REQUIREMENTS, cache
+from muster_dev.places import REQUIREMENTS
 
 # openmpi-bin and, of what it depends on, all that a machine without MPI may lack
 DEBIAN = (
@@ -108,30 +108,19 @@ def wheel(name: str) -> Path:
     """The folder into which requirements/<name>.txt is installed."""
     locked = REQUIREMENTS / f"{name}.txt"
     key = hashlib.sha256(locked.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    return _kept(f"mpi-{name}-{key}", lambda folder: _install_wheel(locked, folder))
+    return kept(f"mpi-{name}-{key}", lambda folder: _install_wheel(locked, folder))
 
 
 def debian() -> Path:
     """The folder into which Debian's packages are unpacked."""
     release = Path("/etc/os-release").read_bytes()
     key = hashlib.sha256(repr(DEBIAN).encode() + release).hexdigest()[:12]
-    return _kept(f"mpi-debian-{key}", _unpack)
-
-
-def _kept(name: str, make: Callable[[Path], None]) -> Path:
-    folder = cache() / name
-    if not folder.is_dir():
-        # another test may do the same: each fills a folder of its own, and renaming is all or nothing
-        with tempfile.TemporaryDirectory(dir=cache()) as scratch:
-            made = Path(scratch) / "made"
-            make(made)
-            if not folder.is_dir():
-                made.rename(folder)
-    return folder
+    return kept(f"mpi-debian-{key}", _unpack)
 
 
 def _install_wheel(locked: Path, folder: Path) -> None:
-    command = [fetch_uv.uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+    command = [str(fetch_uv.uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    command += ["--python", sys.executable]
     subprocess.run([*command, "--target", folder, "-r", locked], check=True, env=fetch_uv.environment())
 
 

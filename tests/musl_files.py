@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kept_folder import kept
 from muster_dev import fetch_uv
-from muster_dev.places import REQUIREMENTS, cache
+from muster_dev.places import REQUIREMENTS
 
 COMMAND = ("ninja", "-f", "/etc/waits.ninja")
 """A program of that image: linked with musl, it waits for the shell's command."""
@@ -29,32 +30,35 @@ def musl_files() -> Path:
     if not (shutil.which("apt-get") and shutil.which("dpkg")):
         pytest.skip("musl comes as Debian's package: this machine has no apt-get")
     parts = (_LOCKED.read_text(), _DEBIAN, _WAITS, Path("/etc/os-release").read_text())
-    folder = cache() / f"musl-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
-    if not folder.is_dir():
-        with tempfile.TemporaryDirectory(dir=cache()) as scratch:
-            made = Path(scratch) / "root"
-            _make(made, Path(scratch))
-            if not folder.is_dir():
-                made.rename(folder)
-    return folder
+    return kept(f"musl-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}", _make)
 
 
-def _make(root: Path, scratch: Path) -> None:
+def _make(root: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        _fill(root, _unpacked(scratch), _ninja(scratch))
+
+
+def _unpacked(scratch: Path) -> Path:
     download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *_DEBIAN]
     subprocess.run(download, check=True, cwd=scratch)
     tree = scratch / "tree"
     for archive in sorted(scratch.glob("*.deb")):
         subprocess.run(["dpkg", "-x", archive, tree], check=True)
-    for folder in ("bin", "etc", "lib", "tmp"):
-        (root / folder).mkdir(parents=True)
+    return tree
+
+
+def _fill(root: Path, debian: Path, ninja: Path) -> None:
+    for name in ("bin", "etc", "lib", "tmp"):
+        (root / name).mkdir(parents=True)
     # under the names that Alpine gives them
-    [loader] = (tree / "lib").glob("ld-musl-*.so.1")
+    [loader] = (debian / "lib").glob("ld-musl-*.so.1")
     shutil.copy(loader, root / "lib" / loader.name)
     (root / "lib" / loader.name.replace("ld-musl-", "libc.musl-")).symlink_to(loader.name)
-    shutil.copy(next(tree.rglob("bin/busybox")), root / "bin" / "busybox")
+    shutil.copy(next(debian.rglob("bin/busybox")), root / "bin" / "busybox")
     for name in ("sh", "sleep"):
         (root / "bin" / name).symlink_to("busybox")
-    shutil.copy(_ninja(scratch), root / "bin" / "ninja")
+    shutil.copy(ninja, root / "bin" / "ninja")
     (root / "etc" / "waits.ninja").write_text(_WAITS)
 
 
