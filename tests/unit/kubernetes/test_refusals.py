@@ -140,6 +140,24 @@ def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
             {},
             "spec.template.spec.containers[trainer].resources.requests: Invalid value",
         ),
+        (
+            _no(
+                "invalid",
+                422,
+                Cause("spec.containers[0].resources.limits[cpu]", "Invalid value"),
+                Cause("spec.initContainers[0].resources.limits[cpu]", "Invalid value"),
+                Cause("spec.initContainers[1].resources.limits[cpu]", "Invalid value"),
+            ),
+            {
+                "agent": {"inject": "InitContainer"},
+                "resources": {"limits": {"cpu": "1x"}},
+                "template": {"spec": {"initContainers": [{"name": "fetch", "resources": {"limits": {"cpu": "1x"}}}]}},
+            },
+            (
+                "spec.resources.limits[cpu]: Invalid value; "
+                "spec.template.spec.initContainers[fetch].resources.limits[cpu]: Invalid value"
+            ),
+        ),
         (_because("metadata.labels", "Invalid value"), {}, "spec.template.metadata.labels: Invalid value"),
         (
             _no(

@@ -153,6 +153,7 @@ def _invalid(error: ApiError, body: Object, job: Job) -> str:
         return (
             f"the API server can't read the pod: {quote(_words(error).rpartition('cannot be handled as a Pod: ')[2])}"
         )
+    wrong = list(dict.fromkeys(wrong))  # two containers may have the same of the job's field
     left = len(wrong) - _MAX_FIELDS
     shown = [quote(text) for text in wrong[:_MAX_FIELDS]]
     return "; ".join([*shown, f"and {left} more"] if left > 0 else shown)
