@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "remote":
         from muster_worker import remote
 
-        remote.main(arguments[1], arguments[2:])
+        remote.main(arguments)
     if arguments and arguments[0] == "node":
         # A container's process 1 ignores SIGTERM unless it listens, and the agent takes a moment until it does: a pod
         # that is deleted then would be waited for as long as its grace is.

@@ -23,10 +23,14 @@ LOST_EXIT_CODE = 255
 _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 
 
-def main(agent: str, arguments: Sequence[str]) -> NoReturn:
-    """Run a command on another node, by the agent that listens at `agent`, and end as it ended."""
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Run a command on another node and end as it ended.
+
+    `arguments` are this program's name, where its agent listens, and what ssh would be given.
+    """
     try:
-        host, command = split(arguments)
+        agent = arguments[1]
+        host, command = split(arguments[2:])
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.connect(agent)
         connection.sendall(frames.encode(frames.RUN, os.fsencode(host) + b"\0" + os.fsencode(command)))
