@@ -3,6 +3,7 @@
 import pytest
 
 from muster.api.document import JSON
+from muster.backends.kubernetes import own_python
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import entries, mapping
@@ -11,6 +12,7 @@ from muster.backends.kubernetes.setting import Setting
 from muster.cli.explanations import explanations
 from muster.cli.launch_preview import preview
 from muster.plan.render import render_plan
+from muster_dev import own_python as maker
 from unit.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
 BROUGHT: Fields = {"inject": "InitContainer"}
@@ -132,3 +134,7 @@ def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks()
     assert found["MUSTER_PYTHON"].value == PYTHON
     seen = preview(job, render_plan(job, "https://collector", "authority"), 0)
     assert seen.command[seen.command.index("--no_python") + 1] == PYTHON
+
+
+def test_it_is_made_for_the_place_where_pods_mount_it() -> None:
+    assert own_python.PLACE == maker.PLACE

@@ -8,7 +8,7 @@ from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mappin
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
 
-SOURCE = "spec.agent.inject"
+_SOURCE = "spec.agent.inject"
 
 PLACE = "/muster-python"
 """Where it lies in the operator's image and in the pod: the same place, for its loader is found by one path."""
@@ -40,7 +40,7 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
             "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
         )
         raise NotRenderable(
-            Trouble(AGENT_IMAGE_NOT_SET, f"{SOURCE} {words}: start it with --agent-image (the chart does)")
+            Trouble(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,
@@ -66,11 +66,11 @@ def mounted(job: Job) -> tuple[Piece, ...]:
     found: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
     return (
         Piece(
-            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), SOURCE, "holds the agent's own Python, 20 MB"
+            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), _SOURCE, "holds the agent's own Python, 20 MB"
         ),
         _init({"name": CONTAINER, "volumeMounts": copied}, "where it is copied to"),
         Piece(
-            in_trainer({"volumeMounts": found}), SOURCE, "where the agent's command finds it; nothing of yours uses it"
+            in_trainer({"volumeMounts": found}), _SOURCE, "where the agent's command finds it; nothing of yours uses it"
         ),
     )
 
@@ -81,7 +81,7 @@ def is_brought(job: Job) -> bool:
 
 
 def _init(container: Fields, why: str) -> Piece:
-    return Piece(in_spec({"initContainers": [container]}), SOURCE, why)
+    return Piece(in_spec({"initContainers": [container]}), _SOURCE, why)
 
 
 def _security(pod: Fields) -> Fields:
