@@ -18,11 +18,20 @@ from agent_world import AgentWorld
 from musl_files import COMMAND, musl_files
 from muster_dev.agent import older_python
 from muster_worker.contract import CommandKind, Launcher, RankState, Report
-from other_root import PYTHON, OtherRoot, copy_programs, machine_root, make_own_python, static_program
+from other_root import (
+    PYTHON,
+    OtherRoot,
+    copy_programs,
+    machine_root,
+    make_own_python,
+    need_user_namespaces,
+    static_program,
+)
 
 
 @pytest.fixture(scope="session")
 def own_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need_user_namespaces()
     return make_own_python(tmp_path_factory.mktemp("own"))
 
 
