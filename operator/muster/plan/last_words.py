@@ -39,6 +39,7 @@ _BLAMES_A_RANK = re.compile(
     r"""
     noticed\ that\ process\ rank\ \d | has\ exited\ due\ to\ process\ rank\ \d
     | detected\ that\ one\ or\ more\ processes\ exited | process(?:es)?\ returned\ a\ non-zero\ exit\ code
+    | \*\*\*\ reported\ by\ process\ \[ | MPI_ERRORS_ARE_FATAL\ \(processes
     | terminated\ by\ signals\ sent\ by | MPI_ABORT\ was\ invoked\ on\ rank | process\ to\ do\ so\ was
     | BAD\ TERMINATION\ OF\ ONE\ OF\ YOUR\ APPLICATION | APPLICATION\ TERMINATED\ WITH\ THE\ EXIT\ STRING
     """,

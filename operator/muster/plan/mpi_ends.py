@@ -28,6 +28,9 @@ EARLY_SECONDS = 0.5
 CLEANUP_SECONDS = 5.0
 """So long mpirun takes at most to end the ranks that are left."""
 
+MPI_ERR_UNKNOWN = 14
+"""Open MPI's mpi.h; a rank that its error handler ends has the error's class as its exit code."""
+
 _CLEANUP = (signal.SIGTERM, signal.SIGKILL)
 
 
@@ -52,7 +55,7 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
     if killed or outside:
         return in_order([*killed, *outside])
     # Nobody tells why mpirun ended them: the first that noticed stands for the failure.
-    return bad[:1]
+    return (tuple(end for end in bad if _lost_its_peer(end)) or bad)[:1]
 
 
 def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
@@ -62,20 +65,19 @@ def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
 
 def is_consequence(job: Job, end: End) -> bool:
     """Whether an end that isn't the cause of the job's failure looks like a consequence of it."""
-    return blames_another(end) or (is_mpi(job) and _is_victim(end))
+    return blames_another(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
     """Whether the rank ended because another one had, with exit code 0 and without MPI_Finalize."""
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(facts, end)):
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(end)):
         return False
     return any(other.is_good and 0.0 <= end.at - other.at <= EARLY_SECONDS for other in rank_ends(facts))
 
 
-def _lost_its_peer(facts: JobFacts, end: End) -> bool:
-    """Whether Open MPI 5 ended the rank over a closed connection: only its mpirun has the words."""
-    launcher = launcher_end(facts.nodes[0])
-    return not end.lines and launcher is not None and last_words.blames_a_peer(launcher.lines)
+def _lost_its_peer(end: End) -> bool:
+    """Whether Open MPI 5 seems to have ended the rank over a closed connection: mpirun has the words about it."""
+    return not end.lines and end.exit_code == MPI_ERR_UNKNOWN
 
 
 def _is_victim(end: End) -> bool:
@@ -90,7 +92,7 @@ def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
     # Hydra may kill the rank that called MPI_Abort together with all others.
     if aborted and aborted[0].at <= bad[0].at + CLEANUP_SECONDS:
         return aborted
-    return tuple(end for end in bad if not _is_victim(end))
+    return tuple(end for end in bad if not _is_victim(end) and not _lost_its_peer(end))
 
 
 def _killed(bad: tuple[End, ...]) -> tuple[End, ...]:

@@ -121,6 +121,8 @@ def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
         "Primary job  terminated normally, but 1 process returned a non-zero exit code",
         "terminated by signals sent by mpirun (as reported here).",
         "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD",
+        "[algo-1:00000] *** reported by process [1086717953,0]",
+        "[algo-1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
         # MPICH 5.0, Intel MPI 2021
         "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
         "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",

@@ -135,6 +135,28 @@ CASES = (
         {"Failed": "3", "Stopped": "0-2"},
     ),
     Case(
+        "Open MPI 5: kill -9, and a rank that misses its peer is heard of before",
+        facts(
+            first(
+                ended(0, 0.9, exit_code=14), terminated_rank(1, 0.95), launched=mpirun(1.6, 1, lines=OPEN_MPI_SOCKET)
+            ),
+            halted(1, killed(2, 1.0), stopped(3, 1.2)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "an exit code of the script's own, of the same number",
+        facts(
+            first(ended(0, 1.0, exit_code=14), terminated_rank(1, 1.3), launched=mpirun(1.6, 14, lines=OPEN_MPI_EXIT)),
+            halted(1, terminated_rank(2, 1.3), terminated_rank(3, 1.3)),
+        ),
+        "Rank 0 on digits-0 failed with exit code 14; 3 others were stopped",
+        "RankFailed",
+        {"Failed": "0", "Stopped": "1-3"},
+    ),
+    Case(
         "Hydra: kill -9, the others get it too",
         facts(
             first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
