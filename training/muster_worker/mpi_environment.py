@@ -27,6 +27,11 @@ def world(place: Place) -> World:
     )
 
 
+def watch(run: str) -> str:
+    """The program by which an mpirun of the owner's own starts its ranks: the same path on all nodes of a cluster."""
+    return os.path.join(run, "rank")
+
+
 def node_variables(base: Mapping[str, str], place: Place) -> Dict[str, str]:
     """What the node's file says: all that ranks see here and that `base`, the node's own environment, doesn't have."""
     environment = _of_node(base, place)
@@ -51,7 +56,14 @@ def launcher_environment(base: Mapping[str, str], place: Place, *, is_root: bool
     for name, value in launcher_variables(place.network, place.peers, said).items():
         environment.setdefault(name, value)
     asked = world(place)
-    start = Start(program(place.run), asked.open_mpi_hosts, asked.hydra_hosts, plan.procs_per_node, is_root)
+    start = Start(
+        remote=program(place.run),
+        open_mpi_hosts=asked.open_mpi_hosts,
+        hydra_hosts=asked.hydra_hosts,
+        procs_per_node=plan.procs_per_node,
+        is_root=is_root,
+        watch=watch(place.run) if is_own_mpirun(plan) else None,
+    )
     environment.update(mpi_settings.launch_variables(start, environment))
     environment[node_file.FIRST] = node_file.path(place.run)
     return environment

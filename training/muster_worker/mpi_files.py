@@ -1,4 +1,4 @@
-"""The files of an MPI incarnation in a node's run folder: its variables, and the hosts for both kinds of mpirun."""
+"""The files of an MPI incarnation in a node's run folder: its variables, a rank's wrapper, hosts for each mpirun."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Mapping
 
 from muster_worker import gang_hosts, node_file
 from muster_worker.environment import Place
-from muster_worker.mpi_environment import node_variables, world
+from muster_worker.executable import write_executable
+from muster_worker.mpi_environment import node_variables, watch, world
 
 
 def write_files(place: Place, base: Mapping[str, str]) -> None:
     """Write them. Raises `OSError`."""
     node_file.write(place.run, node_variables(base, place))
+    write_executable(watch(place.run), place.python, place.archive, ("rank", "--mpi", "--attached", "--"))
     asked = world(place)
     names = gang_hosts.launch_names(place.peers)
     for path, text in (

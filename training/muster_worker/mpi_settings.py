@@ -12,13 +12,17 @@ from typing import Callable, Dict, Mapping, Optional
 
 @dataclass(frozen=True)
 class Start:
-    """What the settings are made of: the program in place of ssh, both host files, ranks of a node, who runs it all."""
+    """What the settings are made of: the program in place of ssh, both host files, ranks of a node, who runs it all.
+
+    `watch` is a rank's wrapper, where an mpirun of the owner's own is to start the ranks by it.
+    """
 
     remote: str
     open_mpi_hosts: str
     hydra_hosts: str
     procs_per_node: int
     is_root: bool
+    watch: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,14 @@ def _procs(start: Start) -> Optional[str]:
 
 def _yes_as_root(start: Start) -> Optional[str]:
     return "1" if start.is_root else None
+
+
+def _watch(start: Start) -> Optional[str]:
+    return start.watch
+
+
+def _watch_all(start: Start) -> Optional[str]:
+    return None if start.watch is None else f"{start.watch}:all"
 
 
 def _constant(text: str) -> Callable[[Start], Optional[str]]:
@@ -89,6 +101,14 @@ SETTINGS = (
         _constant("none"),
         "as hwloc_base_binding_policy",
         "PRRTE documentation, prte_info --all",
+    ),
+    Setting("OMPI_MCA_orte_fork_agent", _watch, "ranks in any language are seen, and their world checked", _OPEN_MPI_4),
+    Setting("PRTE_MCA_odls_base_exec_agent", _watch, "as orte_fork_agent", _OPEN_MPI_5),
+    Setting(
+        "I_MPI_GTOOL",
+        _watch_all,
+        "as orte_fork_agent",
+        "Intel MPI Library Developer Reference for Linux, gtool options",
     ),
     Setting("OMPI_ALLOW_RUN_AS_ROOT", _yes_as_root, "many images run as root", "Open MPI, mpirun(1)"),
     Setting("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", _yes_as_root, "Open MPI asks twice", "Open MPI, mpirun(1)"),

@@ -18,7 +18,8 @@ sys.path.append(os.environ["MPI4PY"])
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 node = world.Split_type(MPI.COMM_TYPE_SHARED)
-print("SUM", world.rank, world.size, node.size, world.allreduce(world.rank), os.environ["SM_CURRENT_HOST"], flush=True)
+said = [world.rank, world.size, node.size, world.allreduce(world.rank), os.environ["SM_CURRENT_HOST"]]
+os.write(1, (" SUM " + " ".join(map(str, said)) + "\\n").encode())  # in one piece: mpirun passes pieces on
 """
 
 FAIL = """
@@ -52,7 +53,7 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
     for node in range(NODES):
         for rank in range(node * PROCS, (node + 1) * PROCS):
-            assert f"[rank {rank}] SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{node + 1}\n" in world.log(node)
+            assert f"[rank {rank}]  SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{node + 1}\n" in world.log(node)
     assert [report.phase for report in reports] == [AgentPhase.ENDED] * NODES
     assert world.leave() == 0
 
@@ -152,3 +153,31 @@ def test_no_mpirun_in_the_image(world: AgentWorld) -> None:
     assert launcher is not None
     assert (launcher.name, launcher.exit_code, launcher.reason) == ("mpirun", 127, EndReason.COMMAND_NOT_FOUND)
     assert "Open MPI, MPICH or Intel MPI" in launcher.last_lines[0]
+
+
+def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
+    """What a job that comes from elsewhere runs: nothing in it is about muster."""
+    per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
+    return ("mpirun", "-np", str(NODES * PROCS), *per_node, *rank)
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "impi"])
+def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
+    """MPICH's mpirun has no way to start ranks by another program."""
+    said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
+    reports = run(world, installed(name), *own_mpirun(installed(name), "/bin/sh", "-c", said))
+    ends = {rank.rank: rank.exit_code for rank in all_ranks(reports)}
+    assert ends[3] == 4
+    assert " I AM 3 1 algo-2\n" in world.log(0)
+
+
+def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
+    reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.script(SUM)))
+    ranks = all_ranks(reports)
+    assert [(rank.rank, rank.exit_code, rank.reason) for rank in ranks] == [
+        (rank, 0, None) for rank in range(NODES * PROCS)
+    ]
+    for rank in range(NODES * PROCS):  # output is mpirun's to print
+        assert f" SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{rank // PROCS + 1}\n" in world.log(0)
+    assert reports[0].launcher is not None
+    assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
