@@ -39,7 +39,10 @@ exec unshare --uts /bin/sh -c "hostname $host; $*" </dev/null
 """
 
 AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC")
-HOOK = ("PYTHONPATH", "MUSTER_HOOK", "MUSTER_FIRST_NODE_FILE")
+HOOK = (
+    *("PYTHONPATH", "MUSTER_HOOK", "MUSTER_FIRST_NODE_FILE"),
+    *("OMPI_MCA_orte_fork_agent", "PRTE_MCA_odls_base_exec_agent", "I_MPI_GTOOL"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:

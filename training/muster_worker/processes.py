@@ -53,6 +53,21 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
     )
 
 
+def start_quickly(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """As `start`, for many processes at once: they don't end with this one by themselves. The guardian ends them.
+
+    With nothing to do between fork and exec Python needs no copy of this process: 1 ms instead of 7 on a busy machine.
+    """
+    return subprocess.Popen(
+        list(command),
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

@@ -146,6 +146,8 @@ def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLCon
 def _load_key(context: ssl.SSLContext, credentials: Credentials, folder: str) -> None:
     """OpenSSL reads keys from files only: this one is there for as long as that takes."""
     path = os.path.join(folder, "gang.pem")
+    if os.path.lexists(path):  # of an agent that was killed at this very moment
+        os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
