@@ -1,0 +1,51 @@
+"""MPI jobs on the cluster: the image that their pods have, and what differs between implementations and users."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.images import PULL_POLICY
+from cluster.mpi.pod_installs import PodInstall
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.site import Site
+from cluster.shared import Manifest
+
+NOTHING: Manifest = {}
+USER: Manifest = {"runAsUser": 1000, "runAsNonRoot": True}
+"""One that the image knows nothing of: it has no name and no home there."""
+
+
+@dataclass(frozen=True)
+class MpiSite:
+    """A namespace with an operator, and an image with Open MPI 4 in the nodes."""
+
+    site: Site
+    image: str
+
+    @property
+    def jobs(self) -> Jobs:
+        """The namespace's."""
+        return self.site.jobs
+
+    def apply(self, name: str, mpi: PodInstall, command: tuple[str, ...], user: Manifest = NOTHING) -> None:
+        """Apply a job of 2 nodes x 2 ranks."""
+        trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(mpi.mounts)}
+        pod = {"securityContext": user, "volumes": list(mpi.volumes), "containers": [trainer]}
+        self.jobs.apply(
+            name,
+            launcher={"mpi": {}},
+            image=self.image,
+            command=command,
+            env=list(mpi.env),
+            resources={"requests": {"cpu": "50m"}},
+            template={"spec": {"terminationGracePeriodSeconds": 6, **pod}},
+        )
+
+    def ended(self, name: str, condition: str) -> Any:
+        """The job's status once it has a condition, `Complete` or `Failed`."""
+        self.jobs.wait(name, f"condition={condition}")
+        return self.jobs.status(name)
+
+    def why(self, name: str) -> str:
+        """What the job's nodes and the operator have said."""
+        pods = self.jobs.children(name, "pods")
+        return "\n".join([*(self.jobs.run("logs", pod) for pod in sorted(pods)), self.site.said])
