@@ -28,7 +28,7 @@ def wrapper(place: Place) -> Tuple[str, ...]:
 
 def mpi_rank(place: Place, master: str) -> Tuple[str, ...]:
     """The same for a rank that mpirun starts. `master` is where torch.distributed may meet, ADDRESS:PORT."""
-    wrapped = ("rank", "--mpi", f"--master={master}", "--", *user_command(place.plan))
+    wrapped = ("rank", f"--master={master}", "--", *user_command(place.plan))
     return (place.python, "-I", "-S", place.archive, *wrapped)
 
 

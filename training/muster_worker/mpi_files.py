@@ -13,7 +13,7 @@ from muster_worker.mpi_environment import node_variables, watch, world
 def write_files(place: Place, base: Mapping[str, str]) -> None:
     """Write them. Raises `OSError`."""
     node_file.write(place.run, node_variables(base, place))
-    write_executable(watch(place.run), place.python, place.archive, ("rank", "--mpi", "--attached", "--"))
+    write_executable(watch(place.run), place.python, place.archive, ("rank", "--attached", "--"))
     asked = world(place)
     names = gang_hosts.launch_names(place.peers)
     for path, text in (

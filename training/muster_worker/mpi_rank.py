@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping, Optional, Sequence
 
-STARTED_BY_US = "--mpi"
 MASTER = "--master="  # where torch.distributed may meet, ADDRESS:PORT
 
 

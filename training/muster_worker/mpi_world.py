@@ -12,9 +12,6 @@ _SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
-MISMATCH_EXIT_CODE = 65
-"""sysexits.h, EX_DATAERR: the world isn't the job's, and its command was not run."""
-
 
 class Position:
     """A rank's place in its world; sizes are 0 where nothing is said of them."""

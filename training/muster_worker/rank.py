@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from muster_worker import child, hook_environment, interpreter, mpi_rank, mpi_world, progress_file
+from muster_worker import child, hook_environment, interpreter, progress_file
 from muster_worker.announce import Announcer
 
 TYPE_CHECKING = False
@@ -26,7 +26,10 @@ COMMAND_NOT_FOUND = "CommandNotFound"
 COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 
-_REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, mpi_world.MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
+MISMATCH_EXIT_CODE = 65
+"""sysexits.h, EX_DATAERR: the world isn't the job's, and the command was not run."""
+
+_REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
 
 
 class _Place:
@@ -51,11 +54,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if PYTHON_OF_PARENT in mode:
         command.insert(0, interpreter.python_of_parent(environment))
     mismatch = None
-    if mpi_rank.STARTED_BY_US in mode or (ATTACHED in mode and mpi_rank.is_rank(environment)):
+    if any(name in environment for name in hook_environment.MPI_NODE_FILES):
         environment, mismatch = _enter_world(environment, mode)
     joined = _join(environment, mode)
     if mismatch is not None:
-        _refuse(joined.announcer, child.CommandRefused(mpi_world.MISMATCH_EXIT_CODE, mismatch))
+        _refuse(joined.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
         started = child.start(command, joined.environment, joined.streams, signal_mask)
     except child.CommandRefused as refusal:
@@ -75,6 +78,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 def _enter_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
     """The rank's environment in its MPI world, and why it must not run there."""
+    from muster_worker import mpi_rank  # other launchers' ranks start sooner without it
+
     try:
         entered = mpi_rank.with_world(environment, mode)
         return entered, mpi_rank.mismatch(entered)

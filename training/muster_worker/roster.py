@@ -15,6 +15,7 @@ from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
 from muster_worker.progress_file import MAX_REPORT_BYTES
+from muster_worker.rank import MISMATCH_EXIT_CODE
 from muster_worker.rank_links import RankLink, listen, most_links
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
@@ -26,7 +27,7 @@ LOST_SECONDS = 0.5
 EXIT_CODES = {
     EndReason.COMMAND_NOT_FOUND: NOT_FOUND,
     EndReason.COMMAND_NOT_EXECUTABLE: NOT_EXECUTABLE,
-    EndReason.WORLD_SIZE_MISMATCH: mpi_world.MISMATCH_EXIT_CODE,
+    EndReason.WORLD_SIZE_MISMATCH: MISMATCH_EXIT_CODE,
 }
 """How a wrapper ends that refused its command."""
 
