@@ -3,6 +3,7 @@
 import os
 import secrets
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -47,8 +48,8 @@ class RemoteGang:
         self.seed = secrets.token_bytes(SEED_BYTES)
         self.ports = [hold_port(), hold_port()]
         self.peers = tuple(Peer(node, "127.0.0.1", port.getsockname()[1]) for node, port in enumerate(self.ports))
-        self._log_reader, writer = os.pipe()
-        self._log = Log(writer)
+        self._log_reader, self._log_writer = os.pipe()
+        self._log = Log(self._log_writer)
         self._called = 0
         self.connections: list[socket.socket] = []  # closed in the end
         self.ends: dict[int, processes.Ended] = {}
@@ -69,6 +70,10 @@ class RemoteGang:
         for port in self.ports:
             port.close()
         self.selector.close()
+        self._log.flush(1.0)
+        for descriptor in (self._log_reader, self._log_writer):
+            os.close(descriptor)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def credentials(self, job: str = JOB, incarnation: int = 1) -> Credentials:
         return derive(self.seed, job, incarnation)
