@@ -254,6 +254,26 @@ async def test_strays_and_leftovers_are_removed(world: World) -> None:
         assert not await _exists(world.client, kind, world.namespace)
 
 
+async def test_an_operator_that_took_over_removes_what_is_left_for_good(
+    world: World, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    job = world.job()
+    await world.operator().create(job)
+    async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
+        # whatever it makes besides comes after what it deletes
+        proxy.decide = lambda call: Pass(1.0) if call.verb == "create" else Pass()
+        proxied = await Client.connect(str(proxy.kubeconfig))
+        successor = world.operator(proxied)
+        # the pods are still there, and it has never told them whom to trust
+        async with successor.informed(world.namespace):
+            await successor.apply(job, RemoveLeftovers())
+            await successor.apply(job)
+        await proxied.close()
+    assert len(await world.pods()) == job.spec.nodes
+    for kind in (SERVICES, CONFIG_MAPS):
+        assert not await _exists(world.client, kind, world.namespace)
+
+
 async def test_agents_are_told_of_a_new_authority(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
