@@ -5,6 +5,7 @@ The only module that imports `kubernetes`, which comes with the extra `cluster`.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Access:
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()
+        # One that was just being opened is closed by the loop's next turn, which may be its last.
+        await asyncio.sleep(0)
 
 
 async def find(kubeconfig: str | None) -> Access:

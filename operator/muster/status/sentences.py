@@ -50,7 +50,7 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
     if any(view.state not in (PENDING, STARTING) for view in picture.views):
         return fit(_running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
-        return f"The ranks start: 0 of {len(picture.views)} run"
+        return fit(_with_troubles(f"The ranks start: 0 of {len(picture.views)} run", picture.facts))
     return fit(released(picture) or _waiting(picture.facts))
 
 
@@ -126,8 +126,11 @@ def _running(picture: Picture, progress: Progress | None) -> str:
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
-    parts.extend(entry.sentence for entry in shared_troubles(picture.facts.nodes, len(picture.facts.nodes)))
-    return "; ".join(parts)
+    return _with_troubles("; ".join(parts), picture.facts)
+
+
+def _with_troubles(text: str, facts: JobFacts) -> str:
+    return "; ".join([text, *(entry.sentence for entry in shared_troubles(facts.nodes, len(facts.nodes)))])
 
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
@@ -150,7 +153,7 @@ def _waiting(facts: JobFacts) -> str:
     ready = sum(is_ready(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return f"{who}; the ranks are about to start"
+        return _with_troubles(f"{who}; the ranks are about to start", facts)
     if len(facts.nodes) == 1:
         return _missing(facts)
     return f"{ready} of {len(facts.nodes)} nodes are ready{_separated(facts)}"

@@ -220,7 +220,7 @@ async def test_a_pod_that_somebody_deletes_is_told_and_may_be_made_anew(world: W
     operator, job = world.operator(), world.job()
     async with operator.informed(world.namespace):
         await operator.create(job)
-        uid = operator.pods.of(job.metadata.uid)[0].uid
+        uid = next(pod.uid for pod in operator.pods.of(job.metadata.uid) if pod.name == "vit-0-0")
         await world.client.delete(PODS, world.namespace, "vit-0-0")
         while (await operator.nodes(job))[0].process.state is not MISSING:
             await operator.until_changed()
@@ -250,6 +250,26 @@ async def test_strays_and_leftovers_are_removed(world: World) -> None:
     await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays), RemoveLeftovers())
     assert await world.pods() == ["vit-0-1"]
     assert not (await operator.backend.observe(job)).leftovers
+    for kind in (SERVICES, CONFIG_MAPS):
+        assert not await _exists(world.client, kind, world.namespace)
+
+
+async def test_an_operator_that_took_over_removes_what_is_left_for_good(
+    world: World, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    job = world.job()
+    await world.operator().create(job)
+    async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
+        # whatever it makes besides comes after what it deletes
+        proxy.decide = lambda call: Pass(1.0) if call.verb == "create" else Pass()
+        proxied = await Client.connect(str(proxy.kubeconfig))
+        successor = world.operator(proxied)
+        # the pods are still there, and it has never told them whom to trust
+        async with successor.informed(world.namespace):
+            await successor.apply(job, RemoveLeftovers())
+            await successor.apply(job)
+        await proxied.close()
+    assert len(await world.pods()) == job.spec.nodes
     for kind in (SERVICES, CONFIG_MAPS):
         assert not await _exists(world.client, kind, world.namespace)
 

@@ -112,7 +112,7 @@ def events(jobs: Jobs, name: str, reason: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "changes", "says"),
     [
-        ("over-bad-end", {"status": "true"}, 'status.conditions[5].status: found "true" of Complete'),
+        ("over-bad-end", {"status": "true"}, '].status: found "true" of Complete'),
         ("over-no-end", {"status": "False"}, "status.conditions: the phase is Succeeded and Complete isn't True"),
     ],
 )

@@ -52,7 +52,7 @@ def odd(fields_site: Site) -> Jobs:
 
 def told(jobs: Jobs, pod: str) -> dict[str, object]:
     """What the pod's rank told of itself."""
-    (line,) = (line for line in jobs.run("logs", pod).splitlines() if line.startswith("[rank "))
+    (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
     found: dict[str, object] = json.loads(line.partition("] ")[2])
     return found
 

@@ -101,6 +101,6 @@ def test_ranks_that_are_out_of_time_get_it_too(timed: Jobs) -> None:
     timed.wait("out-of-time", "jsonpath={.status.phase}=Running")
     timed.patch("out-of-time", activeDeadlineSeconds=1)
     timed.wait("out-of-time", "condition=Failed")
-    assert "saved" in timed.run("logs", "out-of-time-0-0")
+    assert "saved" in timed.log("out-of-time-0-0")
     detail = json.dumps(timed.status("out-of-time")["ranks"])
     assert '"Stopped"' in detail

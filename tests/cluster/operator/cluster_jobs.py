@@ -66,6 +66,13 @@ class Jobs:
         selector = f"--selector=muster.dev/job={name}"
         return set(self.run("get", kinds, selector, "--output=name").split())
 
+    def log(self, pod: str) -> str:
+        """What a pod has said. A kubelet on a busy machine tells later than muster does that the container runs."""
+        self.kubectl.wait(
+            "jsonpath={.status.containerStatuses[0].containerID}", f"pod/{pod}", f"--namespace={self.namespace}"
+        )
+        return self.run("logs", pod)
+
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """kubectl in the jobs' namespace."""
         return self.kubectl(f"--namespace={self.namespace}", *arguments, stdin=stdin)

@@ -22,7 +22,7 @@ def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, job
     status = resource["status"]
     assert (status["phase"], status["incarnation"], status["ranks"]["ready"]) == ("Succeeded", 1, "4/4")
     assert {"pod/hello-0-0", "pod/hello-1-0"} == jobs.children("hello", "pods")
-    assert "rank 3 of 4" in jobs.run("logs", "hello-1-0")
+    assert "rank 3 of 4" in jobs.log("hello-1-0")
     # nobody else's book-keeping in the user's resource
     assert "finalizers" not in resource["metadata"]
     assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}

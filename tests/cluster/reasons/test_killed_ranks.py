@@ -67,7 +67,7 @@ WAVES = (
 
 def all_at_work(stage: Stage, job: Job) -> bool:
     """Whether each rank has said so: what it said last is part of what is asked for."""
-    logs = "".join(stage.jobs.run("logs", f"{job.name}-{node}-0") for node in range(2))
+    logs = "".join(stage.jobs.log(f"{job.name}-{node}-0") for node in range(2))
     return all(WORD.format(rank=rank) in logs for rank in range(4))
 
 

@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.site import Site
 from cluster.reasons.timeline import Timeline
 from cluster.security.intruder import Place, collector, progress_of
 from muster.api.timestamps import from_text
+
+pytestmark = pytest.mark.alone
 
 FLOOD = Path(__file__).with_name("flood_workload.py").read_text(encoding="utf-8")
 FLOODING = ("flood-0-0", "flood-1-0")
@@ -23,9 +27,6 @@ SOON_SECONDS = 2.0
 UNTIL_TOLD = """
 import os, sys, time
 
-import pytest
-
-pytestmark = pytest.mark.alone
 while not os.path.exists("/tmp/go"):
     time.sleep(0.02)
 sys.exit("that was it")

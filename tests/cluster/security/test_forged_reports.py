@@ -54,6 +54,7 @@ def scene(guarded: Site) -> Iterator[Scene]:
     uids = {name: jobs.resource(name)["metadata"]["uid"] for name in ("victim", "other", "moved")}
     guarded.kubectl.apply(*(_others_pod(guarded, name, uids["victim"]) for name in ("stranger", "victim-0-1")))
     jobs.wait("moved", "jsonpath={.status.phase}=Running")
+    guarded.kubectl.wait("condition=Ready", f"--namespace={guarded.namespace}", "pod/stranger", "pod/victim-0-1")
     victim = Place(uids["victim"])
     yield Scene(guarded, victim, Place(uids["victim"], 1), Place(uids["other"]), former)
     jobs.run("delete", "dtj", "victim", "other", "moved", "--ignore-not-found", "--wait=false")

@@ -26,7 +26,7 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
     # the rank had it, and what a rank says is told
     assert "said by the rank itself" in jobs.status("discreet")["message"]
     everything = jobs.run("get", "dtj,pods,services,configmaps,events", "--output=json")
-    for text in (everything, jobs.run("logs", "discreet-0-0"), guarded.said):
+    for text in (everything, jobs.log("discreet-0-0"), guarded.said):
         assert value not in text
 
 
@@ -48,7 +48,7 @@ def test_tokens_and_keys_are_in_no_log_event_or_status(guarded: Site) -> None:
     answers = ask(guarded, "probing-0-0", collector(guarded, "probing"), asked)
     assert [status for status, _ in answers] == [400, 401, 404, 400]
     told = jobs.run("get", "dtj,events", "--output=json")
-    logs = [jobs.run("logs", pod) for pod in ("quiet-0-0", "probing-0-0")]
+    logs = [jobs.log(pod) for pod in ("quiet-0-0", "probing-0-0")]
     for text in (told, json.dumps(answers), guarded.said, *logs):
         assert not CONFIDENTIAL.search(text)
     jobs.run("delete", "dtj", "quiet", "probing", "--wait=false")

@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.spec import Metric
 from muster.api.status import Condition, Progress, RankDetail, Status
-from muster.plan.facts import JobFacts, RankFacts
+from muster.plan.facts import JobFacts, NodeFacts, RankFacts, Trouble
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
@@ -35,6 +35,12 @@ def at(seconds: float, step: int, number: int) -> RankFacts:
     return rank(number, step=step, stepped_at=START + seconds)
 
 
+def with_trouble(known: NodeFacts) -> NodeFacts:
+    trouble = Trouble("SidecarFailed", "container logs failed with exit code 3")
+    return dataclasses.replace(known, process=dataclasses.replace(known.process, trouble=trouble))
+
+
+SIDECAR = "digits-0: container logs failed with exit code 3"
 STARTED = node(0, agent(0, AgentPhase.READY), told=command(CommandKind.START))
 
 CASES = (
@@ -42,7 +48,13 @@ CASES = (
     (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes are ready: digits-1 does not exist yet"),
     (facts(ready(0), node(1)), "Starting", "1 of 2 nodes are ready: digits-1 has not reported"),
     (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
+    (
+        facts(with_trouble(ready(0)), ready(1)),
+        "Starting",
+        f"All 2 nodes are ready; the ranks are about to start; {SIDECAR}",
+    ),
     (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
+    (facts(with_trouble(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
     (
         facts(running(0, rank(0), starting(1)), running(1, rank(2))),
         "Running",

@@ -80,12 +80,11 @@ class KubernetesBackend:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Do what was decided. Raises `ApiError` when a part of it is to be tried again."""
         ledger = self._ledger(job)
-        requests: list[Awaitable[None]] = []
-        creates: list[CreateNode] = []
+        requests = self._upkeep(job, ledger, actions)
         for action in actions:
             match action:
                 case CreateNode():
-                    creates.append(action)
+                    pass  # together with the others of its kind: what one is refused for, the next is, too
                 case SendCommand():
                     self._send(job, ledger, action)
                 case KillNode():
@@ -98,12 +97,20 @@ class KubernetesBackend:
                     requests.append(self._remove_leftovers(job, ledger))
                 case _:
                     assert_never(action)
-        requests.append(self._creation.create(job, ledger, creates) if creates else self._refresh(job, ledger))
         # None of them waits for another, and each is heard although one fails.
         results = await asyncio.gather(*requests, return_exceptions=True)
         for result in results:
             if result is not None:
                 raise result
+
+    def _upkeep(self, job: Job, ledger: Ledger, actions: Sequence[Action]) -> list[Awaitable[None]]:
+        creates = [action for action in actions if isinstance(action, CreateNode)]
+        if creates:
+            return [self._creation.create(job, ledger, creates)]
+        # Nobody is left to be told, and what is deleted is not made again beside that.
+        if any(isinstance(action, RemoveLeftovers) for action in actions):
+            return []
+        return [self._refresh(job, ledger)]
 
     def _ledger(self, job: Job) -> Ledger:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)
@@ -192,8 +199,9 @@ class KubernetesBackend:
             raise
 
     async def _remove_leftovers(self, job: Job, ledger: Ledger) -> None:
+        authority = self.authority()
         await self._children.remove(job)
-        ledger.leftovers = False
+        ledger.leftovers, ledger.authority = False, authority
 
     async def _refresh(self, job: Job, ledger: Ledger) -> None:
         """Tell agents that are at work whom to trust from now on: they read it from the ConfigMap."""
@@ -201,6 +209,7 @@ class KubernetesBackend:
         present = self._present(job)
         if not present or (authority == ledger.authority and not any(_lacks_config_map(job, one) for one in present)):
             return
+        ledger.leftovers = True
         # What is in its way then was said when the pods were made, and agents trust the older one for a while.
         await self._children.make_config_map(job)
         ledger.authority = authority

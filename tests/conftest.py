@@ -1,0 +1,6 @@
+"""What holds for all tests."""
+
+import signal
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and every process of the tests would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
