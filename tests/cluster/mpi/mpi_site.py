@@ -1,17 +1,32 @@
 """MPI jobs on the cluster: the image that their pods have, and what differs between implementations and users."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.images import PULL_POLICY
 from cluster.mpi.pod_installs import PodInstall
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.site import Site
-from cluster.shared import Manifest
 
-NOTHING: Manifest = {}
-USER: Manifest = {"runAsUser": 1000, "runAsNonRoot": True}
+
+@dataclass(frozen=True)
+class Rights:
+    """What pods and their containers may: both parts of a template's securityContext."""
+
+    pod: Mapping[str, object] = field(default_factory=dict)
+    container: Mapping[str, object] = field(default_factory=dict)
+
+
+ROOT = Rights()
+USER = Rights({"runAsUser": 1000, "runAsNonRoot": True})
 """One that the image knows nothing of: it has no name and no home there."""
+
+RESTRICTED = Rights(
+    {**USER.pod, "seccompProfile": {"type": "RuntimeDefault"}},
+    {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+)
+"""The same user, as the restricted pod security standard wants it, who can't even write into the image's /tmp."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +41,11 @@ class MpiSite:
         """The namespace's."""
         return self.site.jobs
 
-    def apply(self, name: str, mpi: PodInstall, command: tuple[str, ...], user: Manifest = NOTHING) -> None:
+    def apply(self, name: str, mpi: PodInstall, command: tuple[str, ...], rights: Rights = ROOT) -> None:
         """Apply a job of 2 nodes x 2 ranks."""
         trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(mpi.mounts)}
-        pod = {"securityContext": user, "volumes": list(mpi.volumes), "containers": [trainer]}
+        trainer["securityContext"] = rights.container
+        pod = {"securityContext": rights.pod, "volumes": list(mpi.volumes), "containers": [trainer]}
         self.jobs.apply(
             name,
             launcher={"mpi": {}},

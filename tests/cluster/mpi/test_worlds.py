@@ -1,4 +1,4 @@
-"""mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and as another user."""
+"""mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and with few rights."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import mpi_installs
-from cluster.mpi.mpi_site import NOTHING, USER, MpiSite
+from cluster.mpi.mpi_site import RESTRICTED, ROOT, USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 from cluster.reasons import machine
 
@@ -40,8 +40,8 @@ def by_state(status: Any) -> list[tuple[str, int, str]]:
 def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
     """Three jobs at once: they wait most of the time."""
     mpi = pod_install(name)
-    for job, script, user in (("sum", MEET, NOTHING), ("kill", MEET + STAY, USER), ("exit", MEET + LEAVE, USER)):
-        mpi_site.apply(f"{name}-{job}", mpi, ("python3", "-c", script), user)
+    for job, script, rights in (("sum", MEET, ROOT), ("exit", MEET + LEAVE, USER), ("kill", MEET + STAY, RESTRICTED)):
+        mpi_site.apply(f"{name}-{job}", mpi, ("python3", "-c", script), rights)
     completes(mpi_site, f"{name}-sum")
     names_the_exit_code(mpi_site, f"{name}-exit")
     names_the_killed_rank(mpi_site, f"{name}-kill")
@@ -65,7 +65,7 @@ def names_the_exit_code(site: MpiSite, name: str) -> None:
 
 
 def names_the_killed_rank(site: MpiSite, name: str) -> None:
-    """As a user whom the image doesn't know, in an image without sshd."""
+    """As a user whom the image doesn't know, with no rights, in an image without sshd."""
     jobs = site.jobs
     jobs.wait(name, "jsonpath={.status.ranks.ready}=4/4")
     assert by_state(jobs.status(name)) == [("Running", WORLD, "0-3")]
