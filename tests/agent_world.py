@@ -78,6 +78,7 @@ class AgentWorld:
         launcher_args: tuple[str, ...] = (),
         mpi: str = Mpi.AUTO,
         interface: str = "Auto",
+        network_check: bool = False,
     ) -> Plan:
         """The job that `start` starts agents for."""
         self.plan = Plan(
@@ -97,6 +98,7 @@ class AgentWorld:
             collector_url=self.collector.url,
             collector_ca=self.collector.authority,
             mpi=mpi,
+            network_check=network_check,
         )
         return self.plan
 

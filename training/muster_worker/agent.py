@@ -10,7 +10,7 @@ import shutil
 import socket
 import sys
 from dataclasses import replace
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, memory_lock, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
@@ -80,28 +80,32 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     inbox = Inbox()
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
-    setting = Setting(place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline, held)
+    setting = Setting(
+        place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline, held[0] if held else None
+    )
     try:
         return Node(setting, state, reporter, inbox, log).run()
     finally:
-        if held is not None:
-            held.close()
+        for one in held:
+            one.close()
 
 
-def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, Optional[socket.socket]]:
-    """Find the node's address and hold a port on it; a problem when there is none."""
+def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
+    """Find the node's address and hold ports on it, the rendezvous' first; a problem when there is none."""
     there = interfaces.list_interfaces()
     choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
     if isinstance(choice, NoChoice):
-        return replace(state, problem=Problem("NoInterface", choice.problem)), None
+        return replace(state, problem=Problem("NoInterface", choice.problem)), []
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
+    held: List[socket.socket] = []
     try:
-        held = hold_port()
+        held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
         message = f"no port can be had: {error}"
-        return replace(state, problem=Problem("NoPort", message)), None
-    port = held.getsockname()[1]
-    return with_choice(replace(state, port=port), choice), held
+        return replace(state, problem=Problem("NoPort", message)), held
+    ports = [one.getsockname()[1] for one in held]
+    state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
+    return with_choice(state, choice), held
 
 
 def _prepare(state: NodeState, place: Place) -> NodeState:

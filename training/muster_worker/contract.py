@@ -148,6 +148,7 @@ class Plan:
     collector_url: str
     collector_ca: str  # PEM; the only certificates the agent trusts
     mpi: str = Mpi.AUTO  # one of `Mpi`; read by launcher `mpi` alone
+    network_check: bool = False  # measure the network before the ranks are started
 
     @property
     def world_size(self) -> int:
@@ -219,6 +220,16 @@ class Link:
 
 
 @dataclass(frozen=True)
+class NetworkFigures:
+    """What a node's network check found: the better of its partners each way; None where none was measured."""
+
+    sent_mbps: Optional[float] = None
+    received_mbps: Optional[float] = None
+    round_trip_us: Optional[float] = None
+    problem: Optional[str] = None  # what could not be measured, for people
+
+
+@dataclass(frozen=True)
 class Report:
     """All that one agent knows, at one moment."""
 
@@ -230,10 +241,12 @@ class Report:
     phase: str
     address: Optional[str] = None
     port: Optional[int] = None  # free on all addresses, held for this job: the rendezvous when this is node 0
+    check_port: Optional[int] = None  # another one, for the network check
     interface: Optional[str] = None
     interface_why: Optional[str] = None  # why it is this one, for people
     speed_mbps: int = 0  # of `interface`; 0: the driver doesn't say
     links: Tuple[Link, ...] = ()  # where it may be met: the agent's own choice first, then what its owner left open
+    figures: Optional[NetworkFigures] = None  # once the network check is over
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
@@ -257,6 +270,7 @@ class Peer:
     address: str
     port: int
     interface: Optional[str] = None  # the node's own name for it
+    check_port: Optional[int] = None
 
 
 @dataclass(frozen=True)

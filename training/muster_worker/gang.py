@@ -8,6 +8,8 @@ import time
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, witness
+from muster_worker.check_figures import sentence
+from muster_worker.check_process import CheckProcess, start_check
 from muster_worker.contract import AgentPhase, EndReason
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
@@ -21,6 +23,7 @@ from muster_worker.state import (
     Event,
     LauncherRecord,
     MetricRecord,
+    NetworkMeasured,
     PhaseReached,
     ProblemFound,
     RankEnded,
@@ -66,17 +69,27 @@ class Gang:
         self._world = world
         self._base: Mapping[str, str] = {}
         self._reach: Optional[Reach] = None  # while nothing is started
+        self._check: Optional[CheckProcess] = None  # then this, where it is wanted
         self.finished = False
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
         """Start everything, once node 0 is reached. What can't be started is an event like any other end."""
         self._base = base
         if self._place.node == 0:
-            return self._start()
+            return self._measure()
         # ranks that can't reach their rendezvous wait for it until their own time-outs, half an hour later
         own, first = self._place.peers[self._place.node], self._place.master
         self._reach = Reach(own, first, self._selector, time.monotonic())
         return self._look_for_peer(self._reach)
+
+    def _measure(self) -> List[Event]:
+        """Look at the network first where the job wants it, then start."""
+        if self._place.plan.network_check:
+            try:
+                self._check = start_check(self._place, self._incarnation, self._base, self._selector)
+            except OSError as error:
+                self._log.say(f"no network check: {error}")
+        return [] if self._check is not None else self._start()
 
     def _start(self) -> List[Event]:
         if self._world is not None:
@@ -102,6 +115,8 @@ class Gang:
             return None
         if self._reach is not None:
             return max(0.0, self._reach.next_step_at - time.monotonic())
+        if self._check is not None:
+            return max(0.0, self._check.next_step_at - time.monotonic())
         if self._roster.has_lost or not self._is_busy or (self._kill_at is not None and self._is_overdue()):
             return SCAN_SECONDS
         waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
@@ -171,6 +186,8 @@ class Gang:
             return []
         if self._reach is not None:
             return self._look_for_peer(self._reach)
+        if self._check is not None:
+            return self._look_at_network(self._check)
         if self._world is not None:
             self._world.step()
         now = time.monotonic()
@@ -208,14 +225,26 @@ class Gang:
         reach.step(time.monotonic())
         if reach.reached:
             self._reach = None
-            return self._start()
+            return self._measure()
         if reach.problem is not None:
             self._reach = None
             self._log.say(reach.problem.message)
             return [ProblemFound(reach.problem), *self._finish()]
         return []
 
+    def _look_at_network(self, check: CheckProcess) -> List[Event]:
+        check.step(time.monotonic())
+        if check.figures is None:
+            return []
+        self._check = None
+        self._log.say(sentence(check.figures))
+        # whatever it found: a job that runs slowly is worth more to its owner than none
+        return [NetworkMeasured(check.figures), *self._start()]
+
     def _look_no_more(self) -> None:
+        if self._check is not None:
+            self._check.close()
+            self._check = None
         if self._reach is not None:
             self._reach.close()
             self._reach = None

@@ -56,10 +56,12 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         phase=state.phase,
         address=state.address,
         port=state.port,
+        check_port=state.check_port,
         interface=state.interface,
         interface_why=_why(state),
         speed_mbps=state.speed_mbps,
         links=state.links,
+        figures=state.figures,
         ranks=tuple(
             _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now, past)
             for record in state.ranks

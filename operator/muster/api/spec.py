@@ -182,6 +182,11 @@ class Network(Model):
         description="Which of a machine's EFA devices a node gets. Auto: all, where the job has several nodes and each "
         "takes its machine's GPUs or Neuron chips whole.",
     )
+    check: bool = Field(
+        default=False,
+        description="Measure the network between the nodes before the ranks start, which takes some seconds. A node "
+        "that is 10 times slower than the median is named in the status and in an event; the job goes on.",
+    )
 
 
 class Spec(Model):

@@ -45,6 +45,32 @@ class NodeLink(Model):
     interface: str = Field(description="The interface that its ranks use.")
     address: str = Field(description="The address at which the other nodes meet it.")
     speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+    bandwidth_mbps: float | None = Field(
+        default=None, description="What network.check measured, in Mbit/s: sent or received, whichever is less."
+    )
+    round_trip_microseconds: float | None = Field(
+        default=None, description="What network.check measured: the fastest answer of another node."
+    )
+
+
+class SlowNode(Model):
+    """A node whose network is much slower than that of the others."""
+
+    node: int = Field(description="The node's index.")
+    name: str = Field(description="The node's name.")
+    bandwidth_mbps: float = Field(description="What it sends or receives, whichever is less, in Mbit/s.")
+    round_trip_microseconds: float = Field(description="The fastest answer of another node.")
+
+
+class NetworkCheck(Model):
+    """What network.check found before the ranks were started."""
+
+    measured: int = Field(description="How many nodes were measured.")
+    median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
+    median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
+    slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
+    slow: tuple[SlowNode, ...] = Field(default=(), description="Which, slowest first; at most 16.")
+    message: str = Field(description="All this as a sentence, and what could not be measured.")
 
 
 class NetworkStatus(Model):
@@ -54,6 +80,9 @@ class NetworkStatus(Model):
         default=(), description="All nodes whose choice is known, largest group first; at most 16 groups."
     )
     nodes: tuple[NodeLink, ...] = Field(default=(), description="Where each node is met; the first 32.")
+    check: NetworkCheck | None = Field(
+        default=None, description="What network.check found; unset until all nodes have told."
+    )
 
 
 class StateRange(Model):

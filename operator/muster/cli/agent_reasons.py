@@ -68,6 +68,7 @@ _BEGINNINGS = (
 )
 
 _PARTS = {
+    "network check": ("spec.network.check", "a node that slows all others is named before hours are lost"),
     "launcher": ("spec.launcher.torchrun", "the command's own Python has the torch that the script wants"),
     "--nnodes": ("spec.nodes", "the size of the world"),
     "--nproc_per_node": ("spec.procsPerNode", "Auto: one rank for each of the node's devices, else 1"),

@@ -19,6 +19,7 @@ from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, pre
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
 from muster_worker.contract import Plan
+from muster_worker.network_check import CHECK_SECONDS
 
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 
@@ -124,7 +125,9 @@ def _environment(job: Job, plan: Plan, node: int, owners: tuple[Piece, ...], sta
 
 def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
     found: list[Explanation] = []
-    for part, value in parts(plan, command):
+    first = (("network check", f"before the ranks start, at most {CHECK_SECONDS:.0f} s"),)
+    is_checked = plan.network_check and plan.nodes > 1
+    for part, value in (*(first if is_checked else ()), *parts(plan, command)):
         source, why = part_reason(part)
         found.append(Explanation("Launcher", part, value, source, why))
     return found

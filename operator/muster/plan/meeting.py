@@ -29,7 +29,7 @@ def meet(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
         return ()
     links = _links(reports)
     return tuple(
-        Peer(node.node, link.address.partition("/")[0], report.port or 0, link.interface or None)
+        Peer(node.node, link.address.partition("/")[0], report.port or 0, link.interface or None, report.check_port)
         for node, report, link in zip(nodes, reports, links, strict=True)
     )
 

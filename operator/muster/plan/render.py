@@ -32,6 +32,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         collector_url=collector_url,
         collector_ca=collector_ca,
         mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else contract.Mpi.AUTO,
+        network_check=spec.network.check,
     )
 
 

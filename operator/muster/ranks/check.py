@@ -27,6 +27,9 @@ MAX_WORD_CHARS = 256
 
 MAX_PROBLEM_CHARS = 4096
 
+MAX_FIGURE = 1e9
+"""A petabit a second, or a quarter of an hour: of the network check."""
+
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
 MAX_PORT = 65535
@@ -104,6 +107,18 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
         if _is_long(link.interface) or _is_long(link.address) or link.speed_mbps < 0:
             return f"links[{index}]: a name too long, or a speed below 0"
     return None
+
+
+def _check_figures(report: Report, _: Shape, __: float) -> str | None:
+    if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
+        return f"check_port: expected 1 to {MAX_PORT}"
+    found = report.figures
+    if found is None:
+        return None
+    values = (found.sent_mbps, found.received_mbps, found.round_trip_us)
+    if any(value is not None and not 0 <= value <= MAX_FIGURE for value in values):
+        return f"figures: expected 0 to {MAX_FIGURE:.0f}"
+    return "figures.problem: too long" if _is_long(found.problem) else None
 
 
 def _check_words(report: Report, _: Shape, __: float) -> str | None:
@@ -242,6 +257,7 @@ _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
     _check_phase,
     _check_address,
     _check_links,
+    _check_figures,
     _check_words,
     _check_rank_numbers,
     _check_rank_states,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from muster.api.status import Condition, Status
+from muster.api.status import Condition, NetworkCheck, Status
 from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.suspension import RESUMED, SUSPENDED
 from muster.status.conditions import NODES_NOT_PLACED
@@ -28,16 +28,16 @@ class Note:
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    steps = tuple(_steps(previous, status))
+    steps, found = tuple(_steps(previous, status)), tuple(_slow_network(previous, status))
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
-        return steps
-    return (*steps, *_troubles(previous, status))
+        return (*steps, *found)
+    return (*steps, *found, *_troubles(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
     """What was told of the job's way, or should have been: who wrote the status may have died before it told."""
-    return tuple(_steps(Status(), status))
+    return (*_steps(Status(), status), *_slow_network(Status(), status))
 
 
 def _steps(previous: Status, status: Status) -> Iterator[Note]:
@@ -62,6 +62,19 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     elif _tells_more(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+
+
+def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
+    """What the network check of this start found, where somebody may want to look."""
+    check, since = _check(status), status.start_time
+    if check is None or since is None or check.slow_count == 0:
+        return
+    if previous.incarnation != status.incarnation or _check(previous) != check:
+        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.incarnation))
+
+
+def _check(status: Status) -> NetworkCheck | None:
+    return None if status.network is None else status.network.check
 
 
 def _releases(status: Status) -> int:

@@ -4,6 +4,7 @@ from muster.api.status import LinkGroup, NetworkStatus, NodeLink
 from muster.plan.facts import NodeFacts
 from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.status.network_check import check_of, speed_of
 from muster.status.ranges import ranges
 from muster_worker.contract import Report
 
@@ -21,17 +22,19 @@ _Alike = tuple[str, int, str]
 
 def network_of(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
     """What the agents said of it; None while none has."""
-    known = [(node.node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
-    met = [(number, report) for number, report in known if report.address is not None]
+    known = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
+    met = [(node, report) for node, report in known if report.address is not None]
     if not met:
         return None
     groups: dict[_Alike, list[int]] = {}
-    for number, report in met:
-        groups.setdefault((report.interface or "", report.speed_mbps, report.interface_why or ""), []).append(number)
+    for node, report in met:
+        alike = (report.interface or "", report.speed_mbps, report.interface_why or "")
+        groups.setdefault(alike, []).append(node.node)
     largest = sorted(groups.items(), key=lambda group: (-len(group[1]), group[1][0]))
     return NetworkStatus(
         groups=tuple(_group(alike, members) for alike, members in largest[:MAX_GROUPS]),
-        nodes=tuple(_node(number, report) for number, report in met[:MAX_NODES]),
+        nodes=tuple(_node(node, report) for node, report in met[:MAX_NODES]),
+        check=check_of(nodes),
     )
 
 
@@ -46,10 +49,13 @@ def _group(alike: _Alike, members: list[int]) -> LinkGroup:
     )
 
 
-def _node(number: int, report: Report) -> NodeLink:
+def _node(node: NodeFacts, report: Report) -> NodeLink:
+    speed = None if report.figures is None else speed_of(node, report.figures)
     return NodeLink(
-        node=number,
+        node=node.node,
         interface=clean(report.interface or "", limit=_MAX_NAME_CHARS),
         address=report.address or "",
         speed_mbps=report.speed_mbps or None,
+        bandwidth_mbps=None if speed is None else speed.mbps,
+        round_trip_microseconds=None if speed is None else speed.round_trip_us,
     )

@@ -201,6 +201,14 @@ def test_the_machine_s_type_says_what_follows_from_it() -> None:
     assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
 
 
+def test_a_network_check_is_explained_where_there_is_one() -> None:
+    asked = cluster_job(procsPerNode=1, nodes=2, network={"check": True})
+    assert said(asked, "network check").source == "spec.network.check"
+    alone = cluster_job(procsPerNode=1, nodes=1, network={"check": True})
+    for job in (alone, JOBS[0]):
+        assert not [each for each in explanations(job, 0) if each.setting == "network check"]
+
+
 def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
     assert {setting.name for setting in SETTINGS if setting.always} == set(VARIABLES)
 

@@ -45,6 +45,12 @@ DOCKER = Link("docker0", "172.17.0.1/16", 100_000)
 SIX = tuple(Link("eth0", f"fd00::{host}/64", 10_000) for host in range(4))
 
 
+def test_peers_know_each_other_s_port_for_the_check() -> None:
+    nodes = [replace(one, agent=replace(one.agent, report=replace(one.agent.report, check_port=4700 + number)))
+             for number, one in enumerate((met(0, eth(1)), met(1, eth(2)))) if one.agent is not None]  # fmt: skip
+    assert [peer.check_port for peer in meet(nodes)] == [4700, 4701]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "addresses"),
     [

@@ -23,7 +23,7 @@ def asked(launcher: launcher_spec.LauncherSpec, procs: int | str = 2) -> spec.Jo
                     name="train", content_type="image/png", volume=spec.Volume(host_path=spec.HostPath(path="/d"))
                 ),
             ),
-            "network": spec.Network(interface="eth1"),
+            "network": spec.Network(interface="eth1", check=True),
         }
     )
     return spec.Job(metadata=spec.Metadata(name="vit", namespace="ml", uid=UID), spec=full)
@@ -50,6 +50,7 @@ def test_a_plan_says_what_the_spec_says() -> None:
         interface="eth1",
         collector_url="https://127.0.0.1:8443",
         collector_ca="PEM",
+        network_check=True,
     )
     assert decode(Plan, encode(plan)) == plan
 
