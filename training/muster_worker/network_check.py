@@ -32,6 +32,8 @@ RETRY_SECONDS = 0.1
 """Until the next try to connect: the target's check may begin later."""
 
 CONNECT_SECONDS = 3.0
+"""For a connection, and for its first word: a lost packet is sent again after 1 s."""
+
 MAX_CONNECTIONS = 16
 """Of a node's sources there are two; whoever else finds the port gets nothing."""
 
@@ -110,11 +112,12 @@ class Receiver(threading.Thread):
             taken.release()
 
     def _take(self, connection: socket.socket) -> None:
-        _hurry(connection, self._until)
+        _hurry(connection, min(self._until, time.monotonic() + CONNECT_SECONDS))
         key, node = _HELLO.unpack(_read(connection, _HELLO.size))
         known = hmac.compare_digest(key, self._assignment.key.encode())
         if not known or node not in self._assignment.sources:
             return
+        _hurry(connection, self._until)
         while _read(connection, _FRAME) == _PING:
             connection.sendall(_PING)
         count = _count(connection, STREAM_SECONDS)

@@ -19,6 +19,7 @@ from muster.plan.outcome import (
 )
 from muster.plan.world import is_mpi
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
+from muster.status.network_check import check_of
 from muster.status.progress import lags
 from muster.status.ranges import ranges
 from muster.status.released import released
@@ -123,6 +124,10 @@ def _running(picture: Picture, progress: Progress | None) -> str:
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
             parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
+    check = check_of(picture.facts.nodes) if picture.job.spec.network.check else None
+    if check is not None and check.slow:
+        more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
+        parts.append(f"slow network: {', '.join(one.name for one in check.slow[:MAX_NAMES])}{more}")
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")

@@ -95,15 +95,18 @@ def test_ten_thousand_nodes_are_a_small_status() -> None:
 
 def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     slow = facts(measured(0), measured(1), measured(2, NetworkFigures(90.0, 95.0, 2100.0)))
-    before = status_of(job(3, 1), Status(), facts(*(measured(number, None) for number in range(3))), START)
-    status = status_of(job(3, 1), before, slow, START + 5)
-    assert (status.phase, status.network is not None) == ("Running", True)
+    asking = job(3, 1)
+    network = asking.spec.network.model_copy(update={"check": True})
+    asking = asking.model_copy(update={"spec": asking.spec.model_copy(update={"network": network})})
+    before = status_of(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
+    status = status_of(asking, before, slow, START + 5)
+    assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
     told = [note for note in notes(before, status) if note.reason == "SlowNetwork"]
     assert [note.type for note in told] == ["Warning"]
     assert told[0].message.startswith("digits-2 (90 Mbit/s")
     # whoever tells again, tells the same
     assert told[0] in steps_so_far(status)
-    later = status_of(job(3, 1), status, slow, START + 9)
+    later = status_of(asking, status, slow, START + 9)
     assert [note for note in notes(status, later) if note.reason == "SlowNetwork"] == []
 
 
