@@ -15,6 +15,9 @@ from muster_worker.contract import NetworkFigures, Peer
 STRIDES = (1, 2)
 """Steps along the ring to those that a node sends to."""
 
+CHECK_SECONDS = 20.0
+"""The whole check: agents are told to start within a moment of each other, and one may look for node 0 for 10 s."""
+
 MAX_PROBLEM_CHARS = 256
 """The longest word about a check that the collector takes."""
 

@@ -9,10 +9,9 @@ import time
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import processes, wire
-from muster_worker.check_figures import MAX_PROBLEM_CHARS, assign
+from muster_worker.check_figures import CHECK_SECONDS, MAX_PROBLEM_CHARS, assign
 from muster_worker.contract import NetworkFigures
 from muster_worker.environment import Place
-from muster_worker.network_check import CHECK_SECONDS
 from muster_worker.state import Event
 
 SPARE_SECONDS = 5.0
@@ -49,7 +48,8 @@ class CheckProcess:
 
     def close(self) -> None:
         """Kill it, if it still runs."""
-        processes.signal_session(self._pid, signal.SIGKILL)
+        if not self._ended:  # else its number may be another's by now
+            processes.signal_session(self._pid, signal.SIGKILL)
         self._selector.unregister(self._outputs[0])
         for descriptor in self._outputs:
             os.close(descriptor)

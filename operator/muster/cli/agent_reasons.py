@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from muster_worker.check_figures import CHECK_SECONDS
 from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
 from muster_worker.mpi_settings import SETTINGS
 from muster_worker.node_file import FIRST, HERE, NODES, PROCS_PER_NODE
@@ -89,6 +90,10 @@ _PARTS = {
     "wrapper": ("muster", "sees each rank's start, exit code, signal and last lines"),
     "arguments": ("spec.hyperparameters", "appended to spec.command, as SageMaker does"),
 }
+
+
+CHECK_VALUE = f"before the ranks start, at most {CHECK_SECONDS:.0f} s"
+"""How a network check shows among the parts of a launch."""
 
 
 def variable_reason(name: str) -> tuple[str, str]:

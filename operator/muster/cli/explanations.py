@@ -14,12 +14,11 @@ from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.pieces import Piece, stacked
 from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
 from muster.backends.kubernetes.settings import LISTED, settings
-from muster.cli.agent_reasons import part_reason, variable_reason
+from muster.cli.agent_reasons import CHECK_VALUE, part_reason, variable_reason
 from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
 from muster_worker.contract import Plan
-from muster_worker.network_check import CHECK_SECONDS
 
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 
@@ -125,7 +124,7 @@ def _environment(job: Job, plan: Plan, node: int, owners: tuple[Piece, ...], sta
 
 def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
     found: list[Explanation] = []
-    first = (("network check", f"before the ranks start, at most {CHECK_SECONDS:.0f} s"),)
+    first = (("network check", CHECK_VALUE),)
     is_checked = plan.network_check and plan.nodes > 1
     for part, value in (*(first if is_checked else ()), *parts(plan, command)):
         source, why = part_reason(part)

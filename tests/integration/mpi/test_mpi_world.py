@@ -58,6 +58,18 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert world.leave() == 0
 
 
+def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
+    world.launch(environment=installed("openmpi5").added_to(os.environ))
+    world.wait_ended(0)
+    world.send(CommandKind.STOP, grace=2.0)
+    for node in range(2):
+        report = world.wait_ended(node)
+        assert [rank.exit_code for rank in report.ranks] == [0] * PROCS, world.log(node)
+        assert report.figures is not None
+        assert report.figures.problem is None
+
+
 def all_ranks(reports: list[Report]) -> list[RankReport]:
     return [rank for report in reports for rank in report.ranks]
 
