@@ -2,6 +2,8 @@
 
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import JOB, AgentWorld, facts_of
+from agent_world import JOB, PATIENCE, AgentWorld, facts_of
+from muster.backends.agent_archive import agent_archive
 from muster.plan.meeting import meet
 from muster.status.network_check import check_of
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Report
+from muster_worker import wire
+from muster_worker.check_figures import Assignment
+from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
+from muster_worker.port import hold_port
 from network_nodes import NetworkNode, need_namespaces
 
 
@@ -117,3 +123,45 @@ def test_a_node_that_does_not_answer_is_told_and_the_ranks_start(tmp_path: Path)
         assert [rank.exit_code for rank in report.ranks] == [0]
         assert report.figures is not None
         assert report.figures.problem == ("node 1 at 127.0.0.1 can't be measured: timed out; nothing came from node 1")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_strangers_get_nothing_and_a_source_is_counted(tmp_path: Path, address: str) -> None:
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(agent_archive())
+    with hold_port() as held:
+        own = Peer(0, address, 1, "lo", held.getsockname()[1])
+        document = wire.encode(Assignment(own, (), (1,), "k" * 64)).decode()
+        command = [sys.executable, "-I", "-S", str(archive), "network-check", document]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as check:
+            assert check.stdout is not None
+            for hello in (b"x" * 64 + b"\0\0\0\1", b"k" * 64 + b"\0\0\0\2"):
+                with connected(own) as stranger:
+                    stranger.sendall(hello + b"P" * 64)
+                    assert received(stranger) == b""
+            with connected(own) as source:
+                source.sendall(b"k" * 64 + b"\0\0\0\1" + b"P" * 64)
+                assert source.recv(64, socket.MSG_WAITALL) == b"P" * 64
+                source.sendall(b"S" * 64 + b"d" * 125_000)
+                assert int.from_bytes(source.recv(8, socket.MSG_WAITALL), "big") == 125_000
+            assert wire.decode(NetworkFigures, check.stdout.read()) == NetworkFigures(received_mbps=1.0)
+            assert check.wait() == 0
+
+
+def connected(peer: Peer) -> socket.socket:
+    """A connection, once somebody listens."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return socket.create_connection((peer.address, peer.check_port or 0), PATIENCE)
+        except ConnectionRefusedError:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+def received(connection: socket.socket) -> bytes:
+    """What comes until the other side hangs up, in whichever way."""
+    try:
+        return connection.recv(64)
+    except ConnectionResetError:
+        return b""
