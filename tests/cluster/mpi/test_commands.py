@@ -31,7 +31,7 @@ def test_commands(mpi_site: MpiSite) -> None:
     status = mpi_site.ended("own", "Complete")
     assert status["ranks"]["ready"] == "4/4", mpi_site.why("own")
     said = mpi_site.jobs.run("logs", "own-0-0")  # mpirun prints what ranks say
-    assert all(f"hello {rank} 4\n" in said for rank in range(4))
+    assert all(f"hello {rank} 4" in said for rank in range(4)), said
     runs_nothing(mpi_site, "forgetful")
     averages(mpi_site, "mpi-messages")
 
