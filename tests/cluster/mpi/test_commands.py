@@ -11,7 +11,10 @@ from cluster.digits.example_job import EXAMPLES, put_code
 from cluster.mpi.mpi_site import USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 
-HELLO = "from mpi4py import MPI; world = MPI.COMM_WORLD; print('hello', world.rank, world.size, flush=True)"
+# in one piece: mpirun passes pieces on
+HELLO = (
+    "import os; from mpi4py.MPI import COMM_WORLD as world; os.write(1, b'hello %d %d\\n' % (world.rank, world.size))"
+)
 OWN = ("mpirun", "-np", "4", "--map-by", "ppr:2:node", "python3", "-c", HELLO)
 RAN = "it ran"
 TOLERANCE = 0.01
