@@ -43,8 +43,12 @@ class MpiSite:
 
     def apply(self, name: str, mpi: PodInstall, command: tuple[str, ...], rights: Rights = ROOT) -> None:
         """Apply a job of 2 nodes x 2 ranks."""
-        trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(mpi.mounts)}
-        trainer["securityContext"] = rights.container
+        trainer = {
+            "name": "trainer",
+            "imagePullPolicy": PULL_POLICY,
+            "volumeMounts": list(mpi.mounts),
+            "securityContext": rights.container,
+        }
         pod = {"securityContext": rights.pod, "volumes": list(mpi.volumes), "containers": [trainer]}
         self.jobs.apply(
             name,
