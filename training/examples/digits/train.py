@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn
 from PIL import Image
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
@@ -263,6 +264,8 @@ def main() -> None:
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rank = dist.get_rank()
     accuracy = train(args)
+    # An optimizer imports torch.distributed.nn, whose functions keep for ever the group that is there by then: gloo's
+    # threads would outlive this, and now and then abort the process at its end. So it's imported before there is one.
     dist.destroy_process_group()
     # One rank says it for all: the others did as they were told.
     if rank == 0 and accuracy < args.require_accuracy:

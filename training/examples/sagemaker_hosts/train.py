@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn
 from PIL import Image
 from torch import Tensor, nn
 
@@ -73,6 +74,8 @@ def main() -> None:
     model = train(json.loads(os.environ["SM_HPS"]), *read_images(Path(os.environ["SM_CHANNEL_TRAIN"])))
     if current_host == hosts[0]:
         torch.save(model.state_dict(), Path(os.environ["SM_MODEL_DIR"]) / "model.pt")
+    # An optimizer imports torch.distributed.nn, whose functions keep for ever the group that is there by then: gloo's
+    # threads would outlive this, and now and then abort the process at its end. So it's imported before there is one.
     dist.destroy_process_group()
 
 
