@@ -153,6 +153,8 @@ def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     for case in CASES:
         stage.apply(case.name, OK, **case.spec(folder))
     yield folder
+    # one that waits for room counts against the quotas of other tests
+    stage.jobs.run("delete", *(f"dtj/{case.name}" for case in CASES))
     stage.kubectl("label", "node", "node-1", f"{folder.name}-")
     stage.kubectl("delete", "persistentvolume", f"{stage.namespace}-data", "--ignore-not-found", "--wait=false")
 
