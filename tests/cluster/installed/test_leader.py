@@ -17,8 +17,8 @@ pytestmark = pytest.mark.alone
 
 KILLED_SECONDS = 20.0
 STOPPED_SECONDS = 2.0
-HEARD_SECONDS = 15.0
-"""An agent that nobody answers asks again after 7.5 s at most, and progress is written every 2 s."""
+HEARD_SECONDS = 30.0
+"""An agent that nobody answers asks again after 7.5 s at most, and may meet the one that is gone another time."""
 
 
 @pytest.fixture
