@@ -17,8 +17,6 @@ pytestmark = pytest.mark.alone
 
 KILLED_SECONDS = 20.0
 STOPPED_SECONDS = 2.0
-HEARD_SECONDS = 30.0
-"""An agent that nobody answers asks again after 7.5 s at most, and may meet the one that is gone another time."""
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def follow(training: Installation, end: Callable[[str], object], how: str) -> No
     until(lambda: training.leader not in {"", leader}, KILLED_SECONDS)
     led = time.monotonic() - began
     now = steps(kubectl, namespace, "held")
-    until(lambda: steps(kubectl, namespace, "held") > now, HEARD_SECONDS)
+    until(lambda: steps(kubectl, namespace, "held") > now, KILLED_SECONDS - led)
     say(f"{how}: the next one leads after {led:.1f} s, the status goes on after {time.monotonic() - began:.1f} s")
 
 
