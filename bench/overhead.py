@@ -3,8 +3,8 @@
     python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
 
 It asks the cluster of KUBECONFIG, where muster runs: for all namespaces, or for the one that `--namespace` names. The
-two are run in turn, pair by pair, so that what else the machine does meets both; one that fails (torch on gloo aborts
-now and then when it starts) is counted and its pair taken again. `--packages` (Python packages with
+two are run in turn, pair by pair, so that what else the machine does meets both; one that fails (a script on gloo may
+abort when it ends) is counted and its pair taken again. `--packages` (Python packages with
 torch) and `--data` (what digits/prepare.py of the examples made) are folders of the cluster's nodes. Prints one JSON
 line; times are in seconds.
 """

@@ -6,6 +6,7 @@ Most of them wait most of the time, for pods. Arguments are pytest's; `--long` c
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from cluster.shared import SharedCluster
 
 TESTS = Path(__file__).resolve().parent
 SIDE_BY_SIDE = 3
+SOME_FAILED = 1
 NONE_CHOSEN = 5
 WHOLE_RUN = "MUSTER_WHOLE_RUN"
 """Set for the tests that look back: all others have run on this cluster."""
@@ -70,8 +72,20 @@ def kept_up() -> Iterator[None]:
 def run(part: Part, arguments: Sequence[str]) -> int:
     """Run a part; pytest's exit code, 0 when nothing was chosen of it."""
     say(f"the tests marked: {part.marked}")
-    beside = ["-n", str(part.beside), "--dist", "loadfile"] if part.beside > 1 else []
-    command = [sys.executable, "-m", "pytest", "-rs", str(TESTS), "-m", part.marked, *beside, *arguments]
+    if part.beside == 1:
+        return pytest(part, arguments)
+    with tempfile.TemporaryDirectory() as memory:
+        remembered = [*arguments, f"--override-ini=cache_dir={memory}"]
+        code = pytest(part, ["-n", str(part.beside), "--dist", "loadfile", *remembered])
+        if code != SOME_FAILED:
+            return code
+        say("what failed beside others, who share the processors, is run once more, alone: see above what it was")
+        return pytest(part, ["--last-failed", *remembered])
+
+
+def pytest(part: Part, arguments: Sequence[str]) -> int:
+    """Run pytest on a part."""
+    command = [sys.executable, "-m", "pytest", "-rs", str(TESTS), "-m", part.marked, *arguments]
     code = subprocess.run(command, check=False).returncode
     return 0 if code == NONE_CHOSEN else code
 

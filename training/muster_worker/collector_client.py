@@ -20,6 +20,8 @@ READ_AGAIN_SECONDS = 5.0
 """Between two looks at the plan for other authorities."""
 
 _TIMEOUT = 10.0
+_MAX_PAUSE = 2.0
+"""Seconds, before chance: a new leader is to be found soon. One that is asked by too many says when to come back."""
 _BROKEN = (OSError, http.client.HTTPException, ValueError)  # ValueError: the token can't be a header's value
 _UNHURRIED = frozenset({401, 403, 413, 400})
 
@@ -131,7 +133,7 @@ class CollectorClient:
 
 def backoff(failures: int, wait: float, chance: float) -> float:
     """Seconds to wait after so many failures in a row; `chance` in [0, 1) spreads the agents of a large job."""
-    own = min(5.0, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + chance)
+    own = min(_MAX_PAUSE, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + chance)
     return max(own, min(wait, 60.0) * (1.0 + chance / 4.0))
 
 

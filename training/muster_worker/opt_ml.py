@@ -16,9 +16,8 @@ MAX_FAILURE_CHARS = 1024
 def prepare(root: str, plan: Plan, node: int, host: sagemaker.Host) -> None:
     """Make the folders that are missing and write input/config. Raises `OSError` where that cannot be done."""
     for folder in _FOLDERS:
-        path = os.path.join(root, folder)
-        if not os.path.isdir(path):
-            os.makedirs(path)
+        # On one machine the nodes share their output's folder, and prepare it at the same time.
+        os.makedirs(os.path.join(root, folder), exist_ok=True)
     _write(root, "hyperparameters", sagemaker.hyperparameter_file(plan))
     _write(root, "inputdataconfig", sagemaker.input_data_config(plan.channels))
     _write(root, "resourceconfig", sagemaker.resource_config(plan, node, host))

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from cluster.digits.trained import NAME, Trained
+from cluster.digits.trained import EPOCHS, NAME, Trained
 
-LAST_STEP = 225
+LAST_STEP = 45 * EPOCHS
 
 
 def test_it_reaches_complete(trained: Trained) -> None:
@@ -48,7 +48,7 @@ def test_waiting_tells_what_happens_and_ends_well(trained: Trained) -> None:
 def test_a_followed_log_is_the_whole_log_of_its_rank(trained: Trained) -> None:
     lines = trained.followed.splitlines()
     assert {line.split("] ")[0] for line in lines} == {"[rank 0"}
-    assert f"epoch=4 step={LAST_STEP} accuracy=" in lines[-1]
+    assert f"epoch={EPOCHS - 1} step={LAST_STEP} accuracy=" in lines[-1]
     assert trained.muster("logs", NAME, "--rank", "0").stdout == trained.followed
 
 

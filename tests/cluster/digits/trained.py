@@ -16,7 +16,7 @@ TRAINING_SECONDS = 240
 NAME = "digits"
 JOB = f"dtj/{NAME}"
 # Enough steps to see them grow, and for the accuracy that the example requires.
-EPOCHS = 5
+EPOCHS = 12
 COLUMNS = 6
 PATIENCE_SECONDS = 60.0
 
