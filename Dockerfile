@@ -9,10 +9,10 @@ FROM base AS dependencies
 WORKDIR /build
 # pip is a tool of the build: what is shipped has none.
 RUN python3 -m venv tools && python3 -m venv --without-pip /opt/muster
-COPY requirements/base.txt requirements/cluster.txt requirements/
+COPY requirements/base.txt requirements/cluster.txt requirements/aws.txt requirements/
 # Compiled here, for nothing can be written where it runs. Unchecked: a layer's times are not the files'.
 RUN tools/bin/pip --python /opt/muster/bin/python3 install --no-compile --only-binary :all: --require-hashes \
-      --requirement requirements/base.txt --requirement requirements/cluster.txt \
+      --requirement requirements/base.txt --requirement requirements/cluster.txt --requirement requirements/aws.txt \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/muster/lib
 
 FROM dependencies AS builder

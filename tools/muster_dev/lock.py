@@ -3,7 +3,9 @@
 One resolution for everything, written as files that add to each other, so that each can be left out:
 
 - base.txt: what the package itself needs;
-- cluster.txt: what the operator and the commands that ask a cluster add: with base.txt all that its image holds;
+- cluster.txt: what the operator and the commands that ask a cluster add;
+- aws.txt: what these, and runs on this machine, add to talk to Amazon's services: with both above all that the
+  operator's image holds;
 - build.txt: what makes the package's wheel, and the Python that agents bring along;
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
@@ -32,6 +34,7 @@ PREFIX = "# made from requirements "
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
     "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
+    "aws.txt": ("what those who talk to Amazon's services add to base.txt and cluster.txt", ("--extra", "aws")),
     "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--extra", "build")),
     "dev.txt": ("what tests, checks and examples add to all above", ("--extra", "dev")),
     "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),

@@ -51,7 +51,7 @@ def build() -> None:
     uv = fetch_uv.uv()
     make_venv(uv)
     torch = choose_torch()
-    parts = ["base.txt", "cluster.txt", "build.txt", "dev.txt"]
+    parts = ["base.txt", "cluster.txt", "aws.txt", "build.txt", "dev.txt"]
     if not torch:
         parts.append("torch.txt")
     borrow_torch.forget()
