@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from muster.api.model import Model
+from muster.api.sagemaker_status import BackendStatus
 from muster.api.status_rules import MAX_CONDITIONS
 
 
@@ -165,7 +166,8 @@ class Status(Model):
 
     observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
     phase: str = Field(
-        default="Pending", description="Pending, Queued, Starting, Running, Suspended, Stopping, Succeeded or Failed."
+        default="Pending",
+        description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, Succeeded or Failed.",
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
     # bounded, as the CRD's rule about changes looks through them
@@ -179,6 +181,7 @@ class Status(Model):
     placement: Placement | None = Field(
         default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
     )
+    backend: BackendStatus | None = Field(default=None, description="What only the job's backend knows of.")
     incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."

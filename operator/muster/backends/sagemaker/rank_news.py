@@ -1,0 +1,55 @@
+"""What ranks of training jobs say: how the backend asks for it, whoever reads it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.spec import Job
+from muster.plan.facts import AgentFacts
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """The logs of one attempt of a job: those of the training job `name` in `region`.
+
+    `assume_role_arn` is the role by which its account is reached; None: the operator's own. `is_over` says that nothing
+    more is written there than what SageMaker still has to pass on.
+    """
+
+    job: Job
+    attempt: int
+    name: str
+    region: str
+    assume_role_arn: str | None
+    is_over: bool
+
+
+class RankNews(Protocol):
+    """What the ranks of all followed training jobs said.
+
+    Nodes are algo-1, algo-2, ... as 0, 1, ...; reports bear the attempt as their incarnation, generation 0.
+    """
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How long a node that works may be without a word: three times that, and its ranks are Unknown."""
+        ...
+
+    def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
+        """Read these logs from now on, and call `wake` when there is news; said anew each turn, cheap when known.
+
+        Reading ends by itself once `is_over` was said and all has been read.
+        """
+        ...
+
+    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+        """The newest of each node that was heard, in the nodes' order; none for an attempt that is not followed."""
+        ...
+
+    def is_complete(self, job_uid: str, attempt: int) -> bool:
+        """Whether nothing more is to come: the attempt is over and its logs were read to their ends."""
+        ...
+
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        ...
