@@ -7,16 +7,14 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from kept_folder import kept
-from muster_dev import fetch_uv
-from muster_dev.places import REQUIREMENTS
+from muster_dev.kept_folder import installed as kept_install
+from muster_dev.kept_folder import kept
 
 # openmpi-bin and, of what it depends on, all that a machine without MPI may lack
 DEBIAN = (
@@ -106,9 +104,7 @@ def missing(name: str) -> str | None:
 
 def wheel(name: str) -> Path:
     """The folder into which requirements/<name>.txt is installed."""
-    locked = REQUIREMENTS / f"{name}.txt"
-    key = hashlib.sha256(locked.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    return kept(f"mpi-{name}-{key}", lambda folder: _install_wheel(locked, folder))
+    return kept_install(f"mpi-{name}", f"{name}.txt")
 
 
 def debian() -> Path:
@@ -116,12 +112,6 @@ def debian() -> Path:
     release = Path("/etc/os-release").read_bytes()
     key = hashlib.sha256(repr(DEBIAN).encode() + release).hexdigest()[:12]
     return kept(f"mpi-debian-{key}", _unpack)
-
-
-def _install_wheel(locked: Path, folder: Path) -> None:
-    command = [str(fetch_uv.uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-    command += ["--python", sys.executable]
-    subprocess.run([*command, "--target", folder, "-r", locked], check=True, env=fetch_uv.environment())
 
 
 def _unpack(folder: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kept_folder import kept
 from muster_dev import fetch_uv
+from muster_dev.kept_folder import kept
 from muster_dev.places import REQUIREMENTS
 
 COMMAND = ("ninja", "-f", "/etc/waits.ninja")
