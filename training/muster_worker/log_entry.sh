@@ -1,0 +1,10 @@
+#!/bin/sh
+# log_entry.py for a user's program that is none of Python: `muster_entry.sh` in the source archive.
+IFS= read -r program < muster_entry.program
+# The toolkit makes what it starts executable, which is this.
+chmod 777 "./$program"
+python=$(command -v python3 || command -v python)
+if [ -n "$python" ] && "$python" -I -S muster_entry.pyz can-run 2>/dev/null; then
+    exec "$python" -I -S muster_entry.pyz log-rank -- "./$program" "$@"
+fi
+exec "./$program" "$@"
