@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from muster.api import regexes
+from muster.api import regexes, s3_uri
 from muster.api.document import Path, quoted
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec, Volume
@@ -29,14 +29,15 @@ def _metric_regexes(spec: Spec) -> Iterator[Breach]:
 
 def _volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
     for index, channel in enumerate(spec.inputs):
-        yield ("inputs", index, "volume"), channel.volume
+        if channel.volume is not None:
+            yield ("inputs", index, "volume"), channel.volume
     yield from _written_volumes(spec)
 
 
 def _written_volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         yield ("checkpoint", "volume"), spec.checkpoint.volume
-    if spec.output is not None:
+    if spec.output is not None and spec.output.volume is not None:
         yield ("output", "volume"), spec.output.volume
 
 
@@ -66,6 +67,37 @@ def _volume_paths(spec: Spec) -> Iterator[Breach]:
                 yield Breach((*at, source, "path"), quoted(folder.path))
 
 
+def _both(volume: Volume | None, s3: object) -> str:
+    return "volume and s3" if volume is not None and s3 is not None else "neither of them"
+
+
+def _one_place(spec: Spec) -> Iterator[Breach]:
+    for index, channel in enumerate(spec.inputs):
+        if (channel.volume is None) == (channel.s3 is None):
+            yield Breach(("inputs", index), _both(channel.volume, channel.s3))
+    if spec.output is not None and (spec.output.volume is None) == (spec.output.s3 is None):
+        yield Breach(("output",), _both(spec.output.volume, spec.output.s3))
+
+
+def _one_checkpoint(spec: Spec) -> Iterator[Breach]:
+    kept = spec.checkpoint
+    if kept is not None and kept.volume is not None and kept.s3 is not None:
+        yield Breach(("checkpoint",), "volume and s3")
+
+
+def _s3_uris(spec: Spec) -> Iterator[Breach]:
+    places: list[tuple[Path, str | None]] = [
+        (("inputs", index, "s3", "uri"), channel.s3.uri)
+        for index, channel in enumerate(spec.inputs)
+        if channel.s3 is not None
+    ]
+    places += [(("checkpoint", "s3"), spec.checkpoint.s3)] if spec.checkpoint is not None else []
+    places += [(("output", "s3"), spec.output.s3)] if spec.output is not None else []
+    for path, uri in places:
+        if uri is not None and not s3_uri.is_s3(uri):
+            yield Breach(path, quoted(uri))
+
+
 def _is_plain_absolute(path: str) -> bool:
     return path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
@@ -88,6 +120,27 @@ DATA_RULES = (
         why="It is run on every line that the ranks write.",
         sentence="a regular expression of Python's re with a group around the number",
         breaches=_metric_regexes,
+    ),
+    Rule(
+        places=("spec.inputs[]", "spec.output"),
+        why="With two places nobody could say which of them counts.",
+        sentence="exactly one of volume and s3 must be set",
+        breaches=_one_place,
+        cel="has(self.volume) != has(self.s3)",
+    ),
+    Rule(
+        places=("spec.checkpoint",),
+        why="Two places would hold different snapshots, and a restart has to go on from one.",
+        sentence="at most one of volume and s3 may be set",
+        breaches=_one_checkpoint,
+        cel="!has(self.volume) || !has(self.s3)",
+    ),
+    Rule(
+        places=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
+        why="Several programs read it, and all have to mean the same bucket and key.",
+        sentence=s3_uri.SENTENCE,
+        breaches=_s3_uris,
+        cel=f"self.matches('{s3_uri.CEL_PATTERN}') && !self.substring(5).matches('{s3_uri.LEADS_OUT}')",
     ),
     Rule(
         places=_ALL,

@@ -14,6 +14,7 @@ from muster.api.mpi_rules import MPI_RULES
 from muster.api.override_rules import OVERRIDE_RULES
 from muster.api.placement_rules import PLACEMENT_RULES
 from muster.api.rule import Breach, Rule
+from muster.api.source_rules import SOURCE_RULES
 from muster.api.spec import Spec
 from muster.api.template_rules import TEMPLATE_RULES
 
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     *MPI_RULES,
     *ENVIRONMENT_RULES,
     *DATA_RULES,
+    *SOURCE_RULES,
     *TEMPLATE_RULES,
     *OVERRIDE_RULES,
     *PLACEMENT_RULES,

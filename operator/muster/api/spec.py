@@ -9,6 +9,8 @@ from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
 from muster.api.queue import Queue
+from muster.api.s3_uri import MAX_CHARS as MAX_URI_CHARS
+from muster.api.source_spec import Source
 
 MAX_HYPERPARAMETERS = 100
 MAX_QUANTITIES = 32
@@ -105,8 +107,26 @@ class Volume(Model):
     secret: SecretFiles | None = Field(default=None, description="A Secret's entries, to read only.")
 
 
+S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS)]
+"""A folder in Amazon S3: s3://bucket/prefix."""
+
+
+class S3Input(Model):
+    """Objects of Amazon S3, fetched before the ranks start."""
+
+    uri: str = Field(
+        description="s3://bucket/prefix: all objects whose keys begin so, or the one object of that key.",
+        min_length=1,
+        max_length=MAX_URI_CHARS,
+    )
+    distribution: Literal["FullyReplicated", "ShardedByS3Key"] = Field(
+        default="FullyReplicated",
+        description="FullyReplicated: every node gets all objects. ShardedByS3Key: each node gets its share of them.",
+    )
+
+
 class Input(Model):
-    """A channel: data that every rank finds under /opt/ml/input/data/<name>."""
+    """A channel: data that every rank finds under /opt/ml/input/data/<name>. Exactly one of volume and s3."""
 
     name: str = Field(
         description="The channel's name: SM_CHANNEL_<NAME> and the last part of its path.",
@@ -115,21 +135,33 @@ class Input(Model):
         max_length=64,
     )
     content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
-    volume: Volume = Field(description="Where the data lies.")
+    volume: Volume | None = Field(default=None, description="A volume in which the data lies.")
+    s3: S3Input | None = Field(default=None, description="Where the data lies in Amazon S3.")
 
 
 class Checkpoint(Model):
     """Snapshots that outlive the ranks, which see them at /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
 
-    volume: Volume | None = Field(default=None, description="Where the snapshots lie; unset: they end with the job.")
+    volume: Volume | None = Field(default=None, description="A volume in which the snapshots lie.")
+    s3: S3Folder | None = Field(
+        default=None,
+        description="A folder in Amazon S3 in which the snapshots lie: fetched before the ranks start, kept up to date "
+        "while they run. With neither this nor volume they end with the job.",
+    )
 
 
 class Output(Model):
-    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR)."""
+    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR). One of volume and s3."""
 
-    volume: Volume = Field(
-        description="Where it is kept, in the folders <job>/model and <job>/output. "
-        "`muster run` keeps it in the run's folder."
+    volume: Volume | None = Field(
+        default=None,
+        description="A volume that keeps it, in the folders <job>/model and <job>/output. "
+        "`muster run` keeps it in the run's folder.",
+    )
+    s3: S3Folder | None = Field(
+        default=None,
+        description="A folder in Amazon S3 that keeps it, below <job>/model and <job>/output: uploaded when the ranks "
+        "have ended.",
     )
 
 
@@ -214,6 +246,7 @@ class Spec(Model):
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
+    source: Source | None = Field(default=None, description="Code that isn't in the image; unset: all of it is.")
     env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
         default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
     )

@@ -23,7 +23,7 @@ def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
         "image": spec.image is not None,
         "resources": spec.resources != Resources(),
         # results lie in the run's folder, which the last lines name: no run writes into a path that a cluster has
-        "output.volume": spec.output is not None,
+        "output.volume": spec.output is not None and spec.output.volume is not None,
         "checkpoint.volume": snapshots is not None and snapshots.host_path is None and options.checkpoint is None,
         "nodePool": spec.node_pool is not None,
         "network.efa": spec.network.efa != "Auto",

@@ -41,6 +41,8 @@ def _asked_for(job: Job) -> tuple[Piece, ...]:
     spec = job.spec
     pieces: list[Piece] = []
     for index, channel in enumerate(spec.inputs):
+        if channel.volume is None:
+            continue
         # a folder that isn't there would be made by the container's runtime, and read as an empty data set
         volume = _source(channel.volume, missing="Directory")
         mounts: list[Fields] = [{"mountPath": f"{ROOT}/input/data/{channel.name}", "readOnly": True}]
@@ -53,7 +55,7 @@ def _asked_for(job: Job) -> tuple[Piece, ...]:
         pieces.append(
             _piece("muster-checkpoint", volume, mounts, "spec.checkpoint.volume", "snapshots outlive the pod")
         )
-    if spec.output is not None:
+    if spec.output is not None and spec.output.volume is not None:
         volume = _source(spec.output.volume, missing="DirectoryOrCreate")
         mounts = [
             {"mountPath": f"{ROOT}/{name}", "subPath": f"{job.metadata.name}/{name}"} for name in ("model", "output")

@@ -37,7 +37,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
                 overrides[channel.name], f"--input {channel.name}", "give a folder that exists"
             )
             continue
-        if channel.volume.host_path is None:
+        if channel.volume is None or channel.volume.host_path is None:
             raise MissingFolder(
                 f"spec.inputs[{index}].volume: it is a cluster's, and not on this machine;"
                 f" read from a folder with --input {channel.name}=DIR"

@@ -1,0 +1,33 @@
+"""Paths that somebody else wrote, of files that muster will make: which of them stay below the folder they are for."""
+
+from collections.abc import Iterable
+
+MAX_PATH_BYTES = 1024
+MAX_PART_BYTES = 255
+"""Of a file's name, by Linux: NAME_MAX."""
+
+
+def objection(path: str) -> str | None:
+    """Why a file of this path may not be made below a folder; None when it may."""
+    parts = path.split("/")
+    if not path or path.startswith("/"):
+        return "it is not the path of a file below a folder"
+    if any(part in ("", ".", "..") for part in parts):
+        return "it has an empty part, . or .. in it"
+    if not path.isprintable() or "\\" in path:
+        return "it has a character in it that doesn't show, or a \\"
+    if any(len(part.encode()) > MAX_PART_BYTES for part in parts) or len(path.encode()) > MAX_PATH_BYTES:
+        return f"no name has more than {MAX_PART_BYTES} bytes and no path more than {MAX_PATH_BYTES}"
+    return None
+
+
+def file_and_folder(paths: Iterable[str]) -> str | None:
+    """A path that is a file as well as a folder of another file; None when there is none."""
+    known = set(paths)
+    for path in sorted(known):
+        parts = path.split("/")
+        for count in range(1, len(parts)):
+            folder = "/".join(parts[:count])
+            if folder in known:
+                return folder
+    return None

@@ -1,0 +1,62 @@
+"""Where something lies in Amazon S3, as one writes it: s3://bucket/key."""
+
+import re
+from dataclasses import dataclass
+
+MAX_CHARS = 1024
+"""Of a URI, as CreateTrainingJob takes it (botocore's S3Uri); a key alone may have as many bytes."""
+
+_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+"""Amazon S3 User Guide, "General purpose bucket naming rules": 3 to 63 small letters, digits, dots and dashes."""
+
+PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\x00-\x1f\x7f]*)?$"
+"""No ? and no #: the SageMaker SDK reads what follows them as a query and drops it."""
+
+CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
+"""As above, inside a text of CEL."""
+
+LEADS_OUT = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
+"""A part . or .. of a key, or two dots of a bucket: what resolves paths would read another place."""
+
+SENTENCE = (
+    f"s3://bucket/key is expected, of at most {MAX_CHARS} characters, without ? # \\ and without . or .. as a part;"
+    " access points and https:// have no place here"
+)
+
+
+class NotS3(ValueError):
+    """A text is no S3 URI that muster takes."""
+
+
+@dataclass(frozen=True)
+class S3Uri:
+    """A bucket, and a key or the beginning of keys ("" for all of the bucket)."""
+
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+    def below(self, *parts: str) -> "S3Uri":
+        """The key `parts` inside this one, taken for a folder."""
+        folder = self.key.rstrip("/")
+        return S3Uri(self.bucket, "/".join((*((folder,) if folder else ()), *parts)))
+
+
+def parse(text: str) -> S3Uri:
+    """The URI that `text` is. Raises `NotS3`."""
+    bad = len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(LEADS_OUT, text[len("s3://") :])
+    if bad or text.endswith("\n"):
+        raise NotS3(SENTENCE)
+    bucket, _, key = text.removeprefix("s3://").partition("/")
+    return S3Uri(bucket, key)
+
+
+def is_s3(text: str) -> bool:
+    """Whether `parse` takes it."""
+    try:
+        parse(text)
+    except NotS3:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""Rules about the code that isn't in the image."""
+
+import re
+from collections.abc import Iterator
+
+from muster.api import file_paths, s3_uri
+from muster.api.document import quoted
+from muster.api.rule import Breach, Rule
+from muster.api.spec import Spec
+
+_KINDS = ("inline", "configMap", "git", "s3")
+
+_HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+_URL = rf"https://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+/?"
+"""No user, no query, no escapes and no letters beyond ASCII: the host that is read is the host that is asked."""
+
+_COMMIT = "[0-9a-f]{40}|[0-9a-f]{64}"
+_FOLDER = "[A-Za-z0-9_+-][A-Za-z0-9._ +-]*(/[A-Za-z0-9_+-][A-Za-z0-9._ +-]*)*"
+_NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+
+
+def _one_kind(spec: Spec) -> Iterator[Breach]:
+    if spec.source is None:
+        return
+    source = spec.source
+    given = (source.inline, source.config_map, source.git, source.s3)
+    kinds = [name for name, kind in zip(_KINDS, given, strict=True) if kind is not None]
+    if len(kinds) != 1:
+        yield Breach(("source",), " and ".join(kinds) or "none of them")
+
+
+def _inline_paths(spec: Spec) -> Iterator[Breach]:
+    if spec.source is None or spec.source.inline is None:
+        return
+    files = spec.source.inline.files
+    for path in files:
+        objection = file_paths.objection(path)
+        if objection is not None:
+            yield Breach(("source", "inline", "files", path), f"{quoted(path)}, and {objection}")
+    both = file_paths.file_and_folder(files)
+    if both is not None:
+        yield Breach(("source", "inline", "files", both), f"{quoted(both)}, and other files lie below it")
+
+
+def _config_map(spec: Spec) -> Iterator[Breach]:
+    if spec.source is not None and spec.source.config_map is not None:
+        name = spec.source.config_map.name
+        if re.fullmatch(_NAME, name) is None:
+            yield Breach(("source", "configMap", "name"), quoted(name))
+
+
+def _git_url(spec: Spec) -> Iterator[Breach]:
+    if spec.source is not None and spec.source.git is not None and re.fullmatch(_URL, spec.source.git.url) is None:
+        # a password may stand in it: it isn't repeated
+        yield Breach(("source", "git", "url"), "another form of URL")
+
+
+def _git_commit(spec: Spec) -> Iterator[Breach]:
+    if spec.source is not None and spec.source.git is not None:
+        commit = spec.source.git.commit
+        if re.fullmatch(_COMMIT, commit) is None:
+            yield Breach(("source", "git", "commit"), quoted(commit))
+
+
+def _git_path(spec: Spec) -> Iterator[Breach]:
+    if spec.source is not None and spec.source.git is not None:
+        path = spec.source.git.path
+        if path and re.fullmatch(_FOLDER, path) is None:
+            yield Breach(("source", "git", "path"), quoted(path))
+
+
+def _archive(spec: Spec) -> Iterator[Breach]:
+    if spec.source is not None and spec.source.s3 is not None:
+        uri = spec.source.s3.uri
+        if not s3_uri.is_s3(uri) or not uri.endswith(".tar.gz"):
+            yield Breach(("source", "s3", "uri"), quoted(uri))
+
+
+SOURCE_RULES = (
+    Rule(
+        places=("spec.source",),
+        why="Two sources would overwrite each other's files.",
+        sentence=f"exactly one of {', '.join(_KINDS)} must be set, for example inline: {{files: {{train.py: ...}}}}",
+        breaches=_one_kind,
+        cel=f"[{', '.join(f'has(self.{name})' for name in _KINDS)}].exists_one(chosen, chosen)",
+    ),
+    Rule(
+        places=("spec.source.inline.files",),
+        why="A file must not land outside the folder for the code.",
+        sentence="paths are relative, such as train.py and lib/data.py, without . or .. as a part, and each a file",
+        breaches=_inline_paths,
+    ),
+    Rule(
+        places=("spec.source.configMap.name",),
+        why="No ConfigMap can have another name, and the name becomes a part of a request.",
+        sentence="small letters, digits, dashes and dots are expected",
+        breaches=_config_map,
+        cel=f"self.matches('^({_NAME})$')",
+    ),
+    Rule(
+        places=("spec.source.git.url",),
+        why="What reads a URL in two ways lets a job reach a host that nobody allowed.",
+        sentence="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
+        " escapes; code that needs a password belongs in S3 or in the image",
+        breaches=_git_url,
+        cel=f"self.matches('^{_URL}$')",
+    ),
+    Rule(
+        places=("spec.source.git.commit",),
+        why="A branch moves: nodes that start at different times would run different code.",
+        sentence="a commit's whole hash is expected, 40 or 64 of 0-9 and a-f: git rev-parse HEAD prints it",
+        breaches=_git_commit,
+        cel=f"self.matches('^({_COMMIT})$')",
+    ),
+    Rule(
+        places=("spec.source.git.path",),
+        why="A folder outside the repository is none of the job's.",
+        sentence="a folder of the repository is expected, such as training/vision, without . or .. as a part",
+        breaches=_git_path,
+        cel=f"self == '' || self.matches('^{_FOLDER}$')",
+    ),
+    Rule(
+        places=("spec.source.s3.uri",),
+        why="The archive is handed to SageMaker's containers as it is, and those read .tar.gz.",
+        sentence=f"an archive that ends in .tar.gz is expected; {s3_uri.SENTENCE}",
+        breaches=_archive,
+        cel=f"self.matches('{s3_uri.CEL_PATTERN}') && !self.substring(5).matches('{s3_uri.LEADS_OUT}')"
+        " && self.endsWith('.tar.gz')",
+    ),
+)
