@@ -23,7 +23,7 @@ IMAGE ?= muster:0.1.0
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 
-.PHONY: help setup demo test check format lock upgrade generate image clean cluster cluster-down test-cluster test-long
+.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down test-cluster test-long
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ test-cluster: setup ## Run the tests that need it alone, on one of their own or 
 test-long: setup ## Run the cluster's tests that take minutes: kills at every call, random kills, installing again
 	@$(CLUSTER) build --if-it-can
 	@$(CLUSTER).suite --long $(ARGS)
+
+image-facts: setup ## Take over what the locked SageMaker SDK knows of training images (docs/sagemaker-images.md)
+	@$(DEV) image-facts
 
 image: ## Build the operator's image with Docker (docs/install.md): make image IMAGE=registry.example/muster:0.1.0
 	docker build --tag "$(IMAGE)" .

@@ -16,9 +16,15 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older Python is told so
         print(too_old(), file=sys.stderr)
         return 2
-    from muster_dev import check, generated, lock, setup  # noqa: PLC0415 - an older Python can't read them
+    from muster_dev import check, generated, image_facts, lock, setup  # noqa: PLC0415 - an older Python can't read them
 
-    commands = {"setup": setup.main, "lock": lock.main, "check": check.main, "generate": generated.main}
+    commands = {
+        "setup": setup.main,
+        "lock": lock.main,
+        "check": check.main,
+        "generate": generated.main,
+        "image-facts": image_facts.main,
+    }
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in commands:
         print(f"muster_dev: expected one of {', '.join(commands)}; found {name!r}", file=sys.stderr)

@@ -1,0 +1,241 @@
+"""Which of AWS' images a training job runs in: by framework, versions, region and instance type. Pure.
+
+The rules are the SageMaker SDK's own (sagemaker 2.257.7, image_uris.py and estimator.py), and a test compares every
+answer with it. What the SDK has in tables is in `ImageFacts`; what it has in code is here.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from muster.backends.sagemaker.image_catalogue import Build, Catalogue, ImageFacts
+
+Framework = Literal["PyTorch", "TensorFlow", "HuggingFace"]
+Processor = Literal["cpu", "gpu", "trn", "inf"]
+Library = Literal["None", "SMDistributed", "ModelParallelV2"]
+"""Which of SageMaker's own libraries the job uses: smdistributed, or modelparallel 2 beside torch_distributed."""
+
+Part = Literal["framework", "version", "pythonVersion", "transformersVersion", "instanceType", "region"]
+"""What of a `Wanted` is refused, by the name that it has in a job."""
+
+_INSTANCE_TYPE = re.compile(r"ml\.([a-z\d-]+)\.\w+")
+
+_CUDA_121_VERSIONS = ("2.1", "2.2", "2.3", "2.4")
+_CUDA_124_VERSION = "2.5"
+"""What a version has in it whose image of modelparallel 2 has that CUDA: image_uris.get_training_image_uri."""
+
+_P4D_SYSTEMS = {
+    "tensorflow-2.3-gpu-py37": "cu110-ubuntu18.04-v3",
+    "tensorflow-2.3.1-gpu-py37": "cu110-ubuntu18.04",
+    "tensorflow-2.3.2-gpu-py37": "cu110-ubuntu18.04",
+    "tensorflow-1.15-gpu-py37": "cu110-ubuntu18.04-v8",
+    "tensorflow-1.15.4-gpu-py37": "cu110-ubuntu18.04",
+    "tensorflow-1.15.5-gpu-py37": "cu110-ubuntu18.04",
+    "pytorch-1.6-gpu-py36": "cu110-ubuntu18.04-v3",
+    "pytorch-1.6.0-gpu-py36": "cu110-ubuntu18.04",
+    "pytorch-1.6-gpu-py3": "cu110-ubuntu18.04-v3",
+    "pytorch-1.6.0-gpu-py3": "cu110-ubuntu18.04",
+}
+"""Images of CUDA 11, which p4d and smdistributed need, beside older ones of the same version: _get_image_tag."""
+
+_FIRST_WITHOUT_P2 = {"PyTorch": (1, 13), "TensorFlow": (2, 12)}
+"""From these on no p2: _validate_instance_deprecation."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an image is asked for.
+
+    `version` is PyTorch's or TensorFlow's, also beneath Hugging Face, where `base` says which of the two it is and
+    `transformers` the version of transformers. `python` is written "py310", and "" where there is only one.
+    """
+
+    framework: Framework
+    version: str
+    region: str
+    instance_type: str
+    python: str = ""
+    library: Library = "None"
+    base: Literal["PyTorch", "TensorFlow"] = "PyTorch"
+    transformers: str = ""
+
+
+class NoSuchImage(Exception):
+    """AWS has no such image. `part` is what to change, the message says what is allowed there."""
+
+    def __init__(self, part: Part, message: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+
+def training_image(wanted: Wanted, facts: ImageFacts) -> str:
+    """The image's address in the registry. Raises `NoSuchImage`."""
+    catalogue = _catalogue(wanted, facts)
+    builds = catalogue.versions[_known_version(wanted, catalogue)]
+    build, python = _build(wanted, builds)
+    registry = _registry(wanted, build, facts)
+    processor = _processor(wanted, catalogue)
+    _refuse_p2(wanted)
+    return f"{registry}/{build.repository}:{_tag(wanted, build, catalogue, processor, python)}"
+
+
+def processor_of(instance_type: str) -> Processor:
+    """What an instance type computes with. Raises `NoSuchImage` for what doesn't look like one."""
+    family = family_of(instance_type)
+    for beginning, processor in _PROCESSORS:
+        if family.startswith(beginning):
+            return processor
+    return "cpu"
+
+
+_PROCESSORS: tuple[tuple[str, Processor], ...] = (("inf", "inf"), ("trn", "trn"), ("g", "gpu"), ("p", "gpu"))
+
+
+def family_of(instance_type: str) -> str:
+    """The family of an instance type, as p4d of ml.p4d.24xlarge. Raises `NoSuchImage` for what is no such type."""
+    found = _INSTANCE_TYPE.fullmatch(instance_type)
+    if found is None:
+        raise NoSuchImage("instanceType", f"{instance_type!r} is no instance type of SageMaker, such as ml.g5.2xlarge")
+    return found.group(1)
+
+
+def deciding_type(instance_types: Sequence[str]) -> str:
+    """Of the types of a job's instance groups the one that its image is for: the first with GPUs, else the first.
+
+    Source: estimator.EstimatorBase._get_instance_type.
+    """
+    return next((name for name in instance_types if processor_of(name) == "gpu"), instance_types[0])
+
+
+def _catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
+    if processor_of(wanted.instance_type) == "trn":
+        return _neuron_catalogue(wanted, facts)
+    if wanted.library == "ModelParallelV2":
+        if wanted.framework != "PyTorch":
+            raise NoSuchImage(
+                "framework", f"modelParallel beside torchDistributed is PyTorch's, not {wanted.framework}'s"
+            )
+        return facts.pytorch_model_parallel
+    if wanted.framework == "HuggingFace":
+        return _hugging_face_catalogue(wanted, facts)
+    return facts.pytorch if wanted.framework == "PyTorch" else facts.tensorflow
+
+
+def _neuron_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
+    if wanted.framework != "PyTorch" or wanted.library != "None":
+        what = "SageMaker's own libraries" if wanted.framework == "PyTorch" else wanted.framework
+        words = (
+            f"on Trainium ({wanted.instance_type}) AWS has images of PyTorch alone, none of {what}: name one in image"
+        )
+        raise NoSuchImage("framework", words)
+    return facts.pytorch_neuron
+
+
+def _hugging_face_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
+    known = facts.transformers_aliases.get(wanted.transformers, wanted.transformers)
+    if known not in facts.hugging_face:
+        raise _unknown("transformersVersion", wanted.transformers, facts.hugging_face)
+    # 4.26 with 1.13, or 4.26.0 with 1.13.1: the tag has both as they are written, and AWS has no mixed ones.
+    if wanted.transformers.count(".") != wanted.version.count("."):
+        words = f"{wanted.transformers} and version {wanted.version}: write both in full (4.26.0, 1.13.1) or both short"
+        raise NoSuchImage("transformersVersion", words)
+    return facts.hugging_face[known]
+
+
+def _known_version(wanted: Wanted, catalogue: Catalogue) -> str:
+    """The catalogue's full version for the one that is asked for."""
+    prefix = wanted.base.lower() if wanted.framework == "HuggingFace" else ""
+    asked = prefix + wanted.version
+    known = catalogue.aliases.get(asked, asked)
+    if known in catalogue.versions:
+        return known
+    if _is_the_only_one(catalogue):
+        return next(iter(catalogue.versions))
+    names = [name.removeprefix(prefix) for name in catalogue.versions if name.startswith(prefix)]
+    raise _unknown("version", wanted.version, names)
+
+
+def _is_the_only_one(catalogue: Catalogue) -> bool:
+    # For Trainium the SDK knows one image, and takes it for whatever version is asked for: then 1.13.1 gets 1.11.0.
+    return catalogue.processors == ("trn",) and len(catalogue.versions) == 1
+
+
+def _build(wanted: Wanted, builds: Sequence[Build]) -> tuple[Build, str]:
+    """The images for the Python that is asked for, and that Python."""
+    pythons = [python for build in builds for python in build.pythons]
+    python = wanted.python or (pythons[0] if len(pythons) == 1 else "")
+    for build in builds:
+        if python in build.pythons:
+            return build, python
+    raise _unknown("pythonVersion", wanted.python, pythons)
+
+
+def _registry(wanted: Wanted, build: Build, facts: ImageFacts) -> str:
+    regions = facts.registries[build.registries]
+    for account, own in regions.items():
+        if wanted.region in own:
+            return f"{account}.dkr.ecr.{wanted.region}.{_domain(wanted.region, facts)}"
+    raise _unknown("region", wanted.region, sorted(region for own in regions.values() for region in own))
+
+
+def _domain(region: str, facts: ImageFacts) -> str:
+    return next(domain for domain, regions in facts.domains.items() if region in regions)
+
+
+def _processor(wanted: Wanted, catalogue: Catalogue) -> str:
+    processor = processor_of(wanted.instance_type)
+    if processor not in catalogue.processors:
+        allowed = " and ".join(_NAMES[name] for name in catalogue.processors)
+        words = f"{wanted.instance_type}: AWS has these images for instances with {allowed} only"
+        raise NoSuchImage("instanceType", words)
+    return processor
+
+
+_NAMES = {"cpu": "CPUs", "gpu": "GPUs", "trn": "Trainium"}
+
+
+def _refuse_p2(wanted: Wanted) -> None:
+    first_without = _FIRST_WITHOUT_P2.get(wanted.framework)
+    if first_without is None or wanted.library == "ModelParallelV2" or family_of(wanted.instance_type) != "p2":
+        return
+    if tuple(int(number) for number in wanted.version.split(".")) >= first_without:
+        without = ".".join(str(number) for number in first_without)
+        words = f"{wanted.instance_type}: from {wanted.framework} {without} on there are no p2 instances"
+        raise NoSuchImage("instanceType", words)
+
+
+def _tag(wanted: Wanted, build: Build, catalogue: Catalogue, processor: str, python: str) -> str:
+    if processor == "trn":
+        return _joined(_version_in_tag(wanted, catalogue), "neuron", python, build.system)
+    if wanted.framework == "HuggingFace":
+        return _joined(wanted.version, f"transformers{wanted.transformers}", processor, python, build.system)
+    if wanted.library == "ModelParallelV2":
+        return _joined(wanted.version, processor, python, _cuda(wanted))
+    tag = _joined(wanted.version, processor, python, build.system)
+    if wanted.library == "SMDistributed" or family_of(wanted.instance_type) == "p4d":
+        return _joined(tag, _P4D_SYSTEMS.get(f"{wanted.framework.lower()}-{tag}", ""))
+    return tag
+
+
+def _version_in_tag(wanted: Wanted, catalogue: Catalogue) -> str:
+    # Tags have a version as it is written, short ones too.
+    named = wanted.version in catalogue.aliases or wanted.version in catalogue.versions
+    return wanted.version if named else next(iter(catalogue.versions))
+
+
+def _cuda(wanted: Wanted) -> str:
+    if _CUDA_124_VERSION in wanted.version:
+        return "cu124"
+    if "p5" in wanted.instance_type or any(version in wanted.version for version in _CUDA_121_VERSIONS):
+        return "cu121"
+    return "cu118"
+
+
+def _joined(*parts: str) -> str:
+    return "-".join(part for part in parts if part)
+
+
+def _unknown(part: Part, found: str, allowed: Iterable[str]) -> NoSuchImage:
+    start = f"{found!r}: AWS has no such image" if found else "not set, and AWS has several images"
+    return NoSuchImage(part, f"{start} for training; choose one of {', '.join(allowed)}")
