@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from muster.api import regexes, s3_uri
+from muster.api.data_spec import Input, Volume
 from muster.api.document import Path, quoted
 from muster.api.rule import Breach, Rule
-from muster.api.spec import Spec, Volume
+from muster.api.spec import Spec
 
 _SOURCES = ("hostPath", "persistentVolumeClaim", "nfs", "configMap", "secret")
 
@@ -67,16 +68,22 @@ def _volume_paths(spec: Spec) -> Iterator[Breach]:
                 yield Breach((*at, source, "path"), quoted(folder.path))
 
 
-def _both(volume: Volume | None, s3: object) -> str:
-    return "volume and s3" if volume is not None and s3 is not None else "neither of them"
+def _places(channel: Input) -> list[str]:
+    file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
+    given = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
+    return [name for name, place in given.items() if place is not None]
 
 
 def _one_place(spec: Spec) -> Iterator[Breach]:
     for index, channel in enumerate(spec.inputs):
-        if (channel.volume is None) == (channel.s3 is None):
-            yield Breach(("inputs", index), _both(channel.volume, channel.s3))
+        places = _places(channel)
+        if len(places) != 1:
+            yield Breach(("inputs", index), " and ".join(places) or "none of them")
+
+
+def _one_output(spec: Spec) -> Iterator[Breach]:
     if spec.output is not None and (spec.output.volume is None) == (spec.output.s3 is None):
-        yield Breach(("output",), _both(spec.output.volume, spec.output.s3))
+        yield Breach(("output",), "neither of them" if spec.output.s3 is None else "volume and s3")
 
 
 def _one_checkpoint(spec: Spec) -> Iterator[Breach]:
@@ -122,10 +129,18 @@ DATA_RULES = (
         breaches=_metric_regexes,
     ),
     Rule(
-        places=("spec.inputs[]", "spec.output"),
+        places=("spec.inputs[]",),
+        why="With two places nobody could say which of them counts.",
+        sentence="exactly one of volume, s3 and sagemaker.fileSystem must be set",
+        breaches=_one_place,
+        cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
+        ".exists_one(chosen, chosen)",
+    ),
+    Rule(
+        places=("spec.output",),
         why="With two places nobody could say which of them counts.",
         sentence="exactly one of volume and s3 must be set",
-        breaches=_one_place,
+        breaches=_one_output,
         cel="has(self.volume) != has(self.s3)",
     ),
     Rule(

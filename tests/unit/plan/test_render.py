@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.api import launcher_spec, spec
+from muster.api import data_spec, launcher_spec, spec
 from muster.plan.render import render_plan, resolve_procs
 from muster_worker.contract import Channel, Launcher, Metric, Mpi, Plan
 from muster_worker.wire import decode, encode
@@ -19,8 +19,10 @@ def asked(launcher: launcher_spec.LauncherSpec, procs: int | str = 2) -> spec.Jo
             "hyperparameters": {"lr": 3e-5, "epochs": 10},
             "metrics": (spec.Metric(name="loss", regex="loss=(.*)"),),
             "inputs": (
-                spec.Input(
-                    name="train", content_type="image/png", volume=spec.Volume(host_path=spec.HostPath(path="/d"))
+                data_spec.Input(
+                    name="train",
+                    content_type="image/png",
+                    volume=data_spec.Volume(host_path=data_spec.HostPath(path="/d")),
                 ),
             ),
             "network": spec.Network(interface="eth1", check=True),

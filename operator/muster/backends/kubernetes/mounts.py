@@ -2,8 +2,9 @@
 
 import posixpath
 
+from muster.api.data_spec import Volume
 from muster.api.document import JSON
-from muster.api.spec import Job, Volume
+from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import MUSTER, Piece, entries, in_trainer, mapping, trainer_of
