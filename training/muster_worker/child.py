@@ -13,7 +13,7 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import FrozenSet, List, Mapping, NoReturn, Optional, Sequence, Tuple
+    from typing import Dict, FrozenSet, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 STANDARD_ERROR = 2
@@ -183,6 +183,16 @@ def _refusal(program: str, environment: Mapping[str, str], number: int) -> Comma
     else:
         why = os.strerror(number)
     return CommandRefused(NOT_EXECUTABLE, f"command {program!r}: {found} {why}")
+
+
+def own_environment() -> Dict[str, str]:
+    """The environment we were given: in the C locale Python adds a variable, which isn't the user's."""
+    environment = dict(os.environ)
+    with open("/proc/self/environ", "rb") as file:
+        given = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
+    if b"LC_CTYPE" not in given:
+        environment.pop("LC_CTYPE", None)
+    return environment
 
 
 def keep_standard_streams() -> None:

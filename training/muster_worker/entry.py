@@ -1,4 +1,6 @@
-"""The archive's sub-commands: `node`, the agent; `rank`, a command's wrapper; `remote`, mpirun's; `network-check`."""
+"""The archive's sub-commands: `node`, the agent; `rank` and `log-rank`, wrappers; `remote`, mpirun's;
+`network-check`.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,10 @@ def main(arguments: Sequence[str]) -> int:
         from muster_worker import rank
 
         rank.main(arguments[1:])
+    if arguments and arguments[0] == "log-rank":
+        from muster_worker import log_rank
+
+        log_rank.main(arguments[1:])
     if arguments and arguments[0] == "remote":
         from muster_worker import remote
 

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     signal_mask = child.hold_signals()
     if ATTACHED not in mode:  # that launcher may have started us from a thread that ends before us
         child.die_with_parent()
-    environment = _own_environment()
+    environment = child.own_environment()
     if PYTHON_OF_PARENT in mode:
         command.insert(0, interpreter.python_of_parent(environment))
     mismatch = None
@@ -146,16 +146,6 @@ def _place(environment: Mapping[str, str]) -> _Place:
     sizes = [int(environment.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
     worlds = (sizes[0], sizes[1]) if scope == hook_environment.SCOPE_RANK else (0, 0)
     return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], worlds)
-
-
-def _own_environment() -> Dict[str, str]:
-    """The environment we were given: in the C locale Python adds a variable, which isn't the user's."""
-    environment = dict(os.environ)
-    with open("/proc/self/environ", "rb") as file:
-        given = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
-    if b"LC_CTYPE" not in given:
-        environment.pop("LC_CTYPE", None)
-    return environment
 
 
 def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
