@@ -1,0 +1,93 @@
+"""AWS as muster asks it: every place, each request at its account's pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from muster.aws import decode
+from muster.aws.connection import Answer, Connection, Service
+from muster.aws.errors import Unavailable
+from muster.aws.gate import Gate
+from muster.aws.place import Endpoints, Place
+from muster.aws.quotas import QUOTAS
+from muster.aws.sweep import Sweep
+from muster.aws.threads import Threads
+from muster.aws.training_jobs import TrainingJobs
+
+_ACCOUNT_FIELD = 4
+"""Of an ARN: arn:partition:service:region:account:resource."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who muster is to AWS."""
+
+    account: str
+    arn: str
+
+
+class Aws:
+    """Belongs to one event loop. Places share an account's pace, whichever role they ask as."""
+
+    def __init__(self, endpoints: Endpoints | None = None) -> None:
+        self._endpoints = endpoints or Endpoints()
+        self._threads = Threads()
+        self._connections: dict[Place, Connection] = {}
+        self._gates: dict[tuple[str, str, str], Gate] = {}
+        self._identities: dict[Place, Identity] = {}
+        self._sweeps: dict[Place, Sweep] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+        """What AWS answers, in its turn. Raises AwsError. `operation` is named as in the API: `GetLogEvents`."""
+        quota = QUOTAS.get(operation)
+        if quota is None:
+            return await self.connection(place).ask(service, operation, request)
+        key = (await self._account(place), place.region, operation)
+        if key not in self._gates:
+            self._gates[key] = Gate(quota)
+        async with self._gates[key].turn():
+            return await self.connection(place).ask(service, operation, request)
+
+    async def identity(self, place: Place) -> Identity:
+        """Account and ARN. Raises AwsError."""
+        if place not in self._identities:
+            answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
+            self._identities[place] = Identity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
+        return self._identities[place]
+
+    def connection(self, place: Place) -> Connection:
+        """Requests without a pace of their own, such as S3's."""
+        if place not in self._connections:
+            self._connections[place] = Connection(place, self._endpoints, self._threads)
+        return self._connections[place]
+
+    def training_jobs(self, place: Place) -> TrainingJobs:
+        """SageMaker's training jobs there."""
+        return TrainingJobs(partial(self.ask, place, "sagemaker"))
+
+    def sweep(self, place: Place) -> Sweep:
+        """What follows training jobs there; it goes on until `close`."""
+        if place not in self._sweeps:
+            sweep = self._sweeps[place] = Sweep(self.training_jobs(place), place)
+            self._tasks.append(asyncio.create_task(sweep.run(), name=f"sweep {place}"))
+        return self._sweeps[place]
+
+    async def close(self) -> None:
+        """End all sweeps, and begin no more requests."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.close()
+
+    async def _account(self, place: Place) -> str:
+        if place.assume_role_arn:
+            return place.assume_role_arn.split(":")[_ACCOUNT_FIELD]
+        try:
+            return (await self.identity(place)).account
+        except Unavailable:
+            # Who reaches SageMaker may still not reach STS, from a network that has an endpoint for the one only.
+            return ""

@@ -1,0 +1,89 @@
+"""Requests to AWS from one place: threads, time limits, credentials that change, and errors of one kind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from botocore import xform_name
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import Session
+
+from muster.aws.classify import classified
+from muster.aws.credentials import new_session
+from muster.aws.errors import ExpiredCredentials, NoCredentials
+from muster.aws.place import Endpoints, Place
+from muster.aws.threads import MAX_THREADS, Threads
+
+Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
+
+Answer: TypeAlias = Mapping[str, object]
+"""What botocore makes of an answer: strings, numbers, lists, mappings, and datetimes with their zone."""
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 20.0
+"""How long an answer is waited for; CreateTrainingJob takes a second or two."""
+
+_CONFIG = Config(
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=ANSWER_SECONDS,
+    # When something is asked again is decided here: botocore's own attempts count against the same quotas.
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=MAX_THREADS,
+    user_agent_extra="muster",
+)
+
+
+class Connection:
+    """Asks from one place. Its clients are made when they are needed, and anew when their credentials are no good."""
+
+    def __init__(self, place: Place, endpoints: Endpoints, threads: Threads) -> None:
+        self.place = place
+        self._endpoints = endpoints
+        self._threads = threads
+        # Of the threads: a client must be made once, and botocore's sessions mustn't be shared while they make one.
+        self._making = threading.Lock()
+        self._session: Session | None = None
+        self._clients: dict[Service, BaseClient] = {}
+
+    async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+        """What is answered to `operation` (as in the API: `ListTags`). Raises AwsError. Repeats nothing."""
+        return await self._threads.run(lambda: self._ask(service, operation, request))
+
+    def _ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+        try:
+            client = self.client(service)
+            answer: Answer = getattr(client, xform_name(operation))(**request)
+        except (BotoCoreError, ClientError) as error:
+            told = classified(error, service, operation, self.place)
+            if isinstance(told, NoCredentials | ExpiredCredentials):
+                self._forget()
+            raise told from error
+        return answer
+
+    def client(self, service: Service) -> BaseClient:
+        """botocore's own, for what takes more than one request. Blocks: for threads only. Raises botocore's errors."""
+        with self._making:
+            if service not in self._clients:
+                self._clients[service] = self._new_client(service)
+            return self._clients[service]
+
+    def _new_client(self, service: Service) -> BaseClient:
+        if self._session is None:
+            self._session = new_session(self.place, self._endpoints.sts, _CONFIG)
+        urls = {
+            "sagemaker": self._endpoints.sagemaker,
+            "s3": self._endpoints.s3,
+            "sts": self._endpoints.sts,
+            "logs": self._endpoints.logs,
+        }
+        return self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
+
+    def _forget(self) -> None:
+        # A client keeps what it found when it was made, even if it found nothing.
+        with self._making:
+            self._session = None
+            self._clients.clear()

@@ -1,0 +1,242 @@
+"""One listing after the other for all jobs of a place, and a description of those that changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from muster.aws.errors import AwsError, Invalid, NotFound
+from muster.aws.listing import Page, Since
+from muster.aws.pauses import pause
+from muster.aws.sightings import Reach, Sighting, Sightings
+from muster.aws.training_job import Description
+
+SWEEP_SECONDS = 15.0
+"""From the beginning of one listing to that of the next: ten pages, 1,000 jobs that all changed, take 5 of them."""
+
+FULL_SECONDS = 600.0
+"""After so long a listing shows all jobs again, changed or not: what was missed is found, and what is gone."""
+
+DESCRIBERS = 4
+"""Descriptions under way at once: as many as their quota lets through at usual answer times."""
+
+PATIENCE = 3
+"""So many failures in a row are nothing to speak of, if they may pass."""
+
+_log = logging.getLogger(__name__)
+
+
+class Jobs(Protocol):
+    """What a sweep asks (TrainingJobs)."""
+
+    async def page(self, since: Since, more: str = "") -> Page:
+        """A part of the listing."""
+
+    async def describe(self, name: str) -> Description:
+        """One job."""
+
+
+class Watch:
+    """Somebody's eye on a job."""
+
+    def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
+        self.name = name
+        self.on_change = on_change
+        self._sweep = sweep
+
+    @property
+    def sighting(self) -> Sighting:
+        """What is known of the job."""
+        return self._sweep.sightings.of(self.name)
+
+    @property
+    def trouble(self) -> AwsError | None:
+        """Why nothing new is heard of any job of this place."""
+        return self._sweep.trouble
+
+    def look(self) -> None:
+        """Have the job described soon: something was done to it."""
+        self._sweep.look(self.name)
+
+    def close(self) -> None:
+        """Look away."""
+        self._sweep.unwatch(self)
+
+
+class Sweep:
+    """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too."""
+
+    def __init__(self, jobs: Jobs, place: object) -> None:
+        self.sightings = Sightings()
+        self._jobs = jobs
+        self._place = place
+        self._watches: dict[str, Watch] = {}
+        self._watched = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._reach = Reach()
+        self._full_at = float("-inf")
+        self._failures: Counter[str] = Counter()
+        self._troubles: dict[str, AwsError] = {}
+
+    @property
+    def trouble(self) -> AwsError | None:
+        """Why nothing is heard, if that has lasted or won't end by itself."""
+        return next(iter(self._troubles.values()), None)
+
+    def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
+        """Follow a job that was (or will be) created after `since`, by any clock that is right to some minutes.
+
+        `on_change` is called, in the event loop, when something new is known of it, or `trouble` begins or ends. Who
+        watched a job of this name before is no longer told.
+        """
+        watch = self._watches[name] = Watch(name, self, on_change)
+        oldest = self.sightings.oldest()
+        self.sightings.add(name, since)
+        if oldest is None or since < oldest:
+            # Listings have not gone back so far.
+            self._reach = Reach()
+        self._watched.set()
+        self._wanted.set()
+        return watch
+
+    def unwatch(self, watch: Watch) -> None:
+        """Follow the job no longer, unless somebody else has begun to."""
+        if self._watches.get(watch.name) is not watch:
+            return
+        del self._watches[watch.name]
+        self.sightings.drop(watch.name)
+        if not self._watches:
+            self._watched.clear()
+
+    def look(self, name: str) -> None:
+        """Have a watched job described soon."""
+        self.sightings.want(name)
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._list_on())
+            for _ in range(DESCRIBERS):
+                group.create_task(self._describe_on())
+
+    async def _list_on(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._watched.wait()
+            began = clock()
+            if began - self._full_at >= FULL_SECONDS:
+                self._reach = Reach()
+            is_full = self._reach.seen_until is None
+            if await self._list() and is_full:
+                self._full_at = began
+            await asyncio.sleep(max(0.0, began + SWEEP_SECONDS - clock()))
+
+    async def _list(self) -> bool:
+        """One listing: whether it came to its end."""
+        reach = self._reach
+        since = reach.since(self.sightings.oldest())
+        first: Page | None = None
+        names: set[str] = set()
+        more = ""
+        while True:
+            page = await self._page(since, more)
+            if page is None:
+                return False
+            first = first or page
+            names.update(summary.name for summary in page.summaries)
+            self._take(page)
+            more = page.more
+            if not more:
+                break
+        if reach.seen_until is None:
+            self.sightings.absent(frozenset(names))
+            self._wanted.set()
+        # Unless somebody began to watch an older job meanwhile.
+        if self._reach is reach:
+            self._reach = reach.after(first)
+        return True
+
+    async def _page(self, since: Since, more: str) -> Page | None:
+        """A page, however long it takes to get it; None: the listing can't be gone on with."""
+        while True:
+            try:
+                page = await self._jobs.page(since, more)
+            except AwsError as error:
+                await self._failed("ListTrainingJobs", error)
+                if more and isinstance(error, Invalid):
+                    # Nobody says how long a token is good for.
+                    return None
+            except Exception:  # noqa: BLE001 - the operator is blind without this
+                _log.exception("%s: a mistake in muster; the listing begins anew", self._place)
+                return None
+            else:
+                self._succeeded("ListTrainingJobs")
+                return page
+
+    def _take(self, page: Page) -> None:
+        for summary in page.summaries:
+            if self.sightings.listed(summary):
+                self._tell(summary.name)
+        self._wanted.set()
+
+    async def _describe_on(self) -> None:
+        while True:
+            name = self.sightings.next_wanted()
+            if name is None:
+                self._wanted.clear()
+                await self._wanted.wait()
+            else:
+                await self._describe(name)
+
+    async def _describe(self, name: str) -> None:
+        try:
+            is_news = self.sightings.described(await self._jobs.describe(name))
+        except NotFound:
+            is_news = self.sightings.missing(name)
+        except AwsError as error:
+            await self._failed("DescribeTrainingJob", error)
+            self.look(name)
+            return
+        except Exception:  # noqa: BLE001 - as above
+            # The next change of the job has it described again.
+            _log.exception("%s: a mistake in muster; %s is not described", self._place, name)
+            return
+        self._succeeded("DescribeTrainingJob")
+        if is_news:
+            self._tell(name)
+
+    async def _failed(self, operation: str, error: AwsError) -> None:
+        self._failures[operation] += 1
+        failures = self._failures[operation]
+        _log.log(logging.WARNING if failures > PATIENCE else logging.INFO, "%s: %s", self._place, error.message)
+        if failures > PATIENCE or not error.may_pass:
+            known = self._troubles.get(operation)
+            self._troubles[operation] = error
+            if known is None or known.message != error.message:
+                self._tell_all()
+        # No cryptography: it spreads places that failed together.
+        await asyncio.sleep(pause(failures, error, random.random()))  # noqa: S311
+
+    def _succeeded(self, operation: str) -> None:
+        self._failures[operation] = 0
+        if self._troubles.pop(operation, None) is not None:
+            self._tell_all()
+
+    def _tell_all(self) -> None:
+        for name in tuple(self._watches):
+            self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        watch = self._watches.get(name)
+        if watch is None:
+            return
+        try:
+            watch.on_change()
+        except Exception:  # noqa: BLE001 - one who can't be told must not cost the others
+            _log.exception("%s: who was told of %s failed", self._place, name)
