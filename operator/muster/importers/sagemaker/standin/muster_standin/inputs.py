@@ -1,0 +1,101 @@
+"""In the place of SDK 2's smaller classes: channels, instance groups, Debugger and profiler."""
+
+from __future__ import annotations
+
+from .aws import BotoSession
+from .refused import Refused
+from .shapes import Shape, shape
+from .unknown import Unknown
+from .world import world
+
+_PROFILED = ("start_step", "num_steps", "start_unix_time", "duration", "profile_default_steps")
+
+_INPUTS = {
+    "TrainingInput": (
+        "s3_data", "distribution", "compression", "content_type", "record_wrapping", "s3_data_type", "instance_groups",
+        "input_mode", "attribute_names", "target_attribute_name", "shuffle_config", "hub_access_config",
+        "model_access_config",
+    ),
+    "FileSystemInput": (
+        "file_system_id", "file_system_type", "directory_path", "file_system_access_mode", "content_type",
+    ),
+    "ShuffleConfig": ("seed",),
+    "InstanceGroup": ("instance_group_name", "instance_type", "instance_count"),
+}  # fmt: skip
+"""sagemaker.inputs and sagemaker.instance_group (SDK 2.257.7)."""
+
+_DEBUGGER = {
+    "CollectionConfig": ("name", "parameters"),
+    "DebuggerHookConfig": ("s3_output_path", "container_local_output_path", "hook_parameters", "collection_configs"),
+    "TensorBoardOutputConfig": ("s3_output_path", "container_local_output_path"),
+    "ProfilerConfig": (
+        "s3_output_path", "system_monitor_interval_millis", "framework_profile_params", "profile_params",
+        "disable_profiler",
+    ),
+    "Profiler": ("cpu_profiling_duration", "file_rotation_interval"),
+    "FrameworkProfile": (
+        "local_path", "file_max_size", "file_close_interval", "file_open_fail_threshold", "detailed_profiling_config",
+        "dataloader_profiling_config", "python_profiling_config", "horovod_profiling_config",
+        "smdataparallel_profiling_config", "start_step", "num_steps", "start_unix_time", "duration",
+    ),
+    "DetailedProfilingConfig": _PROFILED,
+    "DataloaderProfilingConfig": (*_PROFILED, "metrics_regex"),
+    "PythonProfilingConfig": (*_PROFILED, "python_profiler", "cprofile_timer"),
+    "HorovodProfilingConfig": _PROFILED,
+    "SMDataParallelProfilingConfig": _PROFILED,
+}  # fmt: skip
+"""sagemaker.debugger."""
+
+_RULE = (
+    "name", "image_uri", "instance_type", "source", "volume_size_in_gb", "rule_to_invoke",
+    "container_local_output_path", "s3_output_path", "other_trials_s3_input_paths", "rule_parameters",
+    "collections_to_save", "actions",
+)  # fmt: skip
+
+INPUTS: dict[str, type[Shape]] = {name: shape(name, fields, positional=True) for name, fields in _INPUTS.items()}
+DEBUGGER: dict[str, type[Shape]] = {name: shape(name, fields, positional=True) for name, fields in _DEBUGGER.items()}
+TrainingCompilerConfig = shape("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
+
+CustomRule = shape("Rule", _RULE, positional=True)
+CustomProfilerRule = shape("ProfilerRule", _RULE, positional=True)
+
+
+class Rule:
+    """sagemaker.debugger.Rule: rules of one's own. The built-in ones are defined in a package of their own."""
+
+    @staticmethod
+    def custom(*given: object, **named: object) -> Shape:
+        return CustomRule(*given, **named)
+
+    @staticmethod
+    def sagemaker(*_: object, **__: object) -> Unknown:
+        raise Refused(
+            "Rule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; write it "
+            "under spec.sagemaker.debugger.rules, with rule_to_invoke among its parameters"
+        )
+
+
+class ProfilerRule:
+    """sagemaker.debugger.ProfilerRule, as above."""
+
+    @staticmethod
+    def custom(*given: object, **named: object) -> Shape:
+        return CustomProfilerRule(*given, **named)
+
+    @staticmethod
+    def sagemaker(*_: object, **__: object) -> Unknown:
+        raise Refused(
+            "ProfilerRule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; "
+            "write it under spec.sagemaker.profiler.rules, with rule_to_invoke among its parameters"
+        )
+
+
+def retrieve(framework: str, region: str | None = None, **named: object) -> str:
+    """sagemaker.image_uris.retrieve, of training images: muster knows them."""
+    scope = named.get("image_scope")
+    if scope not in {None, "training"}:
+        return str(world().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
+    about = {name: str(value) for name, value in named.items() if value is not None}
+    return world().recorder.ask(
+        "image", {"framework": framework, "region": region or BotoSession().region_name, **about}
+    )

@@ -1,0 +1,118 @@
+"""Which module of the SDK's and of boto3's has what, and the finder that hands them out before Python looks on."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+
+from . import aws, estimators, inputs, session, trainer
+from .refused import Refused
+from .world import world
+
+_OURS = ("boto3", "botocore", "sagemaker", "sagemaker_core")
+
+
+def _base_name(base: str, *_: object, **__: object) -> str:
+    # the SDK adds the time; a job's file says the same thing every day
+    return base
+
+
+_SESSION = {"Session": session.Session, "get_execution_role": session.get_execution_role}
+_S3 = {"S3Uploader": session.S3Uploader, "s3_path_join": session.s3_path_join}
+_NAMES = {"name_from_base": _base_name, "unique_name_from_base": _base_name}
+_IMAGES = {"retrieve": inputs.retrieve}
+_GENERIC = {"Estimator": estimators.Estimator, "Framework": estimators.Framework}
+_PYTORCH = {"PyTorch": estimators.PyTorch, "TrainingCompilerConfig": inputs.TrainingCompilerConfig}
+_TENSORFLOW = {"TensorFlow": estimators.TensorFlow, "TrainingCompilerConfig": inputs.TrainingCompilerConfig}
+_HUGGINGFACE = {"HuggingFace": estimators.HuggingFace, "TrainingCompilerConfig": inputs.TrainingCompilerConfig}
+_RULES = {"Rule": inputs.Rule, "ProfilerRule": inputs.ProfilerRule}
+_TRAINER = {"ModelTrainer": trainer.ModelTrainer, "Mode": trainer.Mode}
+_LOCAL = {"LocalSession": aws.no_local_mode}
+
+_CONTENT: Mapping[str, Mapping[str, object]] = {
+    "boto3": {"Session": aws.BotoSession, "client": aws.client, "resource": aws.resource},
+    "boto3.session": {"Session": aws.BotoSession},
+    "botocore.exceptions": {"ClientError": aws.ClientError, "NoCredentialsError": aws.NoCredentialsError},
+    "sagemaker": {
+        **_SESSION,
+        **_LOCAL,
+        "TrainingInput": inputs.INPUTS["TrainingInput"],
+        "Profiler": inputs.DEBUGGER["Profiler"],
+        "ProfilerConfig": inputs.DEBUGGER["ProfilerConfig"],
+        "__version__": "2.257.7",
+    },
+    "sagemaker.debugger": {**inputs.DEBUGGER, **_RULES},
+    "sagemaker.debugger.debugger": {**inputs.DEBUGGER, **_RULES},
+    "sagemaker.estimator": _GENERIC,
+    "sagemaker.huggingface": _HUGGINGFACE,
+    "sagemaker.huggingface.estimator": _HUGGINGFACE,
+    "sagemaker.image_uris": _IMAGES,
+    "sagemaker.inputs": inputs.INPUTS,
+    "sagemaker.instance_group": inputs.INPUTS,
+    "sagemaker.local": _LOCAL,
+    "sagemaker.pytorch": _PYTORCH,
+    "sagemaker.pytorch.estimator": _PYTORCH,
+    "sagemaker.s3": _S3,
+    "sagemaker.session": _SESSION,
+    "sagemaker.tensorflow": _TENSORFLOW,
+    "sagemaker.tensorflow.estimator": _TENSORFLOW,
+    "sagemaker.utils": _NAMES,
+    "sagemaker.core.helper.session_helper": _SESSION,
+    "sagemaker.core.image_uris": _IMAGES,
+    "sagemaker.core.s3": _S3,
+    "sagemaker.core.shapes": trainer.CONFIGS,
+    "sagemaker.core.training.configs": trainer.CONFIGS,
+    "sagemaker.modules": {"Session": session.Session, "get_execution_role": session.get_execution_role},
+    "sagemaker.modules.configs": trainer.CONFIGS,
+    "sagemaker.modules.distributed": trainer.DISTRIBUTED,
+    "sagemaker.modules.train": _TRAINER,
+    "sagemaker.modules.train.model_trainer": _TRAINER,
+    "sagemaker.train": {**_TRAINER, **_SESSION},
+    "sagemaker.train.configs": trainer.CONFIGS,
+    "sagemaker.train.distributed": trainer.DISTRIBUTED,
+    "sagemaker.train.model_trainer": _TRAINER,
+}
+"""The names that scripts of training jobs import, of SDK 2.257.7 and SDK 3.27.0. All others are unknown things."""
+
+
+class StandIn(ModuleType):
+    """A module of which each name that isn't about training is something unknown."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if f"{self.__name__}.{name}" in _CONTENT:
+            # `sagemaker.pytorch.PyTorch` after `import sagemaker`: the SDK imports its own modules
+            return importlib.import_module(f"{self.__name__}.{name}")
+        return world().unknown(f"{self.__name__}.{name}")
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the stand-in before what is installed."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - the import system's signature
+        target: ModuleType | None = None,  # noqa: ARG002 - as above
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in _OURS:
+            return None
+        if fullname.startswith("sagemaker.workflow"):
+            raise Refused(f"{fullname}: pipelines run in SageMaker, step by step; a job's file holds one training job")
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> StandIn:
+        return StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(_CONTENT.get(module.__name__, {}))
+
+
+def install() -> None:
+    """Stand in for the SDK and boto3 from now on."""
+    sys.meta_path.insert(0, Finder())

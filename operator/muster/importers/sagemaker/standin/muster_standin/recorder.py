@@ -1,0 +1,50 @@
+"""The line to the process that started this one: what the script said, and answers to its questions."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Collection, Mapping
+from typing import TextIO
+
+from .refused import Refused
+
+
+class Recorder:
+    """Writes records, a JSON object a line, and reads the answers to those that are questions.
+
+    `scripts` are the names under which the script's own code was compiled.
+    """
+
+    def __init__(self, out: TextIO, answers: TextIO, scripts: Collection[str]) -> None:
+        self._out = out
+        self._answers = answers
+        self._scripts = frozenset(scripts)
+        self._said: set[tuple[str, str]] = set()
+
+    def say(self, kind: str, record: Mapping[str, object]) -> None:
+        """Write one record, with the place in the script that is being executed."""
+        line = json.dumps({"kind": kind, "place": self.place(), **record}, allow_nan=False)
+        self._out.write(line + "\n")
+        self._out.flush()
+
+    def warn(self, message: str) -> None:
+        """Tell the user of something that the script does and the job doesn't; once a place."""
+        if (self.place(), message) not in self._said:
+            self._said.add((self.place(), message))
+            self.say("warning", {"message": message})
+
+    def ask(self, question: str, about: Mapping[str, object]) -> str:
+        """A text that muster knows. Raises `Refused` with muster's reason when it doesn't."""
+        self.say("question", {"question": question, "about": about})
+        answer = json.loads(self._answers.readline())
+        if "text" not in answer:
+            raise Refused(answer["problem"])
+        return str(answer["text"])
+
+    def place(self) -> str:
+        """`launch.py:12`: the script's innermost line; empty outside of the script."""
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_code.co_filename not in self._scripts:
+            frame = frame.f_back
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

@@ -1,0 +1,128 @@
+"""In the place of the SDK's Session: where things are, and uploads that are left to the user."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from .arguments import bound
+from .aws import BotoSession, role_arn
+from .refused import Refused
+from .unknown import Unknown
+from .world import world
+
+_SESSION = (
+    "boto_session",
+    "sagemaker_client",
+    "sagemaker_runtime_client",
+    "sagemaker_featurestore_runtime_client",
+    "default_bucket",
+    "settings",
+    "sagemaker_metrics_client",
+    "sagemaker_config",
+    "default_bucket_prefix",
+)
+"""sagemaker.Session's parameters in their order (SDK 2.257.7)."""
+
+
+class Session:
+    """sagemaker.Session: region, bucket, prefix."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        arguments = bound("sagemaker.Session", _SESSION, given, named)
+        boto = arguments.get("boto_session")
+        if boto is not None and not isinstance(boto, BotoSession):
+            raise Refused("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
+        if arguments.get("sagemaker_config"):
+            raise Refused("sagemaker.Session(sagemaker_config=...): write its values into the script's estimators")
+        self.boto_session = boto or BotoSession()
+        self.given_bucket = _text(arguments.get("default_bucket"))
+        self.default_bucket_prefix = _text(arguments.get("default_bucket_prefix"))
+        self.local_mode = False
+
+    @property
+    def boto_region_name(self) -> str:
+        return self.boto_session.region_name
+
+    def default_bucket(self) -> str:
+        account = "session.default_bucket()"
+        return self.given_bucket or f"sagemaker-{self.boto_region_name}-{world().facts.need_account(account)}"
+
+    def account_id(self) -> str:
+        return world().facts.need_account("session.account_id()")
+
+    def get_caller_identity_arn(self) -> str:
+        return world().facts.need_role("session.get_caller_identity_arn()")
+
+    def expand_role(self, role: str) -> str:
+        return role_arn(role)
+
+    def upload_data(
+        self,
+        path: str,
+        bucket: str | None = None,
+        key_prefix: str = "data",
+        callback: object = None,  # noqa: ARG002 - the SDK's signature
+        extra_args: object = None,  # noqa: ARG002 - the SDK's signature
+    ) -> str:
+        """The URI that the upload would have; the files stay where they are."""
+        if bucket is None:
+            bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
+        uri = f"s3://{bucket}/{key_prefix}"
+        if Path(path).is_dir():
+            _not_uploaded(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
+            return uri
+        uri = f"{uri}/{Path(path).name}"
+        _not_uploaded(path, f"aws s3 cp {shlex.quote(path)} {shlex.quote(uri)}")
+        return uri
+
+    def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:  # noqa: ARG002 - the SDK's signature
+        """The URI that the text would have."""
+        uri = f"s3://{bucket}/{key}"
+        world().recorder.warn(f"{uri} is not written: put its text there before the job starts")
+        return uri
+
+    def __getattr__(self, name: str) -> Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return world().unknown(f"sagemaker.Session().{name}")
+
+
+def get_execution_role(sagemaker_session: object = None, use_default: object = False) -> str:  # noqa: ARG001, FBT002 - the SDK's signature
+    """sagemaker.get_execution_role."""
+    return world().facts.need_role("get_execution_role()")
+
+
+class S3Uploader:
+    """sagemaker.s3.S3Uploader."""
+
+    @staticmethod
+    def upload(local_path: str, desired_s3_uri: str, *_: object, **__: object) -> str:
+        bucket, prefix = _divided(desired_s3_uri)
+        return Session().upload_data(local_path, bucket, prefix)
+
+    @staticmethod
+    def upload_string_as_file_body(body: str, desired_s3_uri: str, *_: object, **__: object) -> str:
+        bucket, key = _divided(desired_s3_uri)
+        return Session().upload_string_as_file_body(body, bucket, key)
+
+
+def s3_path_join(*parts: str | None, with_end_slash: bool = False) -> str:
+    """sagemaker.s3.s3_path_join: one slash between two parts, however many they bring."""
+    joined = re.sub("/+", "/", "/".join(part for part in parts if part)).strip("/")
+    joined = re.sub("^s3:/?", "s3://", joined)
+    return f"{joined}/" if with_end_slash and joined and not joined.endswith("/") else joined
+
+
+def _divided(uri: str) -> tuple[str, str]:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+def _not_uploaded(path: str, command: str) -> None:
+    world().recorder.warn(f"{path} is not uploaded; before the job starts: {command}")
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,174 @@
+"""In the place of SDK 3's ModelTrainer: it keeps what it is given, and hands it over when `train` is called."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .arguments import bound
+from .refused import Refused
+from .shapes import Shape, shape
+from .training import Training, check_session, session_facts
+from .unknown import Unknown
+from .values import encoded
+from .world import world
+
+_NAMES = (
+    "training_mode", "sagemaker_session", "role", "base_job_name", "input_s3_key_prefix", "source_code", "distributed",
+    "compute", "networking", "stopping_condition", "training_image", "training_image_config", "algorithm_name",
+    "output_data_config", "input_data_config", "checkpoint_config", "training_input_mode", "environment",
+    "hyperparameters", "tags", "local_container_root", "model_package_config",
+)  # fmt: skip
+"""The fields of ModelTrainer (SDK 3.27.0)."""
+
+_CONFIGS = {
+    "SourceCode": ("source_dir", "requirements", "entry_script", "command", "args", "ignore_patterns"),
+    "StoppingCondition": ("max_runtime_in_seconds", "max_wait_time_in_seconds", "max_pending_time_in_seconds"),
+    "RetryStrategy": ("maximum_retry_attempts",),
+    "OutputDataConfig": ("s3_output_path", "kms_key_id", "compression_type"),
+    "Channel": (
+        "channel_name", "data_source", "content_type", "compression_type", "record_wrapper_type", "input_mode",
+        "shuffle_config",
+    ),
+    "ShuffleConfig": ("seed",),
+    "DataSource": ("s3_data_source", "file_system_data_source", "dataset_source"),
+    "S3DataSource": (
+        "s3_data_type", "s3_uri", "s3_data_distribution_type", "attribute_names", "instance_group_names",
+        "model_access_config", "hub_access_config",
+    ),
+    "FileSystemDataSource": ("file_system_id", "file_system_access_mode", "file_system_type", "directory_path"),
+    "TrainingImageConfig": ("training_repository_access_mode", "training_repository_auth_config"),
+    "TrainingRepositoryAuthConfig": ("training_repository_credentials_provider_arn",),
+    "Tag": ("key", "value"),
+    "InfraCheckConfig": ("enable_infra_check",),
+    "RemoteDebugConfig": ("enable_remote_debug",),
+    "SessionChainingConfig": ("enable_session_tag_chaining",),
+    "InstanceGroup": ("instance_type", "instance_count", "instance_group_name"),
+    "TensorBoardOutputConfig": ("s3_output_path", "local_path"),
+    "CheckpointConfig": ("s3_uri", "local_path"),
+    "HubAccessConfig": ("hub_content_arn",),
+    "ModelAccessConfig": ("accept_eula",),
+    "Compute": (
+        "instance_type", "instance_count", "volume_size_in_gb", "volume_kms_key_id", "keep_alive_period_in_seconds",
+        "instance_groups", "training_plan_arn", "instance_placement_config", "instance_preferences",
+        "enable_managed_spot_training",
+    ),
+    "Networking": (
+        "security_group_ids", "subnets", "enable_network_isolation", "enable_inter_container_traffic_encryption",
+    ),
+    "InputData": ("channel_name", "data_source", "content_type"),
+    "MetricDefinition": ("name", "regex"),
+    "DatasetSource": ("dataset_arn",),
+}  # fmt: skip
+"""The configuration classes and their fields (sagemaker.core.training.configs, SDK 3.27.0)."""
+
+_DISTRIBUTED = {
+    "Torchrun": ("process_count_per_node", "smp"),
+    "MPI": ("process_count_per_node", "mpi_additional_options"),
+    "SMP": (
+        "hybrid_shard_degree", "sm_activation_offloading", "activation_loading_horizon", "fsdp_cache_flush_warnings",
+        "allow_empty_shards", "tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree",
+        "random_seed",
+    ),
+}  # fmt: skip
+"""Those of sagemaker.train.distributed."""
+
+CONFIGS: dict[str, type[Shape]] = {name: shape(name, fields, positional=False) for name, fields in _CONFIGS.items()}
+DISTRIBUTED: dict[str, type[Shape]] = {
+    name: shape(name, fields, positional=False) for name, fields in _DISTRIBUTED.items()
+}
+
+
+class Mode(Enum):
+    """Where SDK 3 runs a job."""
+
+    LOCAL_CONTAINER = "LOCAL_CONTAINER"
+    SAGEMAKER_TRAINING_JOB = "SAGEMAKER_TRAINING_JOB"
+
+
+class ModelTrainer:
+    """sagemaker.train.ModelTrainer."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        if given:
+            bound("ModelTrainer", (), given, {})
+        arguments = bound("ModelTrainer", _NAMES, (), named)
+        check_session("ModelTrainer", arguments.get("sagemaker_session"))
+        vars(self).update(_arguments=arguments, _latest_training_job=None)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _NAMES:
+            return vars(self)["_arguments"].get(name)
+        return world().unknown(f"ModelTrainer.{name}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        vars(self)["_arguments"].update(bound("ModelTrainer", _NAMES, (), {name: value}))
+
+    def with_tensorboard_output_config(self, tensorboard_output_config: object = None) -> ModelTrainer:
+        return self._with(
+            "tensorboard_output_config", tensorboard_output_config or CONFIGS["TensorBoardOutputConfig"]()
+        )
+
+    def with_retry_strategy(self, retry_strategy: object) -> ModelTrainer:
+        return self._with("retry_strategy", retry_strategy)
+
+    def with_infra_check_config(self, infra_check_config: object = None) -> ModelTrainer:
+        default = CONFIGS["InfraCheckConfig"](enable_infra_check=True)
+        return self._with("infra_check_config", infra_check_config or default)
+
+    def with_session_chaining_config(self, session_chaining_config: object = None) -> ModelTrainer:
+        default = CONFIGS["SessionChainingConfig"](enable_session_tag_chaining=True)
+        return self._with("session_chaining_config", session_chaining_config or default)
+
+    def with_remote_debug_config(self, remote_debug_config: object = None) -> ModelTrainer:
+        default = CONFIGS["RemoteDebugConfig"](enable_remote_debug=True)
+        return self._with("remote_debug_config", remote_debug_config or default)
+
+    def with_checkpoint_config(self, checkpoint_config: object = None) -> ModelTrainer:
+        return self._with("checkpoint_config", checkpoint_config or CONFIGS["CheckpointConfig"]())
+
+    def with_metric_definitions(self, metric_definitions: object) -> ModelTrainer:
+        return self._with("metric_definitions", metric_definitions)
+
+    def _with(self, name: str, value: object) -> ModelTrainer:
+        vars(self)["_arguments"][name] = value
+        return self
+
+    def train(
+        self,
+        input_data_config: object = None,
+        wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature; nothing is waited for
+        logs: object = True,  # noqa: ARG002, FBT002 - as above
+        dry_run: object = False,  # noqa: FBT002 - as above
+    ) -> None:
+        """Record a training job."""
+        if dry_run:
+            world().recorder.warn("train(dry_run=True) starts no job: none is imported")
+            return
+        arguments = dict(vars(self)["_arguments"])
+        session = arguments.pop("sagemaker_session", None)
+        if arguments.pop("training_mode", Mode.SAGEMAKER_TRAINING_JOB) not in {Mode.SAGEMAKER_TRAINING_JOB, None}:
+            raise Refused("ModelTrainer(training_mode=...): a job in local containers has nothing to import")
+        arguments.pop("local_container_root", None)  # where those would write
+        call = {} if input_data_config is None else {"input_data_config": input_data_config}
+        record = {
+            "arguments": {name: encoded(value, f"ModelTrainer({name}=...)") for name, value in arguments.items()},
+            "call": {name: encoded(value, f"train({name}=...)") for name, value in call.items()},
+            "session": session_facts(session),
+        }
+        world().recorder.say("train", record)
+        name = str(arguments.get("base_job_name") or "")
+        vars(self)["_latest_training_job"] = Training("ModelTrainer", name)
+
+    @classmethod
+    def from_recipe(cls, *_: object, **__: object) -> Unknown:
+        raise Refused(
+            "ModelTrainer.from_recipe(...): recipes are fetched when the script runs; muster has no field for them"
+        )
+
+    @classmethod
+    def from_jumpstart_config(cls, *_: object, **__: object) -> Unknown:
+        raise Refused(
+            "ModelTrainer.from_jumpstart_config(...): what it trains is looked up in AWS when the script runs"
+        )

@@ -1,0 +1,63 @@
+"""What a script sees of a training job that it believes to have started."""
+
+from __future__ import annotations
+
+from .refused import Refused
+from .session import Session
+from .unknown import Unknown
+from .world import world
+
+
+class Training:
+    """estimator.latest_training_job: its name as far as the script gave one; it is complete at once."""
+
+    def __init__(self, origin: str, name: str) -> None:
+        self._origin = origin
+        self._name = name
+
+    @property
+    def name(self) -> str | Unknown:
+        return self._name or world().unknown(f"{self._origin}.latest_training_job.name")
+
+    job_name = training_job_name = name
+
+    def wait(self, *_: object, **__: object) -> None:
+        """Nothing runs."""
+
+    def describe(self) -> Description:
+        return Description(f"{self._origin}.latest_training_job.describe()")
+
+    def __getattr__(self, name: str) -> Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return world().unknown(f"{self._origin}.latest_training_job.{name}")
+
+
+class Description(dict[str, object]):
+    """DescribeTrainingJob's answer: a job that is over, so that no script waits for it; all else is unknown."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(TrainingJobStatus="Completed", SecondaryStatus="Completed")
+        self._origin = origin
+
+    def __missing__(self, key: str) -> Unknown:
+        return world().unknown(f"{self._origin}[{key!r}]")
+
+
+def check_session(owner: str, session: object) -> None:
+    """Raises `Refused` for a session that isn't one of training jobs, such as a pipeline's."""
+    if session is not None and not isinstance(session, Session):
+        found = session.origin if isinstance(session, Unknown) else type(session).__name__
+        raise Refused(f"{owner}(sagemaker_session=...): found {found}; a sagemaker.Session() is expected")
+
+
+def session_facts(session: object) -> dict[str, object]:
+    """Region, bucket and prefix, as far as the script said them itself."""
+    if not isinstance(session, Session):
+        return {}
+    facts = {
+        "region": session.boto_session.given_region,
+        "bucket": session.given_bucket,
+        "prefix": session.default_bucket_prefix,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
