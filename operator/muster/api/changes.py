@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 
-CHANGEABLE = ("suspend", "startupTimeoutSeconds", "activeDeadlineSeconds", "cleanup")
+CHANGEABLE = ("suspend", "startupTimeoutSeconds", "activeDeadlineSeconds", "cleanup", "recovery")
 """Fields of the spec that mean something to ranks that already run."""
 
 CHANGE_SENTENCE = (

@@ -13,6 +13,7 @@ from muster.api.launch_rules import LAUNCH_RULES
 from muster.api.mpi_rules import MPI_RULES
 from muster.api.override_rules import OVERRIDE_RULES
 from muster.api.placement_rules import PLACEMENT_RULES
+from muster.api.recovery_rules import RECOVERY_RULES
 from muster.api.rule import Breach, Rule
 from muster.api.source_rules import SOURCE_RULES
 from muster.api.spec import Spec
@@ -46,4 +47,5 @@ RULES: tuple[Rule, ...] = (
     *TEMPLATE_RULES,
     *OVERRIDE_RULES,
     *PLACEMENT_RULES,
+    *RECOVERY_RULES,
 )

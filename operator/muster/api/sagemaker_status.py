@@ -36,8 +36,9 @@ class EarlierTrainingJob(Model):
 
 
 class Retry(Model):
-    """What SageMaker did not take, and when it is asked again."""
+    """What SageMaker had no room for, and when it is asked again."""
 
+    attempt: int = Field(description="Which training job it was about.", ge=1, le=MAX_ATTEMPTS)
     reason: str = Field(description="Why not, as one CamelCase word.")
     message: str = Field(description="What SageMaker said.")
     tries: int = Field(description="How often in a row.", ge=1, le=MAX_ATTEMPTS)
@@ -57,7 +58,7 @@ class SageMakerStatus(Model):
         default=None, description="The role by which muster reaches its account; unset: muster's own."
     )
     tried_at: str = Field(description="When SageMaker was last asked to create it (RFC 3339).")
-    retry: Retry | None = Field(default=None, description="Set while SageMaker has to be asked once more.")
+    retry: Retry | None = Field(default=None, description="Set while a training job waits for instances.")
     arn: str | None = Field(default=None, description="Its ARN; unset until it exists.")
     status: str | None = Field(default=None, description="SageMaker's word: InProgress, Stopping, Completed, ...")
     secondary_status: str | None = Field(default=None, description="SageMaker's word: Starting, Training, ...")

@@ -10,6 +10,7 @@ from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
 from muster.api.queue import Queue
+from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.source_spec import Source
 
@@ -188,6 +189,9 @@ class Spec(Model):
         description="How long the job may take, from its creation or last resume; unset: no limit.",
         ge=1,
         le=MAX_DEADLINE_SECONDS,
+    )
+    recovery: Recovery | None = Field(
+        default=None, description="What is done about failures; unset: a job that failed is over."
     )
     cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")
     template: KubernetesObject = Field(

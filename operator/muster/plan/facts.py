@@ -149,7 +149,8 @@ class JobFacts:
     and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
     longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
-    ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one.
+    ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one. `trouble`
+    is what keeps the job as a whole from going on, where it is none of its nodes'.
     """
 
     created_at: float
@@ -161,3 +162,4 @@ class JobFacts:
     leftovers: bool = False
     listening_since: float = 0.0
     outdated: bool = False
+    trouble: Trouble | None = None

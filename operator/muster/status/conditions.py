@@ -11,7 +11,7 @@ from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
 from muster.status.released import released
 from muster.status.sentences import fit
-from muster.status.troubles import SharedTrouble, shared_troubles
+from muster.status.troubles import PASSING, SharedTrouble, shared_troubles
 from muster.status.views import Picture
 
 NODES_NOT_PLACED = "NodesNotPlaced"
@@ -67,7 +67,7 @@ def _accepted(picture: Picture) -> _Claim:
 def _scheduled(picture: Picture) -> _Claim:
     outcome, nodes = picture.outcome, picture.facts.nodes
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
-        return _Claim("Scheduled", False, SUSPENDED, "The job has no pods")
+        return _Claim("Scheduled", False, SUSPENDED, "No node of the job has a place")
     given_up = released(picture)
     if given_up is not None:
         return _Claim("Scheduled", False, GANG_RELEASED, fit(given_up))
@@ -75,6 +75,9 @@ def _scheduled(picture: Picture) -> _Claim:
     # What was lost later had its place.
     if outcome.started or not unplaced:
         return _Claim("Scheduled", True, "AllNodesPlaced", "All nodes have their place")
+    trouble = picture.facts.trouble
+    if trouble is not None:
+        return _Claim("Scheduled", False, trouble.reason, fit(trouble.message))
     shared = shared_troubles(unplaced, len(nodes))
     if shared:
         return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
@@ -87,6 +90,9 @@ def _stalled(picture: Picture, message: str) -> _Claim:
         return _Claim("Stalled", True, refusal.reason, fit(refusal.message))
     if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.settled:
         return _Claim("Stalled", True, outcome.reason, message)
+    trouble = picture.facts.trouble
+    if trouble is not None and trouble.reason not in PASSING:
+        return _Claim("Stalled", True, trouble.reason, fit(trouble.message))
     shared = () if outcome.is_decided else shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
     for_people = tuple(entry for entry in shared if not entry.passes)
     if for_people:
@@ -103,7 +109,7 @@ def _suspended(picture: Picture) -> _Claim:
     if outcome.verdict is Verdict.SUSPENDED:
         if outcome.settled:
             return _Claim(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
-        return _Claim(SUSPENDED, False, SUSPENDING, "The ranks are stopped and the pods given up")
+        return _Claim(SUSPENDED, False, SUSPENDING, "The ranks are stopped and their nodes given up")
     before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
     if is_suspended(previous) or (before is not None and before.reason == RESUMED):
         return _Claim(SUSPENDED, False, RESUMED, "The job was suspended, and started anew")

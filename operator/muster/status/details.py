@@ -4,7 +4,7 @@ from muster.api.status import RankDetail
 from muster.api.timestamps import to_millis
 from muster.plan import last_words
 from muster.plan.outcome import Outcome
-from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
+from muster.status.views import FAILED, NOT_REPORTED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
 MAX_DETAILS = 16
 """Of 100,000 ranks a reader wants the first few."""
@@ -25,6 +25,9 @@ def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDet
 
 
 def _says_something(view: RankView) -> bool:
+    # Of all ranks alike there is nothing to say of each.
+    if view.reason == NOT_REPORTED:
+        return False
     if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):
         return True
     return view.state == STOPPED and view.activity is not None

@@ -44,12 +44,12 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
     if picture.outcome.verdict is Verdict.SUSPENDED:
         return fit(_suspended(picture))
     if picture.outcome.is_decided:
-        return fit(_ended(picture, progress))
+        return fit(ended(picture, progress))
     # It can't begin; a gang that runs was accepted once.
     if picture.facts.refusal is not None and not picture.outcome.started:
         return fit(picture.facts.refusal.message)
     if any(view.state not in (PENDING, STARTING) for view in picture.views):
-        return fit(_running(picture, progress))
+        return fit(running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
         return fit(_with_troubles(f"The ranks start: 0 of {len(picture.views)} run", picture.facts))
     return fit(released(picture) or _waiting(picture.facts))
@@ -64,7 +64,8 @@ def fit(text: str) -> str:
     return f"{kept.decode(errors='ignore').rstrip()}…"
 
 
-def _ended(picture: Picture, progress: Progress | None) -> str:
+def ended(picture: Picture, progress: Progress | None) -> str:
+    """How a job ended, or has to."""
     outcome, world = picture.outcome, len(picture.views)
     if outcome.failure is not None:
         return blame(picture.job, outcome.failure, picture.views)
@@ -110,7 +111,8 @@ def _mismatch(job: Job, facts: JobFacts) -> str:
     return f"{told}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else told
 
 
-def _running(picture: Picture, progress: Progress | None) -> str:
+def running(picture: Picture, progress: Progress | None) -> str:
+    """What ranks do, of which some have begun."""
     views = picture.views
     parts = [f"{_count(views, RUNNING)} of {len(views)} ranks run"]
     if progress is not None and progress.step is not None:

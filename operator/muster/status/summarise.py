@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from muster.api.spec import Job
-from muster.api.status import NetworkStatus, NodeCounts, Placement, RankStatus, StateRange, Status
+from muster.api.status import NetworkStatus, NodeCounts, Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
@@ -11,13 +11,11 @@ from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, 
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
 from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
 from muster.status.conditions import conditions
-from muster.status.details import rank_details
 from muster.status.network import network_of
 from muster.status.progress import progress_of
-from muster.status.ranges import ranges
+from muster.status.rank_status import rank_status
 from muster.status.sentences import sentence
-from muster.status.steps import step_ranges
-from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
+from muster.status.views import PENDING, STARTING, UNKNOWN, Picture
 from muster_worker.contract import CommandKind
 
 
@@ -42,7 +40,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         conditions=conditions(seen, phase, message),
         nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
         network=_network(seen),
-        ranks=_rank_status(seen),
+        ranks=rank_status(seen),
         progress=progress,
         placement=_placement(seen),
         incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
@@ -103,26 +101,6 @@ def _network(seen: Picture) -> NetworkStatus | None:
     if seen.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
         return before
     return network_of(nodes)
-
-
-def _rank_status(seen: Picture) -> RankStatus:
-    by_state: dict[str, list[int]] = {}
-    for view in seen.views:
-        by_state.setdefault(view.state, []).append(view.rank)
-    order = (RUNNING, STARTING, PENDING, SUCCEEDED, FAILED, STOPPED, UNKNOWN)
-    running, succeeded = (len(by_state.get(state, ())) for state in (RUNNING, SUCCEEDED))
-    return RankStatus(
-        world=len(seen.views),
-        running=running,
-        ready=f"{running + succeeded}/{len(seen.views)}",
-        by_state=tuple(
-            StateRange(state=state, count=len(by_state[state]), ranks=ranges(by_state[state]))
-            for state in order
-            if state in by_state
-        ),
-        by_step=step_ranges(seen.views),
-        details=rank_details(seen.views, seen.outcome),
-    )
 
 
 def _placement(seen: Picture) -> Placement | None:

@@ -23,6 +23,9 @@ FAILED = "Failed"
 STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
+NOT_REPORTED = "NotReported"
+"""Reason of a rank on SageMaker of which nothing was read (yet): most jobs' ranks don't report there."""
+
 LEARNING_SECONDS = 30.0
 """How long a rank may be without a step count before it is worth a word: importing torch takes seconds."""
 
@@ -124,13 +127,17 @@ def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
 def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
     # It was told to start its ranks; what became of them nobody heard.
     if seen.outcome.started and current_agent(node) is None and node.process.state is not ProcessState.MISSING:
-        return _state_with_agent(node, seen.outcome) if is_gone(node) else (UNKNOWN, "NotHeard")
+        return _state_with_agent(node, seen.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(seen))
     if is_gone(node) or has_ended(node) or not has_started(node):
         return PENDING, "NeverStarted"
     if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     # Whoever is told to stop before it was seen may or may not have been there.
     return STARTING, "LauncherRuns"
+
+
+def _why_unheard(seen: Picture) -> str:
+    return NOT_REPORTED if seen.job.spec.backend == "SageMaker" else "NotHeard"
 
 
 def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, str]:

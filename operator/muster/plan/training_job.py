@@ -1,0 +1,113 @@
+"""What has to be done now for a job on SageMaker: make a training job, stop it, or nothing."""
+
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.cleanup import cleanup_at
+from muster.plan.deadlines import active_deadline
+from muster.plan.nodes import silent_at
+from muster.plan.outcome import Verdict
+from muster.plan.training_job_course import arrives_until
+from muster.plan.training_job_facts import TrainingFacts
+from muster.plan.training_job_outcome import Judgement
+from muster.plan.training_job_pauses import asked_again_at
+
+
+@dataclass(frozen=True)
+class HoldResource:
+    """See to it that the resource can't go before its training job has ended: put muster's finalizer on it."""
+
+
+@dataclass(frozen=True)
+class ReleaseResource:
+    """Nothing of the job runs any more: take the finalizer off."""
+
+
+@dataclass(frozen=True)
+class CreateTrainingJob:
+    """Have SageMaker make the training job of this attempt; if it is there already and the job's, it is that one."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class StopTrainingJob:
+    """Have SageMaker stop the training job of this attempt: SIGTERM, and 120 s (API_StopTrainingJob)."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class DeleteTrainingJob:
+    """Have SageMaker forget the training job of this attempt, which is over."""
+
+    attempt: int
+
+
+TrainingAction = HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob
+
+
+def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+    """The actions that bring the job further at `now` (Unix seconds); none when all is as it should be.
+
+    Deciding again on facts that show the actions applied gives nothing new.
+    """
+    # Who can't see what runs does nothing.
+    if facts.blind is not None:
+        return ()
+    if seen.outcome.is_decided:
+        return _end(job, facts, seen, now)
+    course = seen.course
+    # It is there, or on its way.
+    if facts.training is not None and not course.is_next:
+        return ()
+    # A resource that goes would leave a training job behind that nobody knows of.
+    if not facts.is_held:
+        return (HoldResource(),)
+    if course.due_at is None or now < course.due_at:
+        return ()
+    return (CreateTrainingJob(course.attempt),)
+
+
+def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> float | None:
+    """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
+    outcome, course = seen.outcome, seen.course
+    # A suspension that nobody wants any more had to come to its end first.
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
+        return now
+    times = [silent_at(node, seen.facts) for node in seen.facts.nodes]
+    if facts.blind is not None:
+        times.append(asked_again_at(job.metadata.uid, facts.blind))
+    if outcome.is_decided:
+        times.append(cleanup_at(job, outcome))
+        times.append(None if facts.setback is None else asked_again_at(job.metadata.uid, facts.setback))
+        times.append(None if outcome.settled else arrives_until(previous, facts))
+    else:
+        times.append(active_deadline(job, outcome.began_at))
+        times.append(course.due_at if course.is_next or facts.training is None else None)
+    return min((at for at in times if at is not None and at > now), default=None)
+
+
+def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+    training = facts.training
+    if training is not None and not training.is_asked_to_end:
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.incarnation),)
+    # Stopping is not an end.
+    if not seen.outcome.settled:
+        return ()
+    # Whoever is killed here has told the end, and what is left to do costs nothing.
+    if facts.is_held:
+        return (ReleaseResource(),)
+    at = cleanup_at(job, seen.outcome)
+    if training is None or not training.is_over or at is None or now < at or _is_put_off(job, facts, now):
+        return ()
+    return (DeleteTrainingJob(seen.outcome.incarnation),)
+
+
+def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
+    """Whether SageMaker did not do it a moment ago."""
+    if facts.setback is None:
+        return False
+    again = asked_again_at(job.metadata.uid, facts.setback)
+    return again is None or now < again

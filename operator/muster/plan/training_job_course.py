@@ -1,0 +1,134 @@
+"""Which training job of a job is the present one, and whether another one is to be made: attempts are counted.
+
+An attempt is a start of the gang, with the same number. It stands in the status before SageMaker hears of it.
+"""
+
+from dataclasses import dataclass
+
+from muster.api.sagemaker_status import SageMakerStatus
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.api.timestamps import from_text
+from muster.plan.incarnations import current_incarnation, was_started
+from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
+from muster.plan.training_job_facts import COMPLETED, Obstacle, TrainingFacts
+from muster.plan.training_job_pauses import asked_again_at, capacity_pause
+
+CREATION_SECONDS = 30.0
+"""So long after it was sent, or its sender's end, a request to create comes to nothing: its time-out is shorter."""
+
+_UNSENT = (Obstacle.CAPACITY, Obstacle.REFUSED, Obstacle.ACCESS, Obstacle.ELSEWHERE)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Want of capacity for an attempt: `tries` times in a row, asked again at `until` (Unix seconds)."""
+
+    attempt: int
+    reason: str
+    message: str
+    tries: int
+    until: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """`attempt` is the number of the present training job or, where `is_next`, of the one to be made after it.
+
+    `restarts` counts those that recovery allowed. `ended` is how the one before the next ended; None for the first.
+    `waiting` is want of capacity, the last time; it may be past. `due_at` is when SageMaker may be asked to make one
+    (Unix seconds; 0: now; None: not until the job is changed).
+    """
+
+    attempt: int
+    is_next: bool
+    restarts: int = 0
+    ended: BadEnd | None = None
+    waiting: Waiting | None = None
+    due_at: float | None = 0.0
+
+
+def told_of(previous: Status) -> SageMakerStatus | None:
+    """What the status tells of the job's training job."""
+    return None if previous.backend is None else previous.backend.sagemaker
+
+
+def attempt_looked_at(previous: Status) -> int | None:
+    """The attempt whose training job there may be; None for a job that has had none since it was last resumed."""
+    return current_incarnation(previous) if was_started(previous) else None
+
+
+def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
+    """Where the job stands with its attempts at `now` (Unix seconds)."""
+    told, attempt = told_of(previous), current_incarnation(previous)
+    if not was_started(previous):
+        # What was before the suspension counts no more.
+        return _with_due(job, facts, Course(attempt, is_next=True))
+    restarts = 0 if told is None else told.restarts
+    waiting = _waiting(job, told, attempt, facts)
+    training = facts.training
+    # It was decided on, and is not there: whoever decided may not have come to it.
+    if training is None:
+        return _with_due(job, facts, Course(attempt, is_next=False, restarts=restarts, waiting=waiting))
+    here = Course(attempt, is_next=False, restarts=restarts, waiting=None if training.has_instances else waiting)
+    if not training.is_over or training.status == COMPLETED or not facts.is_heard_out:
+        return here
+    end = bad_end(training)
+    if end.sequel is Sequel.RETRY:
+        again = _once_more(job, waiting, attempt, end, now)
+        return _with_due(job, facts, Course(attempt + 1, True, restarts, end, again))
+    allowed = 0 if job.spec.recovery is None else job.spec.recovery.max_restarts
+    if end.sequel is Sequel.RESTART and restarts < allowed:
+        return _with_due(job, facts, Course(attempt + 1, True, restarts + 1, end))
+    return here
+
+
+def is_lost(previous: Status, facts: TrainingFacts) -> bool:
+    """Whether the training job was there and is no more: somebody deleted what SageMaker knew of it."""
+    told = told_of(previous)
+    return facts.training is None and facts.blind is None and told is not None and told.arn is not None
+
+
+def arrives_until(previous: Status, facts: TrainingFacts) -> float:
+    """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
+    told, setback = told_of(previous), facts.setback
+    if told is None or told.arn is not None or facts.training is not None:
+        return 0.0
+    # SageMaker said no, or nobody came to ask it.
+    if setback is not None and setback.obstacle in _UNSENT:
+        return 0.0
+    return max(from_text(told.tried_at), facts.looking_since) + CREATION_SECONDS
+
+
+def _waiting(job: Job, told: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
+    retry = None if told is None else told.retry
+    last = None
+    if retry is not None:
+        last = Waiting(retry.attempt, retry.reason, retry.message, retry.tries, from_text(retry.until))
+    setback = facts.setback
+    if setback is None or setback.obstacle is not Obstacle.CAPACITY:
+        return last
+    # The status knows of it already: nobody asks before the time that it tells.
+    if last is not None and last.until > setback.at:
+        return last
+    tries, trouble = 1 if last is None else last.tries + 1, setback.trouble
+    until = setback.at + capacity_pause(job.metadata.uid, tries)
+    return Waiting(attempt, trouble.reason, trouble.message, tries, until)
+
+
+def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: float) -> Waiting:
+    # The status knows of it already.
+    if last is not None and (last.attempt, last.reason) == (attempt, end.reason):
+        return last
+    tries = 1 if last is None else last.tries + 1
+    return Waiting(attempt, end.reason, end.message, tries, now + capacity_pause(job.metadata.uid, tries))
+
+
+def _with_due(job: Job, facts: TrainingFacts, course: Course) -> Course:
+    due_at = 0.0 if course.waiting is None else course.waiting.until
+    setback = facts.setback
+    again: float | None = 0.0
+    if setback is not None and setback.obstacle is not Obstacle.CAPACITY:
+        again = asked_again_at(job.metadata.uid, setback)
+    due = None if again is None else max(due_at, again)
+    return Course(course.attempt, course.is_next, course.restarts, course.ended, course.waiting, due)

@@ -1,0 +1,93 @@
+"""A training job's instances as the job's nodes: what SageMaker says of all of them, and ranks of themselves."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from muster.api.spec import Job
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts, Trouble
+from muster.plan.training_job_ends import bad_end
+from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
+from muster.plan.world import procs_per_node
+from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+
+
+def node_name(node: int) -> str:
+    """What SageMaker calls it, in SM_HOSTS and in the names of its logs."""
+    return f"algo-{node + 1}"
+
+
+def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
+    """The facts as any job has them, so that its ranks are judged and told of as everywhere.
+
+    `training` is the present attempt's; None while there is none.
+    """
+    agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
+    return JobFacts(
+        created_at=facts.created_at,
+        nodes=tuple(_node(job, node, training, agents, attempt) for node in range(job.spec.nodes)),
+        heartbeat_seconds=facts.heartbeat_seconds,
+    )
+
+
+def _node(
+    job: Job, node: int, training: TrainingJob | None, agents: Mapping[int, AgentFacts], attempt: int
+) -> NodeFacts:
+    name = node_name(node)
+    if training is None:
+        return NodeFacts(node, name, ProcessFacts(ProcessState.MISSING))
+    agent = agents.get(node)
+    if training.is_over and training.has_trained:
+        agent = _heard_out(job, node, training, agent, attempt)
+    return NodeFacts(node, name, _process(training, agent), agent)
+
+
+def _process(training: TrainingJob, agent: AgentFacts | None) -> ProcessFacts:
+    placed_at = _placed_at(training)
+    if training.is_over:
+        return ProcessFacts(
+            ProcessState.EXITED,
+            exit_code=0 if training.status == COMPLETED else None,
+            started_at=training.started_at,
+            ended_at=training.ended_at,
+            scheduled_at=placed_at,
+            trouble=None if training.status == COMPLETED else _trouble(training),
+        )
+    # What its ranks say reaches muster before SageMaker's own word, or after it.
+    runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
+    state = ProcessState.RUNNING if runs else ProcessState.WAITING
+    return ProcessFacts(state, started_at=training.started_at, scheduled_at=placed_at)
+
+
+def _placed_at(training: TrainingJob) -> float | None:
+    if not training.has_instances:
+        return None
+    return training.started_at if training.started_at is not None else training.created_at
+
+
+def _trouble(training: TrainingJob) -> Trouble:
+    end = bad_end(training)
+    return Trouble(end.reason, end.message)
+
+
+def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
+    """The node as it would have reported its end: no process of it is left, and SageMaker says what became of all."""
+    procs = procs_per_node(job)
+    at = training.ended_at if training.ended_at is not None else training.created_at
+    known = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
+    for local in range(procs):
+        number = node * procs + local
+        # It ran, and nobody knows more.
+        known.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
+    ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(known.items()))
+    reports = tuple(rank.report for rank in ranks)
+    if agent is None:
+        report = Report(job.metadata.uid, node, 0, attempt, 0, AgentPhase.ENDED, ranks=reports)
+        return AgentFacts(report, heard_at=at, ranks=ranks)
+    return replace(agent, report=replace(agent.report, phase=AgentPhase.ENDED, ranks=reports), ranks=ranks)
+
+
+def _ended_well(rank: RankFacts, at: float) -> RankFacts:
+    # SageMaker completes a training job when all of its containers ended with exit code 0.
+    if rank.report.state == RankState.EXITED:
+        return rank
+    return replace(rank, report=replace(rank.report, state=RankState.EXITED, exit_code=0), ended_at=at)

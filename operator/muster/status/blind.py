@@ -1,0 +1,31 @@
+"""The status of a job that can't be looked at right now: as it was, with a word about that."""
+
+from muster.api.status import Condition, Status
+from muster.api.timestamps import to_seconds
+from muster.plan.facts import Trouble
+from muster.status.conditions import since
+from muster.status.sentences import fit
+from muster.status.troubles import PASSING
+
+
+def blinded(previous: Status, trouble: Trouble | None, generation: int, now: float) -> Status:
+    """`previous` with why nobody can look, in its message and where a person has to do something in Stalled, too.
+
+    `trouble` None: it isn't worth a word. `now` is in Unix seconds.
+    """
+    kept = previous.model_copy(update={"observed_generation": generation})
+    if trouble is None:
+        return kept
+    message = fit(trouble.message)
+    if trouble.reason in PASSING:
+        return kept.model_copy(update={"message": message})
+    stalled = Condition(
+        type="Stalled",
+        status="True",
+        reason=trouble.reason,
+        message=message,
+        last_transition_time=since(previous, "Stalled", "True") or to_seconds(now),
+        observed_generation=generation,
+    )
+    others = tuple(entry for entry in previous.conditions if entry.type != "Stalled")
+    return kept.model_copy(update={"message": message, "conditions": (*others, stalled)})

@@ -1,0 +1,28 @@
+"""All ranks of a job, as the status tells of them."""
+
+from muster.api.status import RankStatus, StateRange
+from muster.status.details import rank_details
+from muster.status.ranges import ranges
+from muster.status.steps import step_ranges
+from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
+
+
+def rank_status(seen: Picture) -> RankStatus:
+    """The ranks by state and by step, and those with something to say."""
+    by_state: dict[str, list[int]] = {}
+    for view in seen.views:
+        by_state.setdefault(view.state, []).append(view.rank)
+    order = (RUNNING, STARTING, PENDING, SUCCEEDED, FAILED, STOPPED, UNKNOWN)
+    running, succeeded = (len(by_state.get(state, ())) for state in (RUNNING, SUCCEEDED))
+    return RankStatus(
+        world=len(seen.views),
+        running=running,
+        ready=f"{running + succeeded}/{len(seen.views)}",
+        by_state=tuple(
+            StateRange(state=state, count=len(by_state[state]), ranks=ranges(by_state[state]))
+            for state in order
+            if state in by_state
+        ),
+        by_step=step_ranges(seen.views),
+        details=rank_details(seen.views, seen.outcome),
+    )

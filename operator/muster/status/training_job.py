@@ -1,0 +1,136 @@
+"""From what is known of a job on SageMaker to its status: what every job's has, and its training jobs."""
+
+from collections.abc import Sequence
+
+from muster.api.spec import Job
+from muster.api.status import NodeCounts, Progress, Status
+from muster.api.timestamps import to_seconds
+from muster.plan.facts import ProcessState
+from muster.plan.incarnations import was_started
+from muster.plan.nodes import is_silent
+from muster.plan.outcome import Verdict, final_condition
+from muster.plan.training_job import CreateTrainingJob, TrainingAction
+from muster.plan.training_job_course import told_of
+from muster.plan.training_job_ends import Sequel
+from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
+from muster.plan.training_job_outcome import Judgement
+from muster.status.blind import blinded
+from muster.status.conditions import conditions
+from muster.status.progress import MAX_METRICS, progress_of
+from muster.status.rank_status import rank_status
+from muster.status.training_job_record import training_record
+from muster.status.training_job_sentences import training_sentence
+from muster.status.views import Picture
+
+_ENDS = {
+    Verdict.SUSPENDED: "Suspended",
+    Verdict.SUCCEEDED: "Succeeded",
+    Verdict.FAILED: "Failed",
+    Verdict.STOPPED: "Failed",
+}
+
+# By SageMaker itself: on other instances, or once it has some again.
+_BEFORE = {PENDING: "Queued", INTERRUPTED: "Restarting", RESTARTING: "Restarting"}
+
+
+def summarise_training_job(  # noqa: PLR0917 - all that was found out and decided in a turn
+    job: Job,
+    previous: Status,
+    facts: TrainingFacts,
+    seen: Judgement,
+    actions: Sequence[TrainingAction],
+    now: float,
+) -> Status:
+    """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
+    generation = job.metadata.generation
+    if final_condition(previous) is not None:
+        return previous.model_copy(update={"observed_generation": generation})
+    # Who sees nothing takes back nothing of what was seen.
+    if facts.blind is not None and facts.training is None and told_of(previous) is not None:
+        return blinded(previous, seen.facts.trouble, generation, now)
+    picture = Picture(job, previous, seen.facts, seen.outcome, now)
+    progress = _progress(picture, facts)
+    phase = _phase(picture, facts, seen)
+    message = training_sentence(picture, progress, facts, seen)
+    creates = any(isinstance(action, CreateTrainingJob) for action in actions)
+    return Status(
+        observed_generation=generation,
+        phase=phase,
+        message=message,
+        conditions=conditions(picture, phase, message),
+        nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(picture)),
+        ranks=rank_status(picture),
+        progress=progress,
+        backend=training_record(picture, facts, seen, now if creates else None),
+        incarnation=seen.course.attempt if creates or _is_begun(previous, seen) else previous.incarnation,
+        start_time=_start_time(picture, facts, creates=creates),
+        completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
+    )
+
+
+def _is_begun(previous: Status, seen: Judgement) -> bool:
+    return was_started(previous) and not seen.course.is_next
+
+
+def _phase(picture: Picture, facts: TrainingFacts, seen: Judgement) -> str:
+    outcome, training = seen.outcome, facts.training
+    if outcome.is_decided and not outcome.settled:
+        return "Stopping"
+    if outcome.is_decided:
+        return _ENDS[outcome.verdict]
+    # A training job failed, or could not begin, and another one is to follow.
+    if seen.course.is_next:
+        ended = seen.course.ended
+        return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
+    if training is None:
+        return "Restarting" if seen.course.restarts else "Pending"
+    return _phase_of(picture, training)
+
+
+def _phase_of(picture: Picture, training: TrainingJob) -> str:
+    # How it ended is still being read, or somebody else stops it.
+    if training.is_asked_to_end:
+        return "Running" if training.is_over and picture.previous.phase == "Running" else "Stopping"
+    if any(node.process.state is ProcessState.RUNNING for node in picture.facts.nodes):
+        return "Running"
+    return _BEFORE.get(training.secondary_status, "Starting")
+
+
+def _ready(picture: Picture) -> int:
+    nodes = picture.facts.nodes
+    running = (node for node in nodes if node.process.state is ProcessState.RUNNING)
+    return sum(not is_silent(node, picture.facts, picture.now) for node in running)
+
+
+def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:
+    """What ranks reported, and for metrics that none reported what SageMaker read from the output itself."""
+    progress = progress_of(picture)
+    training = facts.training
+    read = {metric.name: metric.value for metric in training.metrics} if training is not None else {}
+    if not read:
+        return progress
+    known = Progress() if progress is None else progress
+    names = {**dict.fromkeys(metric.name for metric in picture.job.spec.metrics), **known.metrics, **read}
+    values = {name: {**read, **known.metrics}[name] for name in names if name in known.metrics or name in read}
+    left_out = len(values) - MAX_METRICS + (known.metrics_left_out or 0)
+    return known.model_copy(
+        update={
+            "metrics": dict(list(values.items())[:MAX_METRICS]),
+            "metrics_left_out": left_out if left_out > 0 else None,
+        }
+    )
+
+
+def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str | None:
+    """When the job's first training job was asked for. It is written before: a job that has it is not begun again."""
+    outcome = picture.outcome
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return None
+    if picture.previous.start_time is not None:
+        return picture.previous.start_time
+    if creates:
+        return to_seconds(picture.now)
+    # Somebody emptied the status of a job that runs.
+    return (
+        None if facts.training is None or not was_started(picture.previous) else to_seconds(facts.training.created_at)
+    )

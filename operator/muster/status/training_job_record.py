@@ -1,0 +1,130 @@
+"""`status.backend.sagemaker`: the job's training jobs, as SageMaker tells of them."""
+
+from muster.api.sagemaker_status import (
+    MAX_EARLIER,
+    MAX_HISTORY,
+    BackendStatus,
+    EarlierTrainingJob,
+    Retry,
+    SageMakerStatus,
+    SecondaryStatus,
+)
+from muster.api.timestamps import to_seconds
+from muster.plan.incarnations import was_started
+from muster.plan.last_words import clean
+from muster.plan.training_job_course import Waiting, told_of
+from muster.plan.training_job_ends import bad_end
+from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
+from muster.plan.training_job_name import training_job_name
+from muster.plan.training_job_outcome import Judgement
+from muster.status.sentences import fit
+from muster.status.views import Picture
+
+MAX_MESSAGE_CHARS = 256
+"""Of what SageMaker says about a secondary status; its own words are shorter."""
+
+_CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.com"}
+"""The consoles of the partitions that have one of their own, by the beginning of their regions' names."""
+
+
+def console_url(region: str, name: str) -> str:
+    """The training job's page in the AWS console."""
+    own = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
+    host = f"{region}.console.aws.amazon.com" if own is None else f"{region}.{own}" if region[:2] != "cn" else own
+    return f"https://{host}/sagemaker/home?region={region}#/jobs/{name}"
+
+
+def training_record(
+    picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float | None
+) -> BackendStatus | None:
+    """What is told of the present training job and those before it.
+
+    `tried_at` is set when SageMaker is about to be asked for one (Unix seconds).
+    """
+    told = told_of(picture.previous)
+    if tried_at is not None:
+        return BackendStatus(sagemaker=_asked_for(picture, facts, seen, tried_at))
+    if facts.training is None or not was_started(picture.previous):
+        record = None if told is None else told.model_copy(update={"retry": _retry(seen.course.waiting)})
+        return None if record is None else BackendStatus(sagemaker=record)
+    if told is None:
+        told = _begun(picture, facts, seen, facts.training.created_at)
+    retry = {"retry": _retry(seen.course.waiting)}
+    return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, told.region), **retry}))
+
+
+def _asked_for(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
+    told = told_of(picture.previous)
+    earlier = () if told is None else told.earlier
+    if told is not None and told.attempt < seen.course.attempt:
+        last = facts.training if was_started(picture.previous) else None
+        known = told if last is None else told.model_copy(update=_described(last, told.region))
+        earlier = (*earlier, _earlier(known, last))
+    record = _begun(picture, facts, seen, tried_at)
+    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(seen.course.waiting)})
+
+
+def _begun(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
+    metadata, attempt = picture.job.metadata, seen.course.attempt
+    return SageMakerStatus(
+        training_job_name=training_job_name(metadata.name, metadata.uid, attempt),
+        attempt=attempt,
+        restarts=seen.course.restarts,
+        region=facts.whereabouts.region,
+        assume_role_arn=facts.whereabouts.assume_role_arn,
+        tried_at=to_seconds(tried_at),
+    )
+
+
+def _earlier(told: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
+    if training is None or training.status == COMPLETED:
+        reason, message = "Suspended", ""
+    else:
+        end = bad_end(training)
+        reason, message = end.reason, fit(end.message)
+    return EarlierTrainingJob(
+        attempt=told.attempt,
+        training_job_name=told.training_job_name,
+        status=told.status or "",
+        reason=reason,
+        message=message,
+        billable_seconds=told.billable_seconds,
+    )
+
+
+def _retry(waiting: Waiting | None) -> Retry | None:
+    if waiting is None:
+        return None
+    return Retry(
+        attempt=waiting.attempt,
+        reason=waiting.reason,
+        message=fit(waiting.message),
+        tries=waiting.tries,
+        until=to_seconds(waiting.until),
+    )
+
+
+def _described(training: TrainingJob, region: str) -> dict[str, object]:
+    spans = training.history[-MAX_HISTORY:]
+    return {
+        "arn": training.arn,
+        "status": training.status,
+        "secondary_status": training.secondary_status,
+        "status_message": clean(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
+        "failure_reason": fit(training.failure_reason) if training.failure_reason else None,
+        "history": tuple(
+            SecondaryStatus(
+                status=span.status,
+                started_at=to_seconds(span.started_at),
+                ended_at=None if span.ended_at is None else to_seconds(span.ended_at),
+                message=clean(span.message, limit=MAX_MESSAGE_CHARS),
+            )
+            for span in spans
+        ),
+        "billable_seconds": training.billable_seconds,
+        "training_seconds": training.training_seconds,
+        "image": training.image,
+        "instance_type": training.instance_type,
+        "instance_count": training.instance_count,
+        "console_url": console_url(region, training.name),
+    }

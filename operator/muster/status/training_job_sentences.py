@@ -1,0 +1,85 @@
+"""The status' message of a job on SageMaker: one sentence that a person would say."""
+
+from muster.api.status import Progress
+from muster.plan.last_words import clean
+from muster.plan.outcome import DEADLINE_EXCEEDED, Verdict
+from muster.plan.training_job_course import told_of
+from muster.plan.training_job_ends import TRAINING_JOB_GONE, Sequel, bad_end
+from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob
+from muster.plan.training_job_name import training_job_name
+from muster.plan.training_job_outcome import Judgement
+from muster.status.sentences import ended, fit, running
+from muster.status.views import NOT_REPORTED, PENDING, STARTING, Picture
+
+MAX_WORDS = 600
+"""Characters of what SageMaker says in a message: it quotes the end of a container's output."""
+
+
+def training_sentence(picture: Picture, progress: Progress | None, facts: TrainingFacts, seen: Judgement) -> str:
+    """What is going on, or how it ended: one line that is short enough for the status."""
+    if picture.outcome.verdict is Verdict.SUSPENDED:
+        return fit(_suspended(picture, facts))
+    if picture.outcome.is_decided:
+        return fit(_ended(picture, progress, facts))
+    return fit(_obstacle(seen) or _way(picture, progress, facts, seen))
+
+
+def _obstacle(seen: Judgement) -> str | None:
+    if seen.facts.refusal is not None:
+        return seen.facts.refusal.message
+    return None if seen.facts.trouble is None else _with_end(seen, seen.facts.trouble.message)
+
+
+def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, seen: Judgement) -> str:
+    if seen.course.is_next and seen.course.ended is not None:
+        return _with_end(seen, "another training job follows")
+    if facts.training is None or seen.course.is_next:
+        return f"Training job {_name(picture)} is about to be created"
+    if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in picture.views):
+        return running(picture, progress)
+    return _standing(facts.training)
+
+
+def _suspended(picture: Picture, facts: TrainingFacts) -> str:
+    if picture.outcome.settled:
+        return "Suspended: set spec.suspend to false to start the job anew"
+    if facts.training is None:
+        return "Being suspended; a training job may still be being created"
+    return f"Being suspended; training job {facts.training.name} is being stopped"
+
+
+def _ended(picture: Picture, progress: Progress | None, facts: TrainingFacts) -> str:
+    outcome = picture.outcome
+    own = outcome.failure is not None or outcome.verdict is Verdict.SUCCEEDED or outcome.reason == DEADLINE_EXCEEDED
+    if own:
+        return ended(picture, progress)
+    if outcome.reason == TRAINING_JOB_GONE or facts.training is None:
+        return f"Training job {_name(picture)} is gone: somebody deleted it"
+    return _end(facts.training)
+
+
+def _end(training: TrainingJob) -> str:
+    told = clean(bad_end(training).message, limit=MAX_WORDS)
+    return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {told}"
+
+
+def _with_end(seen: Judgement, then: str) -> str:
+    """Why a training job is followed by another one, before what is said of that."""
+    before = seen.course.ended
+    if before is None or before.sequel is not Sequel.RESTART:
+        return then
+    return f"{clean(before.message, limit=MAX_WORDS).rstrip('.')}; restart {seen.course.restarts}: {then}"
+
+
+def _standing(training: TrainingJob) -> str:
+    spans = training.history
+    said = clean(spans[-1].message, limit=MAX_WORDS) if spans else ""
+    return f"{training.secondary_status}: {said}" if said else f"SageMaker says {training.secondary_status}"
+
+
+def _name(picture: Picture) -> str:
+    told, metadata = told_of(picture.previous), picture.job.metadata
+    attempt = picture.outcome.incarnation
+    if told is not None and told.attempt == attempt:
+        return told.training_job_name
+    return training_job_name(metadata.name, metadata.uid, attempt)
