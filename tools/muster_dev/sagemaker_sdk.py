@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from muster_dev.kept_folder import installed
@@ -31,20 +32,21 @@ def version() -> str:
 
 
 def answer(script: Path, question: str) -> str:
-    """What `script` prints, run with the SDK and given `question` as its input.
+    """What `script` writes to the file that its argument names, run with the SDK and given `question` as its input.
 
-    Raises `CalledProcessError` when it fails; it has said why.
+    Not what it prints, where the SDK says what it does. Raises `CalledProcessError` when it fails; it has said why.
     """
-    done = subprocess.run(
-        # Without `site` there is only the SDK's folder beside the standard library.
-        [sys.executable, "-S", "-W", "ignore", str(script)],
-        check=True,
-        input=question,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    return done.stdout
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as written:
+        subprocess.run(
+            # Without `site` there is only the SDK's folder beside the standard library.
+            [sys.executable, "-S", "-W", "ignore", str(script), written.name],
+            check=True,
+            input=question,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env=environment(),
+        )
+        return written.read()
 
 
 def environment() -> dict[str, str]:

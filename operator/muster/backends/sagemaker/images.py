@@ -16,8 +16,8 @@ Processor = Literal["cpu", "gpu", "trn", "inf"]
 Library = Literal["None", "SMDistributed", "ModelParallelV2"]
 """Which of SageMaker's own libraries the job uses: smdistributed, or modelparallel 2 beside torch_distributed."""
 
-Part = Literal["framework", "version", "pythonVersion", "transformersVersion", "instanceType", "region"]
-"""What of a `Wanted` is refused, by the name that it has in a job."""
+Part = Literal["name", "version", "pythonVersion", "pytorchVersion", "tensorflowVersion", "instanceType", "region"]
+"""What of a `Wanted` is refused, by its field of a job: of spec.sagemaker, or of its framework."""
 
 _INSTANCE_TYPE = re.compile(r"ml\.([a-z\d-]+)\.\w+")
 
@@ -47,8 +47,8 @@ _FIRST_WITHOUT_P2 = {"PyTorch": (1, 13), "TensorFlow": (2, 12)}
 class Wanted:
     """What an image is asked for.
 
-    `version` is PyTorch's or TensorFlow's, also beneath Hugging Face, where `base` says which of the two it is and
-    `transformers` the version of transformers. `python` is written "py310", and "" where there is only one.
+    `version` is the framework's, that of transformers for Hugging Face; then `pytorch` or `tensorflow` is the version
+    beneath. `python` is written "py310", and "" where there is only one.
     """
 
     framework: Framework
@@ -57,8 +57,8 @@ class Wanted:
     instance_type: str
     python: str = ""
     library: Library = "None"
-    base: Literal["PyTorch", "TensorFlow"] = "PyTorch"
-    transformers: str = ""
+    pytorch: str = ""
+    tensorflow: str = ""
 
 
 class NoSuchImage(Exception):
@@ -113,9 +113,7 @@ def _catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
         return _neuron_catalogue(wanted, facts)
     if wanted.library == "ModelParallelV2":
         if wanted.framework != "PyTorch":
-            raise NoSuchImage(
-                "framework", f"modelParallel beside torchDistributed is PyTorch's, not {wanted.framework}'s"
-            )
+            raise NoSuchImage("name", f"modelParallel beside torchDistributed is PyTorch's, not {wanted.framework}'s")
         return facts.pytorch_model_parallel
     if wanted.framework == "HuggingFace":
         return _hugging_face_catalogue(wanted, facts)
@@ -128,32 +126,43 @@ def _neuron_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
         words = (
             f"on Trainium ({wanted.instance_type}) AWS has images of PyTorch alone, none of {what}: name one in image"
         )
-        raise NoSuchImage("framework", words)
+        raise NoSuchImage("name", words)
     return facts.pytorch_neuron
 
 
 def _hugging_face_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
-    known = facts.transformers_aliases.get(wanted.transformers, wanted.transformers)
+    known = facts.transformers_aliases.get(wanted.version, wanted.version)
     if known not in facts.hugging_face:
-        raise _unknown("transformersVersion", wanted.transformers, facts.hugging_face)
+        raise _unknown("version", wanted.version, facts.hugging_face)
+    if bool(wanted.pytorch) == bool(wanted.tensorflow):
+        raise NoSuchImage("pytorchVersion", "HuggingFace needs pytorchVersion or tensorflowVersion, one of the two")
     # 4.26 with 1.13, or 4.26.0 with 1.13.1: the tag has both as they are written, and AWS has no mixed ones.
-    if wanted.transformers.count(".") != wanted.version.count("."):
-        words = f"{wanted.transformers} and version {wanted.version}: write both in full (4.26.0, 1.13.1) or both short"
-        raise NoSuchImage("transformersVersion", words)
+    _, _, beneath = _framework_version(wanted)
+    if wanted.version.count(".") != beneath.count("."):
+        words = f"{wanted.version} and {beneath} beneath: write both in full (4.26.0 and 1.13.1) or both short"
+        raise NoSuchImage("version", words)
     return facts.hugging_face[known]
+
+
+def _framework_version(wanted: Wanted) -> tuple[Part, str, str]:
+    """PyTorch's or TensorFlow's: the field that has it, the name that catalogues put before it, and the version."""
+    if wanted.pytorch:
+        return "pytorchVersion", "pytorch", wanted.pytorch
+    if wanted.tensorflow:
+        return "tensorflowVersion", "tensorflow", wanted.tensorflow
+    return "version", "", wanted.version
 
 
 def _known_version(wanted: Wanted, catalogue: Catalogue) -> str:
     """The catalogue's full version for the one that is asked for."""
-    prefix = wanted.base.lower() if wanted.framework == "HuggingFace" else ""
-    asked = prefix + wanted.version
-    known = catalogue.aliases.get(asked, asked)
+    part, prefix, version = _framework_version(wanted)
+    known = catalogue.aliases.get(prefix + version, prefix + version)
     if known in catalogue.versions:
         return known
     if _is_the_only_one(catalogue):
         return next(iter(catalogue.versions))
     names = [name.removeprefix(prefix) for name in catalogue.versions if name.startswith(prefix)]
-    raise _unknown("version", wanted.version, names)
+    raise _unknown(part, version, names)
 
 
 def _is_the_only_one(catalogue: Catalogue) -> bool:
@@ -209,7 +218,7 @@ def _tag(wanted: Wanted, build: Build, catalogue: Catalogue, processor: str, pyt
     if processor == "trn":
         return _joined(_version_in_tag(wanted, catalogue), "neuron", python, build.system)
     if wanted.framework == "HuggingFace":
-        return _joined(wanted.version, f"transformers{wanted.transformers}", processor, python, build.system)
+        return _joined(_framework_version(wanted)[2], f"transformers{wanted.version}", processor, python, build.system)
     if wanted.library == "ModelParallelV2":
         return _joined(wanted.version, processor, python, _cuda(wanted))
     tag = _joined(wanted.version, processor, python, build.system)

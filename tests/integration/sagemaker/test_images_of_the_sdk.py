@@ -1,0 +1,51 @@
+"""Every image that the SageMaker SDK knows for training, and every one that it refuses, by asking the SDK itself."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.images import NoSuchImage, Wanted, training_image
+from muster_dev import image_facts as refresh
+from muster_dev import sagemaker_sdk
+from muster_dev.places import ROOT
+
+Row = tuple[Wanted, str | None]
+"""What is asked for, and the SDK's image; None where it refuses."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    lines = sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "image_rows.py", "").splitlines()
+    return [(Wanted(**asked), image) for asked, image in map(json.loads, lines)]
+
+
+def test_each_image_is_the_one_that_the_sdk_takes(rows: list[Row]) -> None:
+    different = [(wanted, image, ours) for wanted, image in rows if (ours := our_image(wanted)) != image]
+    assert different == []
+
+
+def test_the_sdk_was_asked_for_all_that_it_has(rows: list[Row]) -> None:
+    images = [(wanted, image) for wanted, image in rows if image is not None]
+    assert len({image for _, image in images}) > 10_000
+    assert len({wanted.region for wanted, _ in images}) == sum(
+        len(regions) for regions in image_facts().domains.values()
+    )
+    found = Counter(wanted.framework for wanted, _ in images)
+    assert found.keys() == {"PyTorch", "TensorFlow", "HuggingFace"}
+    assert {wanted.library for wanted, _ in images} == {"None", "SMDistributed", "ModelParallelV2"}
+    assert len({wanted.instance_type for wanted, _ in images}) > 40
+    assert any(wanted.instance_type.startswith("ml.trn") for wanted, _ in images)
+
+
+def test_the_facts_are_those_of_the_locked_sdk() -> None:
+    current = refresh.rendered(refresh.facts(sagemaker_sdk.folder()))
+    assert refresh.FILE.read_text(encoding="utf-8") == current, "run `make image-facts`"
+
+
+def our_image(wanted: Wanted) -> str | None:
+    try:
+        return training_image(wanted, image_facts())
+    except NoSuchImage:
+        return None
