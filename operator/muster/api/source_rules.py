@@ -14,7 +14,7 @@ _HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _URL = rf"https://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+/?"
 """No user, no query, no escapes and no letters beyond ASCII: the host that is read is the host that is asked."""
 
-_COMMIT = "[0-9a-f]{40}|[0-9a-f]{64}"
+_COMMIT = "[0-9a-f]{40}"
 _FOLDER = "[A-Za-z0-9_+-][A-Za-z0-9._ +-]*(/[A-Za-z0-9_+-][A-Za-z0-9._ +-]*)*"
 _NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
@@ -108,7 +108,7 @@ SOURCE_RULES = (
     Rule(
         places=("spec.source.git.commit",),
         why="A branch moves: nodes that start at different times would run different code.",
-        sentence="a commit's whole hash is expected, 40 or 64 of 0-9 and a-f: git rev-parse HEAD prints it",
+        sentence="a commit's whole hash is expected, 40 of 0-9 and a-f: git rev-parse HEAD prints it",
         breaches=_git_commit,
         cel=f"self.matches('^({_COMMIT})$')",
     ),

@@ -35,7 +35,7 @@ class GitSource(Model):
     commit: str = Field(
         description="The commit's whole hash, so that every start runs the same code: git rev-parse HEAD.",
         min_length=40,
-        max_length=64,
+        max_length=40,
     )
     path: str = Field(default="", description="A folder of the repository; unset: all of it.", max_length=1024)
 

@@ -72,7 +72,7 @@ def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[st
         {"inputs": [{"name": "a", "s3": {"uri": "s3://data/a..b/", "distribution": "ShardedByS3Key"}}]},
         {"source": {"inline": {"files": {"train.py": "", "lib/ä b.py": "x = 1\n"}}}},
         {"source": {"configMap": {"name": "code.v1"}}},
-        {"source": {"git": {"url": "https://git.example:8443/a/b-c_d.git", "commit": "0a" * 32, "path": "a b/c.d"}}},
+        {"source": {"git": {"url": "https://git.example:8443/a/b-c_d.git", "commit": "0a" * 20, "path": "a b/c.d"}}},
         {"source": {"s3": {"uri": "s3://data/sourcedir.tar.gz"}}},
         {"checkpoint": {"volume": {"hostPath": {"path": "/data/checkpoints"}}}},
         {"env": [{"name": "SM_MODEL_DIR", "value": "/m"}, {"name": "RANKS"}, {"name": "NCCL_DEBUG", "value": "INFO"}]},

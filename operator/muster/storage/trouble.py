@@ -1,0 +1,29 @@
+"""What keeps code, data or results from being brought where they belong."""
+
+from __future__ import annotations
+
+
+class StorageTrouble(Exception):
+    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+SOURCE_REFUSED = "SourceRefused"
+"""The code can't be taken as it is: what is in it, or its size."""
+
+GIT_UNREACHABLE = "GitUnreachable"
+GIT_COMMIT_NOT_FOUND = "GitCommitNotFound"
+
+S3_ACCESS_DENIED = "S3AccessDenied"
+S3_CREDENTIALS_MISSING = "S3CredentialsMissing"
+S3_CREDENTIALS_EXPIRED = "S3CredentialsExpired"
+S3_NOT_FOUND = "S3NotFound"
+S3_UNREACHABLE = "S3Unreachable"
+S3_REFUSED = "S3Refused"
+S3_CHANGED = "S3Changed"
+S3_KEYS_UNUSABLE = "S3KeysUnusable"
+FOLDER_UNUSABLE = "FolderUnusable"
