@@ -90,6 +90,9 @@ _MISSING = frozenset(
 _MISSING_TEXTS = ("Requested resource not found", "Could not find")
 """SageMaker says it with a ValidationException, whatever its model says (aws/aws-sdk#165)."""
 
+_LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
+"""SageMaker quotes all of what it refuses before it says why, and a hyperparameter has up to 2,500 characters."""
+
 _NOT_TOLD_WHY = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
@@ -257,7 +260,7 @@ def _unasked(error: Exception, action: str, place: Place) -> AwsError:
 
 
 def _shown(text: str) -> str:
-    line = " ".join(text.split())
+    line = _LONG_VALUE.sub(r"'\1…'", " ".join(text.split()))
     return line if len(line) <= MAX_TEXT_CHARS else line[: MAX_TEXT_CHARS - 1] + "…"
 
 

@@ -82,6 +82,8 @@ class Aws:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.close()
+        for connection in self._connections.values():
+            connection.close()
 
     async def _account(self, place: Place) -> str:
         if place.assume_role_arn:

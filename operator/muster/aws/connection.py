@@ -53,6 +53,13 @@ class Connection:
         """What is answered to `operation` (as in the API: `ListTags`). Raises AwsError. Repeats nothing."""
         return await self._threads.run(lambda: self._ask(service, operation, request))
 
+    def close(self) -> None:
+        """Close all connections."""
+        with self._making:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
     def _ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
         try:
             client = self.client(service)

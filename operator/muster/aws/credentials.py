@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import cache, partial
 
 from botocore.config import Config
 from botocore.credentials import (
@@ -14,6 +14,7 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
 )
 from botocore.exceptions import NoCredentialsError
+from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 
 from muster.aws.place import Place
@@ -42,8 +43,15 @@ def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
     return assumed
 
 
+@cache
+def _loader() -> Loader:
+    """The services' models: SageMaker's takes the better part of a second to read, once for all places."""
+    return create_loader()
+
+
 def _session_in(region: str) -> Session:
     session = Session()
+    session.register_component("data_loader", _loader())
     session.set_config_variable("region", region)
     return session
 

@@ -21,23 +21,22 @@ class Quota:
 
 QUOTAS: Mapping[str, Quota] = MappingProxyType(
     {
-        "CreateTrainingJob": Quota(1.0, 1),
-        "StopTrainingJob": Quota(1.0, 1),
+        "CreateTrainingJob": Quota(0.9, 3),
+        "StopTrainingJob": Quota(0.9, 3),
         "ListTrainingJobs": Quota(2.0, 1),
-        # A description takes longer to come than the next may be asked for.
         "DescribeTrainingJob": Quota(4.5, 4),
-        "AddTags": Quota(1.0, 1),
-        "ListTags": Quota(2.0, 2),
-        "GetLogEvents": Quota(9.0, 4),
-        "FilterLogEvents": Quota(4.5, 2),
-        "DescribeLogStreams": Quota(4.5, 2),
+        "AddTags": Quota(0.9, 3),
+        "ListTags": Quota(1.8, 2),
+        "DescribeLogStreams": Quota(22.5, 8),
+        "FilterLogEvents": Quota(4.5, 4),
+        "GetLogEvents": Quota(9.0, 8),
     }
 )
 """Not an operation of these: as often as one likes.
 
-SageMaker: the defaults in Service Quotas (service code `sagemaker`), none adjustable: "Rate of CreateTrainingJob
-requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792), DescribeTrainingJob 5/s
-(L-96E3A68C). None is published for tags: they are asked for as carefully. CloudWatch Logs: the lowest of any region in
-"CloudWatch Logs quotas" of its user guide. Where several are under way at once, a tenth is left for requests that are
-held up on their way.
+SageMaker: the defaults in Service Quotas (service code `sagemaker`), none of them adjustable: "Rate of
+CreateTrainingJob requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792),
+DescribeTrainingJob 5/s (L-96E3A68C). None is published for tags: they are asked for as carefully. CloudWatch Logs: the lowest of any region in
+"Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s, FilterLogEvents 5/s,
+DescribeLogStreams 25/s. Where several are under way at once, a tenth is left for those that are held up on their way.
 """

@@ -1,0 +1,159 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from muster.aws.client import Aws
+from muster.aws.errors import (
+    AlreadyExists,
+    AwsError,
+    Invalid,
+    NoCapacity,
+    NotFound,
+    Throttled,
+    Unavailable,
+)
+from muster.aws.listing import Since
+from muster.aws.place import Endpoints, Place
+from sagemaker_service.faults import Fault
+from sagemaker_service.script import Stage, completing, failing
+from sagemaker_service.service import Service
+from training_job_requests import training_job_request
+
+HERE = Place("us-west-2")
+
+
+async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> None:
+    service.jobs().script = lambda _request: (Stage("Training"),)
+    jobs = aws.training_jobs(HERE)
+    arn = await jobs.create(training_job_request("a-1"))
+    assert arn == "arn:aws:sagemaker:us-west-2:111122223333:training-job/a-1"
+    found = await jobs.describe("a-1")
+    assert (found.name, found.arn, found.status, found.secondary_status) == ("a-1", arn, "InProgress", "Training")
+    assert (found.image, found.instance_type, found.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
+    assert [step.status for step in found.transitions] == ["Training"]
+    assert found.created_at.tzinfo is not None
+    assert await jobs.tags(arn) == {"muster.dev/job-uid": "uid-1"}
+
+
+async def test_instance_groups_are_told_by_their_names(aws: Aws) -> None:
+    groups = [
+        {"InstanceGroupName": "a", "InstanceType": "ml.p4d.24xlarge", "InstanceCount": 1},
+        {"InstanceGroupName": "b", "InstanceType": "ml.c5.xlarge", "InstanceCount": 3},
+    ]
+    jobs = aws.training_jobs(HERE)
+    await jobs.create(training_job_request("a-1", ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
+    found = await jobs.describe("a-1")
+    assert found.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
+    assert (found.instance_type, found.instance_count) == ("", None)
+
+
+async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> None:
+    service.jobs().script = lambda _request: completing(0.0, stage_seconds=0.0, loss=0.5)
+    jobs = aws.training_jobs(HERE)
+    await jobs.create(training_job_request("a-1"))
+    found = await jobs.describe("a-1")
+    assert found.has_ended
+    assert found.billable_seconds == 0
+    assert found.model_uri == "s3://bucket/out/a-1/output/model.tar.gz"
+    assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
+
+
+async def test_a_failure_is_told_with_its_reason(aws: Aws, service: Service) -> None:
+    service.jobs().script = lambda _request: failing("AlgorithmError: exit code 1", 0.0, stage_seconds=0.0)
+    jobs = aws.training_jobs(HERE)
+    await jobs.create(training_job_request("a-1"))
+    assert (await jobs.describe("a-1")).failure_reason == "AlgorithmError: exit code 1"
+
+
+async def test_a_stop_is_asked_for_once_and_again(aws: Aws, service: Service) -> None:
+    jobs = aws.training_jobs(HERE)
+    await jobs.create(training_job_request("a-1"))
+    await jobs.stop("a-1")
+    assert (await jobs.describe("a-1")).status == "Stopping"
+    await jobs.stop("a-1")
+    assert [call.outcome for call in service.called("StopTrainingJob")] == ["", "ValidationException"]
+
+
+async def test_listings_are_newest_first_and_in_pages(aws: Aws, service: Service) -> None:
+    jobs = aws.training_jobs(HERE)
+    now = datetime.now(UTC)
+    for number in range(150):
+        service.jobs().create(training_job_request(f"a-{number}"), now - timedelta(seconds=200 - number))
+    first = await jobs.page(Since())
+    second = await jobs.page(Since(), first.more)
+    assert (len(first.summaries), len(second.summaries), second.more) == (100, 50, "")
+    assert first.summaries[0].name == "a-149"
+    assert first.at is not None
+    assert abs(first.at - now) < timedelta(seconds=60)
+
+
+async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service: Service) -> None:
+    now = datetime.now(UTC)
+    service.jobs().script = lambda _request: (Stage("Training"),)
+    for number in range(10):
+        service.jobs().create(training_job_request(f"a-{number}"), now - timedelta(seconds=100 - number))
+    page = await aws.training_jobs(HERE).page(Since(modified=now - timedelta(seconds=94)))
+    assert [summary.name for summary in page.summaries] == ["a-9", "a-8", "a-7"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({}, AlreadyExists, "a training job with this name already exists"),
+        ({"TrainingJobName": "b_1"}, Invalid, "regular expression"),
+        ({"TrainingJobName": "b-1", "RoleArn": 7}, Invalid, "Invalid type for parameter RoleArn"),
+        ({"TrainingJobName": "b-1", "Environment": {"A": "x" * 600}}, Invalid, "less than or equal to 512"),
+        ({"TrainingJobName": "b-1", "EnableManagedSpotTraining": True}, Invalid, "MaxWaitTimeInSeconds"),
+        (
+            {
+                "TrainingJobName": "b-1",
+                "ResourceConfig": {"InstanceType": "ml.g5.2xlarge", "InstanceCount": 7, "VolumeSizeInGB": 30},
+            },
+            NoCapacity,
+            "'ml.g5.2xlarge for training job usage' is 8 Instances, with current utilization of 2 Instances",
+        ),
+    ],
+)
+async def test_what_the_service_refuses_is_told_in_its_words(
+    aws: Aws, service: Service, changes: dict[str, object], error: type[AwsError], words: str
+) -> None:
+    service.jobs().quota["ml.g5.2xlarge"] = 8
+    service.jobs().create(training_job_request("a-1"), service.now())
+    with pytest.raises(error) as caught:
+        await aws.training_jobs(HERE).create(training_job_request("a-1") | changes)
+    assert words in caught.value.message
+
+
+async def test_a_job_that_is_not_there_is_not_found(aws: Aws) -> None:
+    jobs = aws.training_jobs(HERE)
+    with pytest.raises(NotFound):
+        await jobs.describe("a-1")
+    with pytest.raises(NotFound):
+        await jobs.stop("a-1")
+
+
+@pytest.mark.parametrize("fault", [Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER])
+async def test_a_lost_answer_leaves_open_what_was_done(aws: Aws, service: Service, fault: Fault) -> None:
+    service.faults.add("CreateTrainingJob", fault)
+    jobs = aws.training_jobs(HERE)
+    with pytest.raises(Unavailable):
+        await jobs.create(training_job_request("a-1"))
+    # Nothing is asked twice behind muster's back.
+    assert len(service.called("CreateTrainingJob")) == 1
+    assert ("a-1" in service.jobs().by_name) == fault.is_done
+
+
+async def test_what_is_refused_as_too_fast_was_not_done(aws: Aws, service: Service) -> None:
+    service.faults.add("CreateTrainingJob", Fault.THROTTLE)
+    with pytest.raises(Throttled):
+        await aws.training_jobs(HERE).create(training_job_request("a-1"))
+    assert not service.jobs().by_name
+
+
+async def test_nobody_listens() -> None:
+    nowhere = "http://127.0.0.1:9"
+    deaf = Aws(Endpoints(sagemaker=nowhere, sts=nowhere))
+    with pytest.raises(Unavailable, match="no answer to sagemaker:DescribeTrainingJob in us-west-2"):
+        await asyncio.wait_for(deaf.training_jobs(HERE).describe("a-1"), 20)
+    await deaf.close()

@@ -1,0 +1,89 @@
+"""Which rights a call needs, and whether an IAM policy gives them: as much of IAM as muster's policy uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Right:
+    """`context`: condition keys with what the call has for them."""
+
+    action: str
+    resource: str
+    context: Mapping[str, str] = field(default_factory=dict)
+
+
+class Policy:
+    """An identity-based policy. Raises ValueError for what isn't understood here, rather than pass it over."""
+
+    def __init__(self, document: Mapping[str, object]) -> None:
+        statements = document["Statement"]
+        if not isinstance(statements, list) or document.get("Version") != "2012-10-17":
+            raise ValueError(document)
+        self._statements = statements
+        for statement in statements:
+            unknown = set(statement) - {"Sid", "Effect", "Action", "Resource", "Condition"}
+            if unknown or statement["Effect"] not in {"Allow", "Deny"}:
+                raise ValueError(statement)
+
+    def allows(self, right: Right) -> bool:
+        effects = {statement["Effect"] for statement in self._statements if _applies(statement, right)}
+        return effects == {"Allow"}
+
+    def statements(self) -> Iterator[str]:
+        """What each is called."""
+        return (str(statement["Sid"]) for statement in self._statements)
+
+    def used(self, right: Right) -> set[str]:
+        """The statements that speak of a right."""
+        return {str(statement["Sid"]) for statement in self._statements if _applies(statement, right)}
+
+    def actions(self) -> set[str]:
+        return {action for statement in self._statements for action in _listed(statement["Action"])}
+
+
+def rights(operation: str, request: Mapping[str, object], arn: str) -> tuple[Right, ...]:
+    """What SageMaker demands (Service Authorization Reference, Amazon SageMaker); `arn` is the training job's."""
+    if operation == "ListTrainingJobs":
+        return (Right("sagemaker:ListTrainingJobs", "*"),)
+    if operation != "CreateTrainingJob":
+        return (Right(f"sagemaker:{operation}", arn),)
+    passed = {"iam:PassedToService": "sagemaker.amazonaws.com"}
+    return (
+        Right("sagemaker:CreateTrainingJob", arn),
+        *((Right("sagemaker:AddTags", arn),) if request.get("Tags") else ()),
+        Right("iam:PassRole", str(request.get("RoleArn")), passed),
+    )
+
+
+def _applies(statement: Mapping[str, object], right: Right) -> bool:
+    return (
+        any(_matches(pattern, right.action, re.IGNORECASE) for pattern in _listed(statement["Action"]))
+        and any(_matches(pattern, right.resource) for pattern in _listed(statement["Resource"]))
+        and _holds(statement.get("Condition", {}), right.context)
+    )
+
+
+def _holds(conditions: object, context: Mapping[str, str]) -> bool:
+    if not isinstance(conditions, Mapping):
+        raise ValueError(conditions)
+    for operator, wanted in conditions.items():
+        if operator not in {"StringEquals", "StringLike"}:
+            raise ValueError(operator)
+        for key, patterns in wanted.items():
+            found = context.get(key)
+            if found is None or not any(_matches(pattern, found) for pattern in _listed(patterns)):
+                return False
+    return True
+
+
+def _matches(pattern: str, text: str, flags: re.RegexFlag = re.NOFLAG) -> bool:
+    escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(escaped, text, flags | re.DOTALL) is not None
+
+
+def _listed(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]

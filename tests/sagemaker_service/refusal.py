@@ -1,0 +1,64 @@
+"""What the service answers instead of doing what it's asked, in AWS's words."""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """`code` is AWS's; all of them are HTTP's 400 but what says that the service failed."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+def invalid(message: str) -> Refusal:
+    return Refusal("ValidationException", message)
+
+
+def throttled() -> Refusal:
+    return Refusal("ThrottlingException", "Rate exceeded")
+
+
+def not_found() -> Refusal:
+    # Not ResourceNotFound, as the model has it: aws/aws-sdk#165.
+    return invalid("Requested resource not found.")
+
+
+def name_taken(arn: str) -> Refusal:
+    return Refusal(
+        "ResourceInUse",
+        "Training job names must be unique within an AWS account and region, and a training job with this name already "
+        f"exists ({arn})",
+    )
+
+
+def over_quota(instance_type: str, limit: int, used: int, wanted: int) -> Refusal:
+    return Refusal(
+        "ResourceLimitExceeded",
+        f"The account-level service limit '{instance_type} for training job usage' is {limit} Instances, with current "
+        f"utilization of {used} Instances and a request delta of {wanted} Instances. Please use AWS Service Quotas to "
+        "request an increase for this quota. If AWS Service Quotas is not available, contact AWS support to request an "
+        "increase for this quota.",
+    )
+
+
+def denied(who: str, action: str, resource: str) -> Refusal:
+    return Refusal(
+        "AccessDeniedException",
+        f"User: {who} is not authorized to perform: {action} on resource: {resource} because no identity-based policy "
+        f"allows the {action} action",
+    )
+
+
+def expired() -> Refusal:
+    return Refusal("ExpiredTokenException", "The security token included in the request is expired")
+
+
+def unknown_caller() -> Refusal:
+    return Refusal("UnrecognizedClientException", "The security token included in the request is invalid.")
+
+
+def failed() -> Refusal:
+    return Refusal("InternalFailure", "The request processing has failed because of an unknown error.", status=500)
