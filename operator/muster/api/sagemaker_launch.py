@@ -1,0 +1,134 @@
+"""How SageMaker starts a job's ranks: what its toolkit is told, which file it starts, whether by muster's start script.
+
+Where `distribution` isn't given the portable launcher decides. What SageMaker's toolkit can do it is told to do; for
+all else muster's start script lies in the source archive, and the toolkit or the container runs it once a node. Pure.
+"""
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from muster.api.sagemaker_distribution import Distribution, SageMakerMpi, Switch
+from muster.api.sagemaker_resources import InstanceGroup
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_support import TORCH_DISTRIBUTED_ON_GPU, TORCH_DISTRIBUTED_ON_TRAINIUM, has_gpus, is_trainium
+from muster.api.spec import Spec
+
+START_SCRIPT = "muster_start.py"
+
+SERVICE_COMMAND = ("train",)
+"""What SageMaker itself passes to an image's entry point (Developer Guide, "How Amazon SageMaker AI Runs Your Training
+Image"): a job with this command in an image of its own leaves the start to the image."""
+
+_PYTHON = re.compile(r"python[0-9.]*")
+_FILE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
+"""A path that the toolkit takes for its program: sagemaker-training 5.1.4, process.validate_entry_point."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How the ranks are started.
+
+    `distribution` is what the toolkit is told, None: nothing. `program` is the file of the source archive that it
+    starts, "" where the container starts by itself. `by_script` says that muster's start script runs the command.
+    """
+
+    start: Literal["Toolkit", "Container"]
+    distribution: Distribution | None = None
+    program: str = ""
+    by_script: bool = False
+
+
+def launch(spec: Spec, block: SageMaker) -> Launch:
+    """How SageMaker starts the ranks of a job."""
+    if not uses_toolkit(block):
+        return Launch("Container", by_script=_container_needs_script(spec, block))
+    distribution = distribution_of(spec, block)
+    file = program_file(spec.command)
+    if file is None or _by_script(spec, block, distribution):
+        return Launch("Toolkit", distribution, START_SCRIPT, by_script=True)
+    return Launch("Toolkit", distribution, file)
+
+
+def uses_toolkit(block: SageMaker) -> bool:
+    """Whether SageMaker's training toolkit runs the command."""
+    if block.start == "Auto":
+        return block.framework is not None
+    return block.start == "Toolkit"
+
+
+def distribution_of(spec: Spec, block: SageMaker) -> Distribution | None:
+    """What the toolkit is told of the ranks: what the job says, else what its launcher means."""
+    if block.distribution is not None or block.framework is None:
+        return block.distribution
+    launcher = spec.launcher
+    if launcher.mpi is not None:
+        return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
+    if launcher.torchrun is not None and not launcher.torchrun.args and torch_objection(spec, block) is None:
+        return Distribution(torch_distributed=Switch())
+    return None
+
+
+def program_file(command: tuple[str, ...]) -> str | None:
+    """The file that the toolkit can start just as the command does; None when it can't.
+
+    `python train.py` is train.py, and ./train.sh is train.sh.
+    """
+    words = len(command)
+    if words == len(("python", "train.py")) and _PYTHON.fullmatch(posixpath.basename(command[0])):
+        return command[1] if command[1].endswith(".py") and _is_file(command[1]) else None
+    if words == 1 and command[0].startswith("./"):
+        name = command[0].removeprefix("./")
+        return name if _is_file(name) and not name.endswith(".py") else None
+    return None
+
+
+def torch_objection(spec: Spec, block: SageMaker) -> str | None:
+    """What speaks against SageMaker's own torchrun, in words; None when nothing does."""
+    framework = block.framework
+    if framework is None or framework.name == "TensorFlow" or framework.tensorflow_version is not None:
+        return "an image that isn't PyTorch's"
+    if spec.image is not None:
+        return None
+    instance_type = rank_instance_type(block)
+    version = framework.pytorch_version if framework.name == "HuggingFace" else framework.version
+    if not has_gpus(instance_type) and not is_trainium(instance_type):
+        return f"{instance_type}, which has neither GPUs nor Trainium"
+    supported = TORCH_DISTRIBUTED_ON_GPU if has_gpus(instance_type) else TORCH_DISTRIBUTED_ON_TRAINIUM
+    return None if version in supported else f"PyTorch {version} on {instance_type}"
+
+
+def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
+    """The instance groups that the ranks run on: the one that the distribution names, or the only one there is."""
+    groups = block.instance_groups
+    chosen = block.distribution.instance_group if block.distribution is not None else None
+    return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
+
+
+def rank_instance_type(block: SageMaker) -> str:
+    """The type of the instances that the ranks run on; "" when the job doesn't say."""
+    if block.instance_type is not None:
+        return block.instance_type
+    groups = rank_groups(block) or block.instance_groups
+    return groups[0].instance_type if groups else ""
+
+
+def _by_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
+    if block.distribution is not None:
+        return False
+    return spec.launcher.direct is not None or (spec.launcher.torchrun is not None and distribution is None)
+
+
+def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
+    if block.container_entrypoint or block.container_arguments:
+        return False
+    if spec.launcher.per_node is None:
+        return True
+    # A script for SageMaker reads its variables, and code in an archive is most likely one.
+    return spec.source is not None and spec.command != SERVICE_COMMAND
+
+
+def _is_file(name: str) -> bool:
+    return _FILE.fullmatch(name) is not None and not {".", ".."} & set(name.split("/"))

@@ -1,0 +1,74 @@
+"""The part of the request that says which image runs, and how. Pure."""
+
+from muster.api.sagemaker_framework import Framework
+from muster.api.sagemaker_launch import SERVICE_COMMAND, Launch
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_support import numbers
+from muster.api.spec import Job, Spec
+from muster.backends.sagemaker.image_catalogue import ImageFacts
+from muster.backends.sagemaker.request.code import Code, bootstrap, script_command
+from muster.backends.sagemaker.request.image import image
+from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.training_request import Fields
+from muster_worker.arguments import to_arguments
+
+_FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
+"""pytorch/estimator.py and tensorflow/estimator.py, enable_sagemaker_metrics; HuggingFace has them always."""
+
+
+def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
+    """AlgorithmSpecification. Raises `InvalidResource` when AWS has no such image."""
+    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    fields: Fields = {"TrainingImage": image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
+    entrypoint, arguments = container_command(spec, how, source)
+    if entrypoint:
+        fields["ContainerEntrypoint"] = list(entrypoint)
+    if arguments:
+        fields["ContainerArguments"] = list(arguments)
+    if spec.metrics:
+        fields["MetricDefinitions"] = [{"Name": metric.name, "Regex": metric.regex} for metric in spec.metrics]
+    series = _time_series(block, how)
+    if series is not None:
+        fields["EnableSageMakerMetricsTimeSeries"] = series
+    if block.image_repository is not None:
+        fields["TrainingImageConfig"] = _repository(block)
+    return fields
+
+
+def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The container's entry point and its arguments; empty where the image's own counts."""
+    block = spec.sagemaker or SageMaker()
+    if block.container_entrypoint or block.container_arguments:
+        return block.container_entrypoint, block.container_arguments
+    if how.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
+        return (), ()
+    own = script_command() if how.by_script else spec.command
+    words = (*own, *to_arguments(spec.hyperparameters))
+    words = bootstrap(words) if source.channel else words
+    return words[:1], words[1:]
+
+
+def _time_series(block: SageMaker, how: Launch) -> bool | None:
+    if block.metrics_time_series is not None:
+        return block.metrics_time_series == "On"
+    if block.framework is None or how.start == "Container":
+        return None
+    return True if _has_time_series(block.framework) else None
+
+
+def _has_time_series(framework: Framework) -> bool:
+    if framework.name == "HuggingFace":
+        return True
+    return framework.version is not None and numbers(framework.version) >= _FIRST_WITH_TIME_SERIES[framework.name]
+
+
+def _repository(block: SageMaker) -> Fields:
+    repository = block.image_repository
+    if repository is None:
+        return {}
+    fields: Fields = {"TrainingRepositoryAccessMode": repository.access}
+    if repository.credentials_provider_arn is not None:
+        fields["TrainingRepositoryAuthConfig"] = {
+            "TrainingRepositoryCredentialsProviderArn": repository.credentials_provider_arn
+        }
+    return fields

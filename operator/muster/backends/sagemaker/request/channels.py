@@ -1,0 +1,58 @@
+"""The job's data: its channels, and its code where that comes as one. Pure."""
+
+from muster.api.data_spec import Input
+from muster.api.document import JSON
+from muster.api.sagemaker_channels import ChannelOptions, FileSystem
+from muster.api.spec import Spec
+from muster.backends.sagemaker.request.code import CODE_CHANNEL, Code
+from muster.backends.sagemaker.request.training_request import Fields
+
+_ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
+
+
+def channels(spec: Spec, source: Code) -> list[JSON]:
+    """InputDataConfig."""
+    found: list[JSON] = [_channel(channel) for channel in spec.inputs]
+    if source.channel:
+        found.append({"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")})
+    return found
+
+
+def _channel(channel: Input) -> Fields:
+    options = channel.sagemaker or ChannelOptions()
+    fields: Fields = {"ChannelName": channel.name, "DataSource": _data_source(channel, options)}
+    optional: dict[str, JSON] = {
+        "ContentType": channel.content_type,
+        "CompressionType": options.compression,
+        "RecordWrapperType": options.record_wrapper,
+        "InputMode": options.input_mode,
+        "ShuffleConfig": None if options.shuffle_seed is None else {"Seed": options.shuffle_seed},
+    }
+    return {**fields, **{name: value for name, value in optional.items() if value is not None}}
+
+
+def _data_source(channel: Input, options: ChannelOptions) -> Fields:
+    if options.file_system is not None:
+        return {"FileSystemDataSource": _file_system(options.file_system)}
+    if channel.s3 is None:
+        return {}
+    return _s3(channel.s3.uri, channel.s3.distribution, options)
+
+
+def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> Fields:
+    chosen = options or ChannelOptions()
+    fields: Fields = {"S3DataType": chosen.data_type, "S3Uri": uri, "S3DataDistributionType": distribution}
+    if chosen.attribute_names:
+        fields["AttributeNames"] = list(chosen.attribute_names)
+    if chosen.instance_groups:
+        fields["InstanceGroupNames"] = list(chosen.instance_groups)
+    return {"S3DataSource": fields}
+
+
+def _file_system(place: FileSystem) -> Fields:
+    return {
+        "FileSystemId": place.id,
+        "FileSystemType": place.type,
+        "DirectoryPath": place.path,
+        "FileSystemAccessMode": _ACCESS[place.access],
+    }

@@ -1,0 +1,62 @@
+"""The job's code: which archive the containers get, where it lies, and how they are told. Pure."""
+
+from dataclasses import dataclass
+
+from muster.api.sagemaker_launch import START_SCRIPT, Launch
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job
+from muster.backends.sagemaker.request.places import code_key, code_uri
+from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.start_script import start_files
+from muster.backends.sagemaker.request.training_request import Archive
+
+CODE_CHANNEL = "code"
+"""The channel that brings the code where the containers can't fetch it (estimator.py, EstimatorBase)."""
+
+CODE_FOLDER = "/opt/ml/code"
+_ARCHIVE_FILE = f"/opt/ml/input/data/{CODE_CHANNEL}/sourcedir.tar.gz"
+
+
+@dataclass(frozen=True)
+class Code:
+    """`directory` is what the toolkit is told, `channel` what comes as a channel: "" where it isn't so.
+
+    `archive` None: muster has nothing to pack.
+    """
+
+    directory: str = ""
+    channel: str = ""
+    archive: Archive | None = None
+
+
+def code(job: Job, how: Launch, setting: Setting) -> Code:
+    """How the job's code reaches the containers."""
+    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    archive = _archive(job, how, setting)
+    given = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
+    uri = archive.uri if archive is not None else given
+    if not uri:
+        return Code()
+    if how.start == "Container" or block.network_isolation:
+        return Code(_ARCHIVE_FILE, uri, archive)
+    return Code(uri, "", archive)
+
+
+def bootstrap(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command of a container that unpacks its code first, into the folder where the toolkit would have it."""
+    steps = f'mkdir -p {CODE_FOLDER} && cd {CODE_FOLDER} && tar -xzf {_ARCHIVE_FILE} && exec "$@"'
+    return ("/bin/sh", "-c", steps, "sh", *command)
+
+
+def script_command() -> tuple[str, ...]:
+    """What runs muster's start script in a container without a toolkit."""
+    return ("python3", START_SCRIPT)
+
+
+def _archive(job: Job, how: Launch, setting: Setting) -> Archive | None:
+    files = start_files(job) if how.by_script else {}
+    source = job.spec.source
+    packs_source = source is not None and source.s3 is None
+    if not packs_source and not files:
+        return None
+    return Archive(code_uri(job.spec, setting), code_key(job.spec, setting), files)

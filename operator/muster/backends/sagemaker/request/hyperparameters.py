@@ -1,0 +1,80 @@
+"""The hyperparameters of the request: the user's, and those that SageMaker's toolkit reads. All are text. Pure."""
+
+import json
+from collections.abc import Mapping
+
+from muster.api.document import JSON, quoted
+from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_framework import Framework
+from muster.api.sagemaker_launch import Launch
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job, Spec
+from muster.backends.sagemaker.request.code import Code
+from muster.backends.sagemaker.request.distribution import MPI_ENABLED, distribution_parameters
+from muster.backends.sagemaker.request.places import joined, output_uri
+from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.training_request import Fields
+
+_MODEL_FOLDER = "/opt/ml/model"
+
+
+def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fields:
+    """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
+    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    own = _encoded(_told(spec, block, how, source, setting))
+    given = {**_user(spec, how), **block.raw_hyperparameters}
+    _refuse_lost(spec, own)
+    return {**given, **own}
+
+
+def _user(spec: Spec, how: Launch) -> dict[str, str]:
+    """The portable hyperparameters as the SDK encodes them: as JSON for the toolkit, else as Python writes them."""
+    if how.start == "Toolkit":
+        return {name: json.dumps(value) for name, value in spec.hyperparameters.items()}
+    return {name: str(value) for name, value in spec.hyperparameters.items()}
+
+
+def _told(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
+    if how.start == "Container":
+        return {}
+    told: dict[str, JSON] = {
+        "sagemaker_submit_directory": source.directory,
+        "sagemaker_program": how.program,
+        "sagemaker_container_log_level": block.container_log_level,
+        "sagemaker_job_name": setting.training_job,
+        "sagemaker_region": setting.region,
+    }
+    framework = block.framework
+    if framework is None:
+        return told
+    if how.distribution is not None:
+        told.update(distribution_parameters(spec, block, framework, how.distribution))
+    return {**told, **_model_dir(spec, framework, setting, told)}
+
+
+def _model_dir(spec: Spec, framework: Framework, setting: Setting, told: Mapping[str, JSON]) -> dict[str, JSON]:
+    """TensorFlow's model_dir (tensorflow/estimator.py, hyperparameters)."""
+    if framework.name != "TensorFlow" or framework.model_dir == "None":
+        return {}
+    if framework.model_dir != "Auto":
+        return {"model_dir": framework.model_dir}
+    if told.get(MPI_ENABLED) is True:
+        return {"model_dir": _MODEL_FOLDER}
+    return {"model_dir": joined(output_uri(spec, setting), setting.training_job, "model")}
+
+
+def _encoded(told: Mapping[str, JSON]) -> dict[str, str]:
+    return {name: json.dumps(value) for name, value in told.items()}
+
+
+def _refuse_lost(spec: Spec, own: Mapping[str, str]) -> None:
+    raw = spec.sagemaker.raw_hyperparameters if spec.sagemaker is not None else {}
+    fields = {"spec.hyperparameters": list(spec.hyperparameters), "spec.sagemaker.rawHyperparameters": list(raw)}
+    lost = [
+        Problem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
+        for field, names in fields.items()
+        for name in names
+        if name in own
+    ]
+    if lost:
+        raise InvalidResource(tuple(lost))

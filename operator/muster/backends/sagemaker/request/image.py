@@ -1,0 +1,54 @@
+"""Which image runs the job: the one that it names, or that of its framework. Pure."""
+
+from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_distribution import Distribution
+from muster.api.sagemaker_framework import Framework
+from muster.api.sagemaker_launch import distribution_of
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Spec
+from muster.backends.sagemaker.image_catalogue import ImageFacts
+from muster.backends.sagemaker.images import Library, NoSuchImage, Wanted, deciding_type, training_image
+
+
+def image(spec: Spec, region: str, facts: ImageFacts) -> str:
+    """The image's address. Raises `InvalidResource` when AWS has none such."""
+    block = spec.sagemaker or SageMaker()
+    if spec.image is not None or block.framework is None:
+        return spec.image or ""
+    try:
+        return training_image(_wanted(spec, block, block.framework, region), facts)
+    except NoSuchImage as problem:
+        path = _path(problem, block)
+        raise InvalidResource((Problem(path, f"found {problem}"),)) from None
+
+
+def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> Wanted:
+    types = [group.instance_type for group in block.instance_groups]
+    return Wanted(
+        framework=framework.name,
+        version=framework.version or "",
+        region=region,
+        instance_type=block.instance_type or deciding_type(types),
+        python=framework.python_version or "",
+        library=_library(framework, distribution_of(spec, block)),
+        pytorch=framework.pytorch_version or "",
+        tensorflow=framework.tensorflow_version or "",
+    )
+
+
+def _library(framework: Framework, distribution: Distribution | None) -> Library:
+    """Which of SageMaker's libraries decides the image (image_uris.py, get_training_image_uri)."""
+    if distribution is None:
+        return "None"
+    parallel = distribution.model_parallel
+    if parallel is not None and parallel.enabled and distribution.torch_distributed is not None:
+        return "ModelParallelV2"
+    by_ddp = distribution.pytorch_ddp is not None and framework.name == "PyTorch"
+    return "SMDistributed" if parallel is not None or distribution.data_parallel is not None or by_ddp else "None"
+
+
+def _path(problem: NoSuchImage, block: SageMaker) -> str:
+    if problem.part == "instanceType" and block.instance_type is None:
+        return "spec.sagemaker.instanceGroups"
+    whole = problem.part in ("instanceType", "region")
+    return f"spec.sagemaker.{problem.part}" if whole else f"spec.sagemaker.framework.{problem.part}"

@@ -1,0 +1,55 @@
+"""A job as the request that makes it a training job of Amazon SageMaker. Pure."""
+
+from muster.api.document import JSON
+from muster.api.sagemaker_launch import launch
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job
+from muster.backends.sagemaker.image_catalogue import ImageFacts
+from muster.backends.sagemaker.request.algorithm import algorithm
+from muster.backends.sagemaker.request.channels import channels
+from muster.backends.sagemaker.request.code import code
+from muster.backends.sagemaker.request.debugging import debugging
+from muster.backends.sagemaker.request.environment import environment
+from muster.backends.sagemaker.request.hyperparameters import hyperparameters
+from muster.backends.sagemaker.request.limits import refuse_what_is_too_much
+from muster.backends.sagemaker.request.places import checkpoint, output
+from muster.backends.sagemaker.request.resources import networking, resources, stopping
+from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.switches import switches
+from muster.backends.sagemaker.request.training_request import Fields, TrainingRequest
+
+
+def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
+    """The request for a valid job of backend SageMaker.
+
+    Raises `InvalidResource` for what only shows here: an image that AWS doesn't have, more than a request can hold.
+    """
+    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    how = launch(spec, block)
+    source = code(job, how, setting)
+    body: Fields = {
+        "TrainingJobName": setting.training_job,
+        "RoleArn": block.role,
+        "AlgorithmSpecification": algorithm(job, how, source, setting, facts),
+        **_unless_empty("HyperParameters", hyperparameters(job, how, source, setting)),
+        **_unless_empty("Environment", environment(spec)),
+        **_unless_empty("InputDataConfig", channels(spec, source)),
+        "OutputDataConfig": output(spec, setting),
+        **_unless_empty("CheckpointConfig", checkpoint(spec)),
+        "ResourceConfig": resources(spec, block),
+        "StoppingCondition": stopping(block),
+        **networking(block),
+        **debugging(spec, setting),
+        **switches(block),
+        **_unless_empty("Tags", _tags(block, setting)),
+    }
+    refuse_what_is_too_much(body)
+    return TrainingRequest(body, source.archive)
+
+
+def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
+    return {name: value} if value else {}
+
+
+def _tags(block: SageMaker, setting: Setting) -> list[JSON]:
+    return [{"Key": name, "Value": value} for name, value in (*block.tags.items(), *setting.tags)]

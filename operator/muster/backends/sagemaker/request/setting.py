@@ -1,0 +1,22 @@
+"""What a request needs to know besides the job: where it is sent, and as which training job."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`account` has 12 digits. `bucket` is where code and output lie when the job doesn't say; "": SageMaker's default.
+
+    `training_job` is the training job's name, `tags` are muster's own.
+    """
+
+    region: str
+    account: str
+    training_job: str
+    bucket: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def default_bucket(self) -> str:
+        """The bucket that the SageMaker SDK would take (session.py, default_bucket)."""
+        return self.bucket or f"sagemaker-{self.region}-{self.account}"

@@ -1,0 +1,177 @@
+"""What runs a job's command on each node of SageMaker where its toolkit can't: `muster_start.py` in the source archive.
+
+It stands alone, beside its settings (`muster_start.json`), and reads where it is from SageMaker's own files. torchrun
+meets on the first host; ranks without a launcher of their own are started here; else the command runs once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Mapping, Sequence, TypedDict
+
+    class Settings(TypedDict):
+        """What muster_start.json holds; `procs` is Auto or a number."""
+
+        launcher: str
+        args: List[str]
+        procs: str
+        command: List[str]
+
+
+MASTER_PORT = "7777"
+"""As SageMaker's own torchrun has it: sagemaker-training 5.1.4, torch_distributed.py."""
+
+_GRACE_SECONDS = 100
+"""SageMaker gives containers 120 s from SIGTERM to the end: Developer Guide, "How SageMaker AI Runs Your Training
+Image"."""
+
+
+class Place:
+    """Where this node is among the job's hosts."""
+
+    def __init__(self, base: str) -> None:
+        with open(os.path.join(base, "input", "config", "resourceconfig.json"), encoding="utf-8") as file:
+            told = json.load(file)
+        self.hosts: List[str] = list(told["hosts"])
+        self.host: str = told["current_host"]
+        self.node = self.hosts.index(self.host)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the job's command with more arguments, as this process or as its ranks; it doesn't return."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, "muster_start.json"), encoding="utf-8") as file:
+        settings: Settings = json.load(file)
+    base = os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml")
+    place = Place(base)
+    procs = ranks_here(str(settings["procs"]))
+    environment = {**sagemaker_variables(base, place), **os.environ, **meeting(place)}
+    command = [*settings["command"], *arguments]
+    if settings["launcher"] == "direct":
+        sys.exit(start_ranks(command, place, procs, environment))
+    if settings["launcher"] == "torchrun":
+        command = [*torchrun(place, procs), *settings["args"], "--no-python", *command]
+    else:
+        environment.update(per_node(place, procs))
+    sys.stdout.flush()
+    os.execvpe(command[0], command, environment)
+
+
+def ranks_here(procs: str) -> int:
+    """How many ranks this node has: as asked for, else one for each of its devices, at least one."""
+    if procs != "Auto":
+        return int(procs)
+    told = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
+    counts = [int(text) for text in told if text.isdigit()]
+    found = sum(re.match(r"nvidia[0-9]+$", name) is not None for name in os.listdir("/dev"))
+    return max([*counts, 1] if counts else [found, 1])
+
+
+def torchrun(place: Place, procs: int) -> List[str]:
+    """torchrun and its rendezvous."""
+    nodes = len(place.hosts)
+    words = ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", str(procs)]
+    if nodes == 1:
+        return [*words, "--standalone"]
+    return [*words, "--node_rank", str(place.node), "--master_addr", place.hosts[0], "--master_port", MASTER_PORT]
+
+
+def meeting(place: Place) -> Dict[str, str]:
+    """Where all ranks meet."""
+    return {"MASTER_ADDR": place.hosts[0], "MASTER_PORT": MASTER_PORT}
+
+
+def per_node(place: Place, procs: int) -> Dict[str, str]:
+    """What a command needs that starts its node's ranks itself."""
+    return {
+        "PET_NNODES": str(len(place.hosts)),
+        "PET_NPROC_PER_NODE": str(procs),
+        "PET_NODE_RANK": str(place.node),
+        "PET_MASTER_ADDR": place.hosts[0],
+        "PET_MASTER_PORT": MASTER_PORT,
+        "NODE_RANK": str(place.node),
+    }
+
+
+def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
+    """What scripts for SageMaker read, where no toolkit has told it."""
+    data = os.path.join(base, "input", "data")
+    channels = sorted(os.listdir(data)) if os.path.isdir(data) else []
+    return {
+        "SM_HOSTS": json.dumps(place.hosts),
+        "SM_CURRENT_HOST": place.host,
+        "SM_MODEL_DIR": os.path.join(base, "model"),
+        "SM_OUTPUT_DIR": os.path.join(base, "output"),
+        "SM_OUTPUT_DATA_DIR": os.path.join(base, "output", "data"),
+        "SM_INPUT_DIR": os.path.join(base, "input"),
+        "SM_CHANNELS": json.dumps(channels),
+        **{f"SM_CHANNEL_{re.sub('[.-]', '_', name).upper()}": os.path.join(data, name) for name in channels},
+    }
+
+
+def start_ranks(command: Sequence[str], place: Place, procs: int, environment: Mapping[str, str]) -> int:
+    """Run the node's ranks; the exit code of the first that fails, which ends the others, else 0."""
+    ranks = [
+        subprocess.Popen(command, env={**environment, **rank_variables(place, procs, local)}) for local in range(procs)
+    ]
+    asked_to_stop: List[int] = []
+
+    def stop(number: int, _: object) -> None:
+        asked_to_stop.append(number)
+        end(ranks)
+
+    signal.signal(signal.SIGTERM, stop)
+    running = {rank.pid: rank for rank in ranks}
+    failed = 0
+    while running:
+        pid, status = os.waitpid(-1, 0)
+        rank = running.pop(pid, None)
+        if rank is None:
+            continue
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+        rank.returncode = code
+        if code and not failed:
+            failed = code
+            end(list(running.values()))
+    return failed or (128 + asked_to_stop[0] if asked_to_stop else 0)
+
+
+def end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ask ranks to stop, and have those killed that don't in time."""
+    for rank in ranks:
+        if rank.returncode is None:
+            os.kill(rank.pid, signal.SIGTERM)
+
+    def kill(_: int, __: object) -> None:
+        for rank in ranks:
+            if rank.returncode is None:
+                os.kill(rank.pid, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, kill)
+    signal.alarm(_GRACE_SECONDS)
+
+
+def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:
+    """The rank's place in the world."""
+    nodes = len(place.hosts)
+    return {
+        "RANK": str(place.node * procs + local),
+        "LOCAL_RANK": str(local),
+        "WORLD_SIZE": str(nodes * procs),
+        "LOCAL_WORLD_SIZE": str(procs),
+        "GROUP_RANK": str(place.node),
+        "GROUP_WORLD_SIZE": str(nodes),
+        "NODE_RANK": str(place.node),
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
