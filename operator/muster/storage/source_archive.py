@@ -1,4 +1,4 @@
-"""A job's code as `sourcedir.tar.gz`: the same files give the same bytes, whenever and wherever they are packed. Pure."""
+"""A job's code as `sourcedir.tar.gz`: the same files give the same bytes, whenever they are packed. Pure."""
 
 from __future__ import annotations
 

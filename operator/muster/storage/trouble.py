@@ -4,12 +4,16 @@ from __future__ import annotations
 
 
 class StorageTrouble(Exception):
-    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop."""
+    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `may_pass`: trying again a moment later may go well with nothing changed by anybody.
+    """
+
+    def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.may_pass = may_pass
 
 
 SOURCE_REFUSED = "SourceRefused"

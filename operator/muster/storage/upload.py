@@ -1,0 +1,85 @@
+"""A folder's files as objects of S3. Blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from muster.api.document import quoted
+from muster.api.s3_uri import S3Uri
+from muster.storage.bucket import Bucket
+from muster.storage.patience import Pause, patiently
+from muster.storage.side_by_side import side_by_side
+from muster.storage.source_archive import SourceArchive
+from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
+
+MAX_KEY_BYTES = 1024
+"""Amazon S3 User Guide, "Naming Amazon S3 objects"."""
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file of a folder by its path below it. Times are nanoseconds of the machine's clock."""
+
+    path: str
+    size: int
+    changed_ns: int
+
+
+def files_of(folder: Path) -> Iterator[LocalFile]:
+    """Every file below `folder`, also behind links that stay below it; files that vanish meanwhile are left out.
+
+    Links to somewhere else are not followed: what they lead to is not what the ranks left.
+    """
+    root = folder.resolve()
+    for place, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(place, name)
+            try:
+                if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
+                    continue
+                found = file.stat()
+            except OSError:
+                continue
+            yield LocalFile(str(file.relative_to(root)), found.st_size, found.st_mtime_ns)
+
+
+def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
+    """Make an object below `uri` of each of these files. Raises `StorageTrouble`."""
+    side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
+
+
+def upload_once(bucket: Bucket, archive: SourceArchive, folder: S3Uri, pause: Pause) -> S3Uri:
+    """Where the archive is below `folder`, uploaded unless it is there already. Raises `StorageTrouble`."""
+    place = archive.place(folder)
+    if not patiently(lambda: bucket.exists(place.key), pause):
+        patiently(lambda: bucket.put(place.key, archive.data), pause)
+    return place
+
+
+def key_of(uri: S3Uri, path: str, field: str) -> str:
+    """The key of a file below `uri`. Raises `StorageTrouble` for a name that S3 can't have."""
+    try:
+        key = uri.below(path).key
+        if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
+            return key
+        why = f"its key would have more than {MAX_KEY_BYTES} bytes"
+    except UnicodeEncodeError:
+        why = "its name is not UTF-8"
+    raise StorageTrouble(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
+
+
+def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause) -> None:
+    key = key_of(uri, file.path, bucket.field)
+    try:
+        patiently(lambda: bucket.upload(key, folder / file.path), pause)
+    except FileNotFoundError:
+        return  # whoever wrote it has removed it again
+    except OSError as error:
+        raise StorageTrouble(
+            FOLDER_UNUSABLE, f"{bucket.field}: {quoted(file.path)} can't be read: {error.strerror}"
+        ) from None
