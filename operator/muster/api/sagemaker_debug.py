@@ -47,10 +47,10 @@ class DebugRule(Model):
 class Debugger(Model):
     """SageMaker Debugger."""
 
-    hook: Literal["Auto", "On", "Off"] = Field(
+    hook: Literal["Auto", "Enabled", "Disabled"] = Field(
         default="Auto",
-        description="Whether tensors are saved. Auto: as the SageMaker SDK does, which is On where Debugger exists and "
-        "can work with the job.",
+        description="Whether tensors are saved. Auto: as the SageMaker SDK does, which is Enabled where Debugger "
+        "exists and can work with the job.",
     )
     s3: S3Folder | None = Field(default=None, description="Where tensors are kept; unset: the job's output.")
     local_path: ContainerPath | None = Field(default=None, description="Where the container writes them.")
@@ -66,10 +66,10 @@ class Debugger(Model):
 class Profiler(Model):
     """SageMaker's profiler: how the instances are used."""
 
-    mode: Literal["Auto", "On", "Off", "Unset"] = Field(
+    mode: Literal["Auto", "Enabled", "Disabled", "Unset"] = Field(
         default="Auto",
-        description="Auto: as the SageMaker SDK does, which is On where the region and the instances have it. Off: "
-        "SageMaker is told not to profile. Unset: nothing is said.",
+        description="Auto: as the SageMaker SDK does, which is Enabled where the region and the instances have it. "
+        "Disabled: SageMaker is told not to profile. Unset: nothing is said.",
     )
     s3: S3Folder | None = Field(default=None, description="Where profiles are kept; unset: the job's output.")
     interval_milliseconds: Literal[100, 200, 500, 1000, 5000, 60000] | None = Field(

@@ -31,7 +31,7 @@ REGION_PATTERN = r"^[a-z]{2,4}(-[a-z]+)+-[0-9]$"
 RoleArn = Annotated[str, Field(min_length=20, max_length=2048, pattern=ROLE_PATTERN)]
 KmsKey = Annotated[str, Field(min_length=1, max_length=2048, pattern=r"^[a-zA-Z0-9:/_-]+$")]
 Word = Annotated[str, Field(max_length=256)]
-OnOff = Literal["On", "Off"]
+Switched = Literal["Enabled", "Disabled"]
 
 MAX_TAGS = 50
 MAX_RAW = 100
@@ -106,7 +106,7 @@ class SageMaker(Model):
     )
     container_log_level: int = Field(default=20, description="The toolkit's log level, as Python's.", ge=0, le=50)
     input_mode: InputMode = Field(default="File", description="How channels reach the ranks that don't say it.")
-    metrics_time_series: OnOff | None = Field(
+    metrics_time_series: Switched | None = Field(
         default=None, description="Whether SageMaker keeps metrics as time series; unset: as the SageMaker SDK does."
     )
     max_run_seconds: int = Field(default=86400, description="How long the training may take.", ge=1, le=MAX_RUN_SECONDS)
@@ -138,9 +138,9 @@ class SageMaker(Model):
     image_repository: ImageRepository | None = Field(
         default=None, description="Where the image comes from when that isn't Amazon ECR."
     )
-    remote_debug: OnOff | None = Field(default=None, description="Whether one may connect to the containers.")
-    infra_check: OnOff | None = Field(default=None, description="Whether SageMaker checks the instances first.")
-    session_tag_chaining: OnOff | None = Field(default=None, description="Whether sessions pass their tags on.")
+    remote_debug: Switched | None = Field(default=None, description="Whether one may connect to the containers.")
+    infra_check: Switched | None = Field(default=None, description="Whether SageMaker checks the instances first.")
+    session_tag_chaining: Switched | None = Field(default=None, description="Whether sessions pass their tags on.")
     rank_reports: Literal["Auto", "On", "Off"] = Field(
         default="Auto",
         description="Whether the ranks tell muster how they are, through the job's log. Auto: On for torchrun and MPI "

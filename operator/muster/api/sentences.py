@@ -140,7 +140,12 @@ def _pattern(_: Path, value: JSON, context: _Context) -> str:
 
 def _choice(_: Path, value: JSON, context: _Context) -> str:
     allowed = str(context.get("expected")).replace("'", "").replace(" or ", " and ")
-    return f"found {found(value)}; allowed: {allowed}"
+    hint = (
+        " (with its quotes: without them YAML reads true or false)"
+        if isinstance(value, bool) and "Off" in allowed
+        else ""
+    )
+    return f"found {found(value)}; allowed: {allowed}{hint}"
 
 
 def _something_else(_: Path, value: JSON, __: _Context) -> str:

@@ -50,7 +50,7 @@ def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str,
 
 def _time_series(block: SageMaker, how: Launch) -> bool | None:
     if block.metrics_time_series is not None:
-        return block.metrics_time_series == "On"
+        return block.metrics_time_series == "Enabled"
     if block.framework is None or how.start == "Container":
         return None
     return True if _has_time_series(block.framework) else None

@@ -33,7 +33,7 @@ def debugging(spec: Spec, setting: Setting) -> Fields:
 
 def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
     debugger = block.debugger
-    if debugger.hook == "Off":
+    if debugger.hook == "Disabled":
         return {}
     if region in WITHOUT_DEBUGGER:
         _refuse_region("spec.sagemaker.debugger", region, asked=debugger != Debugger())
@@ -73,8 +73,8 @@ def _profiler(block: SageMaker, region: str, kept: str) -> Fields:
     if profiler.mode == "Unset":
         return {}
     cannot = region in WITHOUT_DEBUGGER or is_trainium(block.instance_type or "")
-    if profiler.mode == "Off" or cannot:
-        asked = profiler.mode == "On" or profiler != Profiler(mode=profiler.mode)
+    if profiler.mode == "Disabled" or cannot:
+        asked = profiler.mode == "Enabled" or profiler != Profiler(mode=profiler.mode)
         if cannot and asked:
             _refuse_profiler(block, region)
         return {"ProfilerConfig": {"DisableProfiler": True}}
@@ -89,7 +89,9 @@ def _profiler(block: SageMaker, region: str, kept: str) -> Fields:
 def _refuse_profiler(block: SageMaker, region: str) -> None:
     path = "spec.sagemaker.profiler"
     _refuse_region(path, region, asked=region in WITHOUT_DEBUGGER)
-    message = f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Off"
+    message = (
+        f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Disabled"
+    )
     raise InvalidResource((Problem(path, message),))
 
 

@@ -13,11 +13,11 @@ def switches(block: SageMaker) -> Fields:
     if block.retry is not None:
         fields["RetryStrategy"] = {"MaximumRetryAttempts": block.retry.attempts}
     if block.remote_debug is not None:
-        fields["RemoteDebugConfig"] = {"EnableRemoteDebug": block.remote_debug == "On"}
+        fields["RemoteDebugConfig"] = {"EnableRemoteDebug": block.remote_debug == "Enabled"}
     if block.infra_check is not None:
-        fields["InfraCheckConfig"] = {"EnableInfraCheck": block.infra_check == "On"}
+        fields["InfraCheckConfig"] = {"EnableInfraCheck": block.infra_check == "Enabled"}
     if block.session_tag_chaining is not None:
-        fields["SessionChainingConfig"] = {"EnableSessionTagChaining": block.session_tag_chaining == "On"}
+        fields["SessionChainingConfig"] = {"EnableSessionTagChaining": block.session_tag_chaining == "Enabled"}
     experiment = _experiment(block.experiment)
     return {**fields, "ExperimentConfig": experiment} if experiment else fields
 
