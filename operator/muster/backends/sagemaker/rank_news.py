@@ -13,7 +13,8 @@ class LogSource:
     """The logs of one attempt of a job: those of the training job `name` in `region`.
 
     `assume_role_arn` is the role by which its account is reached; None: the operator's own. `is_over` says that nothing
-    more is written there than what SageMaker still has to pass on.
+    more is written there than what SageMaker still has to pass on, `has_failed` that it did not complete: then it is
+    worth while to look for the one that failed. `has_reports`: its ranks may write lines of their own.
     """
 
     job: Job
@@ -22,12 +23,14 @@ class LogSource:
     region: str
     assume_role_arn: str | None
     is_over: bool
+    has_failed: bool = False
+    has_reports: bool = True
 
 
 class RankNews(Protocol):
     """What the ranks of all followed training jobs said.
 
-    Nodes are algo-1, algo-2, ... as 0, 1, ...; reports bear the attempt as their incarnation, generation 0.
+    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt as their incarnation, generation 0.
     """
 
     @property

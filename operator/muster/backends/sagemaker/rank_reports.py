@@ -6,11 +6,15 @@ program is none of Python: the toolkit installs `requirements.txt` for the one a
 the request changes, and without reports nothing at all. Pure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from json import dumps, loads
+from typing import Literal
 
+from muster.api.problems import InvalidResource, Problem
 from muster.backends.agent_archive import agent_archive
+from muster.backends.sagemaker.request.training_request import Archive, Fields, TrainingRequest
 
 PROGRAM = "sagemaker_program"
 TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
@@ -31,40 +35,56 @@ def report_files(program: str) -> dict[str, bytes]:
     }
 
 
-def with_rank_reports(hyperparameters: Mapping[str, str]) -> dict[str, str]:
-    """A request's `HyperParameters` with the program that reports in the user's place. It must have a program."""
-    program = _program(hyperparameters)
-    return {**hyperparameters, PROGRAM: dumps(f"{_ENTRY}{_suffix(program)}")}
+def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
+    """The request with the program that reports in the user's place, where `spec.sagemaker.rankReports` wants it.
+
+    Raises `InvalidResource` when it wants what can't be.
+    """
+    if wanted == "Off" or (wanted == "Auto" and not _by_default(request.hyperparameters)):
+        return request
+    why_not = _why_not(request)
+    if why_not is None and request.archive is not None:
+        return _reporting(request, request.archive)
+    if wanted == "Auto":
+        return request
+    message = f"the ranks can't report: {why_not}; set Auto, and they do where they can"
+    raise InvalidResource((Problem("spec.sagemaker.rankReports", message),))
 
 
-def reports_by_default(hyperparameters: Mapping[str, str]) -> bool:
-    """Whether `rankReports: Auto` means On: torchrun or mpirun starts the ranks of a program in a source archive.
+def has_rank_reports(hyperparameters: Mapping[str, str]) -> bool:
+    """Whether the ranks of a training job with these hyperparameters report."""
+    return _program(hyperparameters).startswith(f"{_ENTRY}.")
+
+
+def _by_default(hyperparameters: Mapping[str, str]) -> bool:
+    """Whether torchrun or mpirun starts the ranks.
 
     Not with Amazon's model parallel library, whose launcher nobody can try outside of Amazon's images.
     """
-    if PROGRAM not in hyperparameters or MODEL_PARALLEL in hyperparameters:
+    if MODEL_PARALLEL in hyperparameters:
         return False
     return any(hyperparameters.get(name) == "true" for name in (TORCH_DISTRIBUTED, MPI))
 
 
-def why_no_reports(hyperparameters: Mapping[str, str], source: Iterable[str] | None) -> str | None:
-    """Why ranks can't report, as a clause without a full stop; None when they can.
+def _why_not(request: TrainingRequest) -> str | None:
+    """Why the ranks can't report, as a clause; None when they can."""
+    if PROGRAM not in request.hyperparameters:
+        return "SageMaker's toolkit does not start them"
+    if request.archive is None:
+        return "spec.source is an archive in S3, which muster leaves as it is"
+    return None
 
-    `source` are the names in the root of the source archive that muster makes; None: muster makes none.
-    """
-    if PROGRAM not in hyperparameters:
-        return "the training image starts a program of its own"
-    if source is None:
-        return "the source archive is not muster's to change"
-    names = sorted(source)
-    if "setup.py" in names and not _program(hyperparameters).endswith((_PYTHON, ".sh")):
-        return "the program is a package's module; name its file, with .py"
-    taken = [name for name in names if name.startswith(f"{_ENTRY}.")]
-    return f"the source has a file {taken[0]}, which muster needs the name of" if taken else None
+
+def _reporting(request: TrainingRequest, archive: Archive) -> TrainingRequest:
+    told = request.hyperparameters
+    program = _program(told)
+    entry = {PROGRAM: dumps(f"{_ENTRY}{_suffix(program)}")}
+    body: Fields = {**request.body, "HyperParameters": {**told, **entry}}
+    return TrainingRequest(body, replace(archive, files={**archive.files, **report_files(program)}))
 
 
 def _program(hyperparameters: Mapping[str, str]) -> str:
-    return str(loads(hyperparameters[PROGRAM]))
+    return str(loads(hyperparameters.get(PROGRAM, '""')))
 
 
 def _suffix(program: str) -> str:

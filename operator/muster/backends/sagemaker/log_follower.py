@@ -1,0 +1,171 @@
+"""Follows the logs of all training jobs that run, and remembers what their ranks said."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from muster.api.timestamps import from_text
+from muster.aws.errors import AwsError, NotFound
+from muster.aws.job_logs import LATE_SECONDS, LogEvent, Mark
+from muster.aws.place import Place
+from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.rank_news import LogSource
+from muster.plan.facts import AgentFacts
+from muster.plan.world import procs_per_node
+from muster_worker.contract import RankState
+from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
+
+LOOK_SECONDS = 10.0
+"""From one look at a job's log to the next, where its account's quota allows that."""
+
+MOST_PAUSE_SECONDS = 300.0
+"""After looks that failed, one after the other."""
+
+SETTLE_SECONDS = 12.0
+"""So long after its end a training job's last lines may still be on their way to its log."""
+
+_log = logging.getLogger(__name__)
+
+
+class Logs(Protocol):
+    """What is asked (`JobLogs`)."""
+
+    async def news(self, job: str, words: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
+        """The lines that hold `words`, and from where to look on."""
+
+    async def tails(self, job: str) -> list[LogEvent]:
+        """The last lines, all of them."""
+
+
+@dataclass
+class _Followed:
+    source: LogSource
+    wake: Callable[[], None]
+    log: RankLog
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    over_since: float | None = None
+    is_complete: bool = False
+    task: asyncio.Task[None] | None = None
+
+
+class LogFollower:
+    """The ranks' news (`RankNews`), from CloudWatch Logs. Belongs to one event loop."""
+
+    def __init__(self, logs_of: Callable[[Place], Logs], clock: Callable[[], float] = time.monotonic) -> None:
+        self._logs_of = logs_of
+        self._clock = clock
+        self._followed: dict[str, _Followed] = {}
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """Ranks write that often, and a line takes a look's time and its way to be heard."""
+        return LEAST_PACE_SECONDS + LOOK_SECONDS + LATE_SECONDS
+
+    def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
+        """Read these logs from now on."""
+        uid = source.job.metadata.uid
+        known = self._followed.get(uid)
+        if known is not None and known.source.name == source.name:
+            known.wake = wake
+            if source.is_over and known.over_since is None:
+                known.over_since = self._clock()
+                known.changed.set()
+            known.source = source
+            return
+        self.forget(uid)
+        followed = _Followed(source, wake, RankLog(gang_of(source)))
+        followed.over_since = self._clock() if source.is_over else None
+        followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
+        self._followed[uid] = followed
+
+    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+        """The newest of each node that was heard."""
+        followed = self._followed.get(job_uid)
+        return () if followed is None or followed.source.attempt != attempt else followed.log.agents()
+
+    def is_complete(self, job_uid: str, attempt: int) -> bool:
+        """Whether nothing more is to come."""
+        followed = self._followed.get(job_uid)
+        return followed is not None and followed.source.attempt == attempt and followed.is_complete
+
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        followed = self._followed.pop(job_uid, None)
+        if followed is not None and followed.task is not None:
+            followed.task.cancel()
+
+    async def close(self) -> None:
+        """Read no more."""
+        tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
+        for uid in list(self._followed):
+            self.forget(uid)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, followed: _Followed) -> None:
+        source = followed.source
+        logs = self._logs_of(Place(source.region, source.assume_role_arn or ""))
+        mark, pause = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
+        while not followed.is_complete:
+            is_last = followed.over_since is not None and self._clock() >= followed.over_since + SETTLE_SECONDS
+            try:
+                if source.has_reports:
+                    events, mark = await logs.news(source.name, MARK.strip(), mark)
+                    self._take(followed, events)
+                pause = 0.0 if mark.more else LOOK_SECONDS
+                if is_last and not mark.more:
+                    await self._finish(followed, logs)
+            except NotFound:
+                # there is no log before the first line, and none any more once somebody has deleted it
+                pause = LOOK_SECONDS
+                followed.is_complete = is_last
+            except AwsError as error:
+                pause = min(MOST_PAUSE_SECONDS, 2 * max(pause, LOOK_SECONDS))
+                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, pause, error.message)
+            if followed.is_complete:
+                followed.wake()
+                return
+            await self._rest(followed, pause)
+
+    async def _rest(self, followed: _Followed, pause: float) -> None:
+        if followed.over_since is not None and pause <= LOOK_SECONDS:
+            pause = min(pause, max(0.0, followed.over_since + SETTLE_SECONDS - self._clock()))
+        followed.changed.clear()
+        try:
+            async with asyncio.timeout(pause):
+                await followed.changed.wait()
+        except TimeoutError:
+            return
+
+    async def _finish(self, followed: _Followed, logs: Logs) -> None:
+        """All is read that ranks wrote. Where that doesn't tell how each ended, their launchers may."""
+        if followed.source.has_failed and not _is_told(followed.log):
+            self._take(followed, await logs.tails(followed.source.name))
+        followed.is_complete = True
+
+    def _take(self, followed: _Followed, events: list[LogEvent]) -> None:
+        if followed.log.feed(LogLine(event.stream, event.at, event.text) for event in events):
+            followed.wake()
+
+
+def gang_of(source: LogSource) -> Gang:
+    """What is known of the ranks before any line of them."""
+    job = source.job
+    return Gang(
+        job_uid=job.metadata.uid,
+        attempt=source.attempt,
+        nodes=job.spec.nodes,
+        procs_per_node=procs_per_node(job),
+        created_at=from_text(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
+        has_launcher=job.spec.launcher.torchrun is not None or job.spec.launcher.mpi is not None,
+    )
+
+
+def _is_told(log: RankLog) -> bool:
+    """Whether a rank told of a bad end of its own."""
+    ends = (rank.report for agent in log.agents() for rank in agent.ranks if rank.report.state == RankState.EXITED)
+    return any(report.exit_code != 0 for report in ends)
