@@ -14,7 +14,6 @@ from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from muster.api.s3_uri import S3Uri
 from muster.storage.objects import StoredObject
 from muster.storage.s3_troubles import explained
 from muster.storage.trouble import S3_NOT_FOUND, StorageTrouble
@@ -80,8 +79,7 @@ class Bucket:
     def exists(self, key: str) -> bool:
         """Whether there is an object of that key."""
         try:
-            with self._asking("s3:GetObject", key):
-                self.client.head_object(Bucket=self.name, Key=key)
+            self.head(key)
         except StorageTrouble as found:
             if found.reason == S3_NOT_FOUND:
                 return False
@@ -98,10 +96,18 @@ class Bucket:
         with self._asking("s3:PutObject", key):
             self.client.upload_file(str(file), self.name, key, Config=_TRANSFER)
 
-    def etag(self, key: str) -> str:
-        """What changes with an object's content."""
+    def head(self, key: str) -> StoredObject:
+        """The object of that key."""
         with self._asking("s3:GetObject", key):
-            return self.client.head_object(Bucket=self.name, Key=key)["ETag"]
+            found = self.client.head_object(Bucket=self.name, Key=key)
+            return StoredObject(key, found["ContentLength"], found["ETag"])
+
+    def try_write(self, key: str) -> None:
+        """Find out whether objects may be made there, and leave none: an upload is begun and given up."""
+        with self._asking("s3:PutObject", key):
+            begun = self.client.create_multipart_upload(Bucket=self.name, Key=key)
+        with self._asking("s3:AbortMultipartUpload", key):
+            self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=begun["UploadId"])
 
     @contextmanager
     def _asking(self, action: str, key: str) -> Iterator[None]:
@@ -113,8 +119,3 @@ class Bucket:
             # it repeats in words what the request said
             cause = error.__context__ if isinstance(error.__context__, ClientError) else error
             raise explained(cause, self.field, action, f"s3://{self.name}/{key}") from None
-
-
-def bucket_of(client: S3Client, uri: S3Uri, field: str) -> Bucket:
-    """The bucket of a URI that `field` of the job has."""
-    return Bucket(client, uri.bucket, field)

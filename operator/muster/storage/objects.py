@@ -28,13 +28,13 @@ class Placed:
     path: str
 
 
-def share(objects: Iterable[StoredObject], node: int, nodes: int) -> list[StoredObject]:
+def share(objects: Iterable[Placed], node: int, nodes: int) -> list[Placed]:
     """The node's share: the keys in their order, dealt to the nodes one by one, so that shares differ by one at most.
 
     SageMaker says of ShardedByS3Key that "each instance gets approximately 1/n of the number of S3 objects", and not
     which ones (API reference, S3DataSource).
     """
-    return sorted(objects, key=lambda stored: stored.key.encode("utf-8"))[node::nodes]
+    return sorted(objects, key=lambda one: one.stored.key.encode("utf-8"))[node::nodes]
 
 
 def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Placed, ...]:

@@ -1,0 +1,54 @@
+"""What a node's ranks leave, brought to S3: snapshots while they run, results once they have ended. Blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.api.s3_uri import parse
+from muster.storage.bring import OUTPUT_FIELD, Means, snapshots
+from muster.storage.bucket import Bucket
+from muster.storage.node_folders import NodeFolders
+from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
+from muster.storage.storage_plan import StoragePlan
+from muster.storage.upload import files_of, upload
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """One node's keeping. Methods raise `StorageTrouble`."""
+
+    plan: StoragePlan
+    folders: NodeFolders
+    means: Means
+
+    def refresh(self) -> None:
+        """Fetch the snapshots that other nodes have written since: ranks that start anew have to see the same."""
+        kept = self._snapshots()
+        if kept is not None:
+            kept.bring()
+
+    def go_along(self) -> None:
+        """Upload the snapshots that are whole, while ranks run."""
+        kept = self._snapshots()
+        if kept is not None:
+            kept.keep(SETTLED_SECONDS)
+
+    def finish(self) -> None:
+        """Upload all that the ranks have left: none of them runs."""
+        kept = self._snapshots()
+        if kept is not None:
+            count = kept.keep()
+            self.means.say(f"snapshots: {count} files to {self.plan.checkpoint}")
+        if self.plan.output is not None:
+            self._upload_results(self.plan.output)
+
+    def _snapshots(self) -> Snapshots | None:
+        return snapshots(self.plan.checkpoint, self.folders, self.means) if self.plan.checkpoint is not None else None
+
+    def _upload_results(self, output: str) -> None:
+        place = parse(output).below(self.plan.job)
+        bucket = Bucket(self.means.client(), place.bucket, OUTPUT_FIELD)
+        for name, folder in (("model", self.folders.model), ("output", self.folders.output)):
+            files = list(files_of(folder)) if folder.is_dir() else []
+            upload(bucket, folder, files, place.below(name), self.means.pause)
+            self.means.say(f"{name}: {len(files)} files to {place.below(name)}")
