@@ -5,6 +5,7 @@ from muster.api.sagemaker_launch import launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.image_catalogue import ImageFacts
+from muster.backends.sagemaker.rank_reports import with_rank_reports
 from muster.backends.sagemaker.request.algorithm import algorithm
 from muster.backends.sagemaker.request.channels import channels
 from muster.backends.sagemaker.request.code import code
@@ -44,7 +45,7 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
         **_unless_empty("Tags", _tags(block, setting)),
     }
     refuse_what_is_too_much(body)
-    return TrainingRequest(body, source.archive)
+    return with_rank_reports(TrainingRequest(body, source.archive), block.rank_reports)
 
 
 def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
