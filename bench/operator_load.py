@@ -28,6 +28,7 @@ from muster.api.document import JSON, Document
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.api.validate import validate
+from muster.aws.client import Aws
 from muster.backends.kubernetes import render
 from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.backends.kubernetes.backend import KubernetesBackend
@@ -43,6 +44,7 @@ from muster.ranks.store import RankStore, UnknownJob
 from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 
@@ -253,7 +255,11 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         store, pods = RankStore(), PodIndex(lambda _: None)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
         desk = Desk(client, WriteBudget(), time.time, lambda *_: None)
-        tools = Tools(turns, store, desk, partial(as_it_runs, pools=()), 1, time.time, time.thread_time, lambda: 0.5)
+        tools = Tools(
+            *(turns, store, desk, partial(as_it_runs, pools=())),
+            *(1, time.time, time.thread_time, lambda: 0.5),
+            training=training_life(Aws(), client, "", time.time, lambda _: None),
+        )
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
         if not suspended:
             _show_pods(pods, resources, created)

@@ -1,19 +1,22 @@
-"""The operator's configuration file: the node pools that jobs may name."""
+"""The operator's configuration file: the node pools that jobs may name, and where SageMaker is."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.node_pool import NamedPool
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 from muster.api.sentences import found, sentence, unknown_field
 
 MAX_POOLS = 500
 
-_FIELDS = ("nodePools",)
+_FIELDS = ("nodePools", "sagemaker")
+_SAGEMAKER_FIELDS = tuple(SageMakerConfig.model_fields)
+_ENDPOINTS = tuple(AwsEndpoints.model_fields)
 _AS_IN_A_JOB: Path = ("spec", "nodePool")
 """A pool has the same fields there, which the sentences name."""
 
@@ -25,17 +28,19 @@ class OperatorConfig:
     """All that the file says, in its order."""
 
     node_pools: tuple[NamedPool, ...] = ()
+    sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
 
 
 def read_config(document: Document) -> OperatorConfig:
     """The configuration that a document is. Raises `InvalidResource` with every problem found, each with its field."""
     value = document.value
     pools: list[NamedPool] = []
-    findings = tuple(_findings(value, pools))
+    sagemaker: list[SageMakerConfig] = []
+    findings = (*_findings(value, pools), *_sagemaker(value, sagemaker))
     if findings:
         problems = tuple(Problem(shown(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
-    return OperatorConfig(tuple(pools))
+    return OperatorConfig(tuple(pools), *sagemaker)
 
 
 def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
@@ -52,6 +57,21 @@ def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
         return
     for index, entry in enumerate(entries):
         yield from _pool(("nodePools", index), entry, pools)
+
+
+def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
+    block = value.get("sagemaker") if isinstance(value, dict) else None
+    if block is None:
+        return
+    try:
+        right.append(SageMakerConfig.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            path: Path = ("sagemaker", *detail["loc"])
+            # The sentences know a job's fields, not these.
+            is_unknown = detail["type"] == "extra_forbidden"
+            known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
+            yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
 
 
 def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:

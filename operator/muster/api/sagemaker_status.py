@@ -14,6 +14,9 @@ MAX_EARLIER = 16
 
 MAX_ATTEMPTS = 1_000_000
 
+Time = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
+"""What decides when SageMaker is asked again."""
+
 
 class SecondaryStatus(Model):
     """One of the secondary statuses that SageMaker's training job went through."""
@@ -42,7 +45,7 @@ class Retry(Model):
     reason: str = Field(description="Why not, as one CamelCase word.")
     message: str = Field(description="What SageMaker said.")
     tries: int = Field(description="How often in a row.", ge=1, le=MAX_ATTEMPTS)
-    until: str = Field(description="When it is asked again (RFC 3339).")
+    until: Time = Field(description="When it is asked again (RFC 3339).")
 
 
 class SageMakerStatus(Model):
@@ -57,7 +60,7 @@ class SageMakerStatus(Model):
     assume_role_arn: str | None = Field(
         default=None, description="The role by which muster reaches its account; unset: muster's own."
     )
-    tried_at: str = Field(description="When SageMaker was last asked to create it (RFC 3339).")
+    tried_at: Time = Field(description="When SageMaker was last asked to create it (RFC 3339).")
     retry: Retry | None = Field(default=None, description="Set while a training job waits for instances.")
     arn: str | None = Field(default=None, description="Its ARN; unset until it exists.")
     status: str | None = Field(default=None, description="SageMaker's word: InProgress, Stopping, Completed, ...")

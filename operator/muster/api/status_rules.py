@@ -27,6 +27,7 @@ def _problems(written: Mapping[str, JSON]) -> Iterator[Problem]:
         yield Problem("status.incarnation", f"found {_shown(incarnation)}; a whole number from 0 is expected")
     if "startTime" in written:
         yield from _time("status.startTime", written["startTime"])
+    yield from _training_job(written.get("backend"))
     conditions = written.get("conditions", [])
     if not isinstance(conditions, list) or len(conditions) > MAX_CONDITIONS:
         yield Problem("status.conditions", f"a list of at most {MAX_CONDITIONS} conditions is expected")
@@ -35,6 +36,20 @@ def _problems(written: Mapping[str, JSON]) -> Iterator[Problem]:
     yield from wrong
     if not wrong:
         yield from _end(written.get("phase", ""), conditions)
+
+
+def _training_job(backend: JSON) -> Iterator[Problem]:
+    """When SageMaker was asked, and is to be asked again: there may be a training job that nobody sees yet."""
+    told = backend.get("sagemaker") if isinstance(backend, dict) else None
+    if not isinstance(told, dict):
+        return
+    path = "status.backend.sagemaker"
+    if not isinstance(told.get("trainingJobName"), str):
+        yield Problem(f"{path}.trainingJobName", f"found {_shown(told.get('trainingJobName'))}; text is expected")
+    yield from _time(f"{path}.triedAt", told.get("triedAt"))
+    retry = told.get("retry")
+    if isinstance(retry, dict):
+        yield from _time(f"{path}.retry.until", retry.get("until"))
 
 
 def _condition(index: int, entry: JSON) -> Iterator[Problem]:

@@ -41,6 +41,10 @@ class TrainingJobs:
             if _OVER not in refused.message:
                 raise
 
+    async def delete(self, name: str) -> None:
+        """Have SageMaker forget one that has ended. Its name is free again. NotFound: there is none."""
+        await self._ask("DeleteTrainingJob", {"TrainingJobName": name})
+
     async def tags(self, arn: str) -> Mapping[str, str]:
         """All tags of one."""
         found: dict[str, str] = {}

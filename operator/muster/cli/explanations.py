@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
-from muster.backends.kubernetes.instances import sentence
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.pieces import Piece, stacked
 from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
@@ -17,6 +16,7 @@ from muster.backends.kubernetes.settings import LISTED, settings
 from muster.cli.agent_reasons import CHECK_VALUE, part_reason, variable_reason
 from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
 from muster.cli.render import SETTING, as_applied
+from muster.plan.instances import sentence
 from muster.plan.render import render_plan
 from muster_worker.contract import Plan
 

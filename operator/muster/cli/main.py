@@ -12,6 +12,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 _CLUSTER_EXTRA = ("kopf", "kubernetes")
+_AWS_EXTRA = ("boto3", "botocore")
 
 
 def main() -> None:
@@ -25,6 +26,8 @@ def main() -> None:
         _leave(f"muster: {problem}", USAGE_ERROR)
     except ModuleNotFoundError as missing:
         # a laptop's muster comes without what asks a cluster
+        if missing.name in _AWS_EXTRA:
+            _leave(f"muster: this command asks AWS and needs {missing.name}: pip install 'muster[cluster,aws]'", FAILED)
         if missing.name not in _CLUSTER_EXTRA:
             raise
         _leave(f"muster: this command asks a cluster and needs {missing.name}: pip install 'muster[cluster]'", FAILED)

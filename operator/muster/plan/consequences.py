@@ -18,7 +18,7 @@ from muster.plan.ends import (
 )
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, is_told_to_end
-from muster.plan.world import procs_per_node
+from muster.plan.world import keeps_in_s3, procs_per_node
 from muster_worker.contract import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
@@ -36,7 +36,8 @@ def possible_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, .
     """
     ends = list(outside_ends(job, facts, started=started))
     for node in facts.nodes:
-        if problem_end(facts, node) is None:
+        # Where ranks have ended, the problem came after them.
+        if problem_end(facts, node) is None or rank_ends_of(node):
             ends.extend(_failed_processes(node))
     return in_order(ends)
 
@@ -109,8 +110,8 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
     if _is_told_to_leave(node):
         return None
     if process.state is ProcessState.EXITED:
-        # The work was done; what the agent had still to do was to say so.
-        if sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
+        # The work was done; what the agent had still to do was to say so, and to keep what is to be kept.
+        if not keeps_in_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
             return None
         at = process.ended_at if process.ended_at is not None else _last_heard_at(facts, node)
         return agent_end(node, at, AGENT_LOST)

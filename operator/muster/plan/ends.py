@@ -84,14 +84,15 @@ def has_exited(rank: RankFacts) -> bool:
 
 
 def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
-    """Why the node's agent could not begin to work; None when it could."""
+    """Why the node's agent could not begin its work, or not end it; None when it could."""
     agent = current_agent(node)
     if agent is None or agent.report.problem is None:
         return None
-    # Nothing that ranks do keeps an agent from working, so it counts as what came first.
     problem = agent.report.problem
     words = (problem.message,)
-    return End(Subject.NODE, node.node, node.name, facts.created_at, reason=problem.reason, lines=words)
+    # Nothing that ranks do keeps an agent from working, so it counts as what came first; unless they have ended before.
+    at = max((end.at for end in rank_ends_of(node)), default=facts.created_at)
+    return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=words)
 
 
 def agent_end(node: NodeFacts, at: float, reason: str) -> End:

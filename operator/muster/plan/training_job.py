@@ -65,7 +65,7 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     # A resource that goes would leave a training job behind that nobody knows of.
     if not facts.is_held:
         return (HoldResource(),)
-    if course.due_at is None or now < course.due_at:
+    if now < course.due_at:
         return ()
     return (CreateTrainingJob(course.attempt),)
 
@@ -107,7 +107,4 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
     """Whether SageMaker did not do it a moment ago."""
-    if facts.setback is None:
-        return False
-    again = asked_again_at(job.metadata.uid, facts.setback)
-    return again is None or now < again
+    return facts.setback is not None and now < asked_again_at(job.metadata.uid, facts.setback)

@@ -3,7 +3,7 @@
 An attempt is a start of the gang, with the same number. It stands in the status before SageMaker hears of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
@@ -37,7 +37,7 @@ class Course:
 
     `restarts` counts those that recovery allowed. `ended` is how the one before the next ended; None for the first.
     `waiting` is want of capacity, the last time; it may be past. `due_at` is when SageMaker may be asked to make one
-    (Unix seconds; 0: now; None: not until the job is changed).
+    (Unix seconds; 0: now).
     """
 
     attempt: int
@@ -45,7 +45,7 @@ class Course:
     restarts: int = 0
     ended: BadEnd | None = None
     waiting: Waiting | None = None
-    due_at: float | None = 0.0
+    due_at: float = 0.0
 
 
 def told_of(previous: Status) -> SageMakerStatus | None:
@@ -127,8 +127,6 @@ def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: f
 def _with_due(job: Job, facts: TrainingFacts, course: Course) -> Course:
     due_at = 0.0 if course.waiting is None else course.waiting.until
     setback = facts.setback
-    again: float | None = 0.0
     if setback is not None and setback.obstacle is not Obstacle.CAPACITY:
-        again = asked_again_at(job.metadata.uid, setback)
-    due = None if again is None else max(due_at, again)
-    return Course(course.attempt, course.is_next, course.restarts, course.ended, course.waiting, due)
+        due_at = max(due_at, asked_again_at(job.metadata.uid, setback))
+    return replace(course, due_at=due_at)

@@ -152,8 +152,8 @@ class TrainingFacts:
     """All that is known of a job, as its backend gathers it.
 
     `training` is the training job of the attempt that the status tells of; None: there is none. `blind` is why
-    SageMaker could not be asked: then `training` is what was last known, and may be None for that reason. `setback` is
-    what kept an action of this operator's from being done. `is_held` says that the resource bears muster's finalizer.
+    nothing is known of it yet or any more: then `training` is None for that reason. `stale` is why what is known may be
+    old. `setback` is what kept the last action from being done. `is_held`: the resource bears muster's finalizer.
     `agents` is what ranks said; `is_heard_out` that no more is to come, or has been waited for long enough.
     `looking_since` is when this operator began: what one before it asked for may only now be carried out.
     """
@@ -164,6 +164,7 @@ class TrainingFacts:
     looking_since: float
     training: TrainingJob | None = None
     blind: Setback | None = None
+    stale: Setback | None = None
     setback: Setback | None = None
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()

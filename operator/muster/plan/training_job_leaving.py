@@ -38,30 +38,34 @@ def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at:
     # SageMaker was never asked for anything.
     if told_of(previous) is None:
         return LetGo()
+    training = facts.training
+    if training is not None and training.is_over:
+        return LetGo()
+    obstacle = next((one for one in (facts.blind, facts.stale, facts.setback) if one is not None), None)
+    # What passes by itself is waited for. A right that is missing may be missing for good.
+    is_shut_out = obstacle is not None and obstacle.obstacle in (Obstacle.ACCESS, Obstacle.REFUSED)
+    give_up_at = deleted_at + GIVE_UP_SECONDS if is_shut_out else None
+    if give_up_at is not None and now >= give_up_at and not _never_came(facts):
+        return LetGo(obstacle)
+    return _bring_to_end(uid, previous, facts, now, give_up_at)
+
+
+def _never_came(facts: TrainingFacts) -> bool:
+    """Whether it is known that there is none."""
+    return facts.training is None and facts.blind is None
+
+
+def _bring_to_end(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
     if facts.blind is not None:
-        return _in_spite_of(uid, facts.blind, deleted_at, now)
+        return Wait(_first(asked_again_at(uid, facts.blind), give_up_at))
     if facts.training is None:
         arrives = arrives_until(previous, facts)
         return LetGo() if now >= arrives else Wait(arrives)
-    if facts.training.is_over:
-        return LetGo()
-    return Wait(None) if facts.training.is_asked_to_end else _stop(uid, facts, deleted_at, now)
+    if facts.training.is_asked_to_end:
+        return Wait(give_up_at)
+    again = 0.0 if facts.setback is None else asked_again_at(uid, facts.setback)
+    return Stop() if now >= again else Wait(_first(again, give_up_at))
 
 
-def _stop(uid: str, facts: TrainingFacts, deleted_at: float, now: float) -> Leave:
-    if facts.setback is None:
-        return Stop()
-    in_spite = _in_spite_of(uid, facts.setback, deleted_at, now)
-    again = asked_again_at(uid, facts.setback)
-    return Stop() if isinstance(in_spite, Wait) and again is not None and now >= again else in_spite
-
-
-def _in_spite_of(uid: str, obstacle: Setback, deleted_at: float, now: float) -> Leave:
-    give_up_at = deleted_at + GIVE_UP_SECONDS
-    again = asked_again_at(uid, obstacle)
-    # What passes by itself is waited for. A right that is missing may be missing for good.
-    gives_up = obstacle.obstacle is not Obstacle.SERVICE
-    if gives_up and now >= give_up_at:
-        return LetGo(obstacle)
-    times = [at for at in (again, give_up_at if gives_up else None) if at is not None and at > now]
-    return Wait(min(times, default=now))
+def _first(at: float, other: float | None) -> float:
+    return at if other is None else min(at, other)

@@ -28,7 +28,7 @@ def with_troubles(shown: JobFacts, facts: TrainingFacts, course: Course) -> JobF
 
 def _trouble(facts: TrainingFacts, course: Course) -> Trouble | None:
     # Who sees nothing knows nothing else either.
-    for setback in (facts.blind, facts.setback):
+    for setback in (facts.blind, facts.stale, facts.setback):
         if setback is not None and _is_told(setback):
             return setback.trouble
     waiting = course.waiting

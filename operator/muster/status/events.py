@@ -50,9 +50,9 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
         why = _condition(status, "Scheduled").message
         yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
     if status.incarnation > previous.incarnation and status.start_time is not None:
-        world = status.ranks.world if status.ranks is not None else 0
-        what = f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
-        yield Note("Normal", "Started", what, status.start_time)
+        # What one training job followed may be told in fuller words later.
+        occasion = None if status.backend is None else str(status.incarnation)
+        yield Note("Normal", "Started", _start(status), status.start_time, occasion)
     if _turned(previous, status, SUSPENDED):
         yield Note("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
     if _turned(previous, status, "Complete"):
@@ -62,6 +62,17 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     elif _tells_more(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+
+
+def _start(status: Status) -> str:
+    world = status.ranks.world if status.ranks is not None else 0
+    told = None if status.backend is None else status.backend.sagemaker
+    if told is None:
+        return f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
+    made = f"Training job {told.training_job_name} is created for {world} ranks"
+    last = told.earlier[-1] if told.earlier else None
+    after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
+    return fit(made + after)
 
 
 def _slow_network(previous: Status, status: Status) -> Iterator[Note]:

@@ -7,6 +7,7 @@ from muster.api.load import load
 from muster.api.node_pool import NamedPool
 from muster.api.operator_config import OperatorConfig, read_config
 from muster.api.problems import InvalidResource
+from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 
 POOLS = """\
 nodePools:
@@ -35,7 +36,14 @@ def test_pools_are_read_in_their_order() -> None:
     assert cpu.tolerations == ({"key": "team", "operator": "Exists"},)
 
 
-@pytest.mark.parametrize("text", ["{}", "nodePools: []", "nodePools:\n"])
+def test_where_sagemaker_is_may_be_said() -> None:
+    config = read("sagemaker: {region: eu-west-1, endpoints: {sts: 'http://127.0.0.1:1', logs: 'https://logs.test/'}}")
+    assert config.sagemaker == SageMakerConfig(
+        region="eu-west-1", endpoints=AwsEndpoints(sts="http://127.0.0.1:1", logs="https://logs.test/")
+    )
+
+
+@pytest.mark.parametrize("text", ["{}", "nodePools: []", "nodePools:\n", "sagemaker:\n"])
 def test_a_configuration_may_say_nothing(text: str) -> None:
     assert read(text) == OperatorConfig()
 
@@ -56,6 +64,17 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
         ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
         ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
+        ("sagemaker: us-west-2", 'config.yaml:1: sagemaker: found the text "us-west-2"; fields are expected'),
+        ("sagemaker: {regoin: us-west-2}", "config.yaml:1: sagemaker.regoin: unknown field; did you mean region?"),
+        ("sagemaker: {region: west}", 'config.yaml:1: sagemaker.region: found the text "west"; it must match'),
+        (
+            "sagemaker:\n  endpoints: {log: 'http://logs'}",
+            "config.yaml:2: sagemaker.endpoints.log: unknown field; did you mean logs?",
+        ),
+        (
+            "sagemaker: {endpoints: {s3: s3}}",
+            'config.yaml:1: sagemaker.endpoints.s3: found the text "s3"; it must match',
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_field(text: str, problem: str) -> None:

@@ -7,10 +7,10 @@ import pytest
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource
 from muster.backends.kubernetes.devices import with_procs
-from muster.backends.kubernetes.instances import instance_of, known_types, sentence
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import entries, mapping
+from muster.plan.instances import instance_of, known_types, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}

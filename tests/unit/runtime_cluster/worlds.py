@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.api.spec import Job
+from muster.aws.client import Aws
 from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
@@ -21,6 +22,7 @@ from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.resource import Resource
+from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, served
 from unit.runtime_cluster.cluster_resources import resource
@@ -92,6 +94,7 @@ class Site:
             clock=time.time,
             cpu_clock=self.cpu,
             chance=lambda: 0.0,
+            training=training_life(Aws(), self.client, "", time.time, lambda _: None),
         )
         self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 

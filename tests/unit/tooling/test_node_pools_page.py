@@ -5,8 +5,8 @@ import re
 import pytest
 
 from muster.api.node_pool import NodePool
-from muster.backends.kubernetes.instances import instance_of, known_types
 from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS
+from muster.plan.instances import instance_of, known_types
 from muster_dev.places import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")

@@ -5,12 +5,12 @@ Nothing of it stands beside a word of the owner's about the same thing.
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.backends.kubernetes.instances import Instance
 from muster.backends.kubernetes.machine_type import MachineType, machine_type
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, mapping, stacked, trainer_of
 from muster.plan.facts import Trouble
+from muster.plan.instances import Instance
 
 GPU = "nvidia.com/gpu"
 NEURON = "aws.amazon.com/neuron"

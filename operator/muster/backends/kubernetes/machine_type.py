@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from muster.api.spec import Job
-from muster.backends.kubernetes.instances import Instance, instance_of
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping, spec_of
+from muster.plan.instances import Instance, instance_of
 
 TYPE_LABEL = "node.kubernetes.io/instance-type"
 """Kubernetes' well-known label, which the cloud's controller sets on every machine."""

@@ -21,7 +21,9 @@ from muster.ranks.store import RankStore
 from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.journal import Desk, JobGone, Journal, Superseded
+from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.resource import Resource, read_resource
+from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.urgency import standing
 from muster.runtime.reconcile import Backend, reconcile
 from muster.status.refused import refused
@@ -48,6 +50,7 @@ class Tools:
     """What all actors share. `term` is the deciding Lease's, `as_it_runs` adds what the spec leaves to the operator.
 
     `clock` gives Unix seconds, `cpu_clock` the thread's processor time in seconds, `chance` numbers from 0 to 1.
+    `training` is what has the jobs of backend SageMaker.
     """
 
     backend: Backend
@@ -58,6 +61,7 @@ class Tools:
     clock: Callable[[], float]
     cpu_clock: Callable[[], float]
     chance: Callable[[], float]
+    training: TrainingLife
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,6 @@ class _Rest:
 
     seconds: float
     until: float | None
-
-
-@dataclass(frozen=True)
-class _Outlook:
-    """What a turn leaves to do: when there is more although nothing happens (None: never), or nothing at all."""
-
-    until: float | None
-    is_over: bool
 
 
 @dataclass
@@ -167,12 +163,12 @@ class Actor:
             await asyncio.sleep(seconds)
         return _Rest(0.0, self.tools.clock())
 
-    async def _turn(self) -> _Outlook:
+    async def _turn(self) -> Outlook:
         tools, journal = self.tools, self._journal
         resource = journal.begin()
-        # Its children go with it: nothing of them may come back.
+        # Its children go with it: nothing of them may come back. A training job is nobody's child.
         if resource.is_leaving:
-            return _Outlook(None, is_over=True)
+            return await tools.training.leave(resource, journal) if resource.is_held else Outlook(None, is_over=True)
         # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
         if resource.unclear:
             problems, now = resource.unclear, tools.clock()
@@ -181,19 +177,23 @@ class Actor:
         job = self._as_it_runs(resource)
         if isinstance(job, InvalidResource):
             await journal.write(refused(resource.status, job, resource.generation, tools.clock()))
-            return _Outlook(None, is_over=True)
+            return Outlook(None, is_over=True)
+        if job.spec.backend == "SageMaker":
+            return await tools.training.turn(job, resource, journal)
         self._expect(job)
         turn = await reconcile(job, resource.status, tools.backend, journal, tools.clock(), tools.term)
         until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
         is_over = turn.is_over and until is None
         if is_over:
             tools.store.forget(resource.uid)
-        return _Outlook(until, is_over)
+        return Outlook(until, is_over)
 
     def _as_it_runs(self, resource: Resource) -> Job | InvalidResource:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
+            if resource.job.spec.backend == "SageMaker":
+                return self.tools.training.as_it_runs(resource.job)
             return self.tools.as_it_runs(resource.job, resource.status)
         except InvalidResource as unclear:
             return unclear

@@ -13,7 +13,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, Object
 from muster.runtime.cluster.merge_patch import diff
-from muster.runtime.cluster.resource import Resource, read_resource
+from muster.runtime.cluster.resource import FINALIZER, Resource, read_resource
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster.status.news import is_news
 
@@ -80,6 +80,15 @@ class Journal:
         """Keep a status that can't be read as a whole, as these fields. Raises what `write` raises."""
         await self._keep(status_of({"status": fields}), fields)
 
+    async def hold(self) -> None:
+        """Put muster's finalizer on the resource. Raises what `write` raises."""
+        await self._merge({"finalizers": [*self.newest.finalizers, FINALIZER]})
+
+    async def release(self) -> None:
+        """Take muster's finalizer off, and nobody else's. Raises what `write` raises."""
+        kept: list[JSON] = [name for name in self.newest.finalizers if name != FINALIZER]
+        await self._merge({"finalizers": kept})
+
     async def _keep(self, status: Status, wanted: dict[str, JSON]) -> None:
         base = self._base
         if self.newest is not base:
@@ -127,8 +136,17 @@ class Journal:
         base = self._base
         # Whatever came between, even a resource of the same name made anew, is not written over.
         body: Object = {"metadata": {"resourceVersion": base.version, "uid": base.uid}, "status": patch}
+        await self._patch(body, "status")
+
+    async def _merge(self, metadata: dict[str, JSON]) -> None:
+        # A merge patch replaces lists: nobody's word may come between.
+        known: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
+        await self._patch({"metadata": {**metadata, **known}}, None)
+
+    async def _patch(self, body: Object, subresource: str | None) -> None:
+        base = self._base
         try:
-            answer = await self._desk.client.merge(JOBS, base.namespace, base.name, body, "status")
+            answer = await self._desk.client.merge(JOBS, base.namespace, base.name, body, subresource)
         except ApiError as error:
             if error.is_not_found:
                 raise JobGone from error

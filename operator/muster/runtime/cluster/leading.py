@@ -23,6 +23,7 @@ from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.resources import ResourceWatch
 from muster.runtime.cluster.sweep import Sweep
 from muster.runtime.cluster.told import Told
+from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.write_budget import WriteBudget
 
 TURN_SECONDS = 2.0
@@ -37,7 +38,8 @@ class KopfEnded(Exception):
 class Parts:
     """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
 
-    `backend` makes a term's backend, which knows nothing of earlier terms.
+    `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
+    given what to call with a job's uid when something of it changed.
     """
 
     client: Client
@@ -46,6 +48,7 @@ class Parts:
     store: RankStore
     collector: Collector
     backend: Callable[[], KubernetesBackend]
+    training: Callable[[Callable[[str], None]], TrainingLife]
     events: EventPoster
     clock: Callable[[], float]
     node_pools: tuple[NamedPool, ...]
@@ -77,8 +80,13 @@ class Leading:
         for informer in parts.informers:
             await informer.synced.wait()
         parts.collector.lead()
-        backend, gap = parts.backend(), asyncio.Event()
-        jobs = self._jobs = Jobs(self._tools(backend), parts.events.catch_up, backend.forget, gap.set)
+        backend, training, gap = parts.backend(), parts.training(self.wake), asyncio.Event()
+
+        def forget(job_uid: str) -> None:
+            backend.forget(job_uid)
+            training.backend.forget(job_uid)
+
+        jobs = self._jobs = Jobs(self._tools(backend, training), parts.events.catch_up, forget, gap.set)
         sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
         resources = self._resources = ResourceWatch(parts.namespaces, jobs.take, time.monotonic, random.random)
         resources.start()
@@ -90,11 +98,12 @@ class Leading:
             sweeping.cancel()
             resources.stop()
             await jobs.stop(TURN_SECONDS)
+            training.backend.close()
             parts.collector.step_down(None)
             # What agents said and were told in this term is nothing to the next one's.
             parts.store.clear()
 
-    def _tools(self, backend: KubernetesBackend) -> Tools:
+    def _tools(self, backend: KubernetesBackend, training: TrainingLife) -> Tools:
         parts = self._parts
         return Tools(
             backend=backend,
@@ -105,4 +114,5 @@ class Leading:
             clock=parts.clock,
             cpu_clock=time.thread_time,
             chance=random.random,
+            training=training,
         )

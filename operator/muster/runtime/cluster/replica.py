@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from muster.api.node_pool import NamedPool
+from muster.api.sagemaker_config import SageMakerConfig
+from muster.aws.client import Aws
+from muster.aws.place import Endpoints
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -26,6 +29,7 @@ from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.health import Check, serve_health
 from muster.runtime.cluster.leading import Leading, Parts
 from muster.runtime.cluster.startup import check_cluster, patiently
+from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.trust import Trust, TrustSetting
 from muster.runtime.steady_clock import steady_clock
 
@@ -48,6 +52,7 @@ class OperatorOptions:
     lease_namespace: str | None
     lease_name: str
     node_pools: tuple[NamedPool, ...] = ()
+    sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
 
 
 @dataclass
@@ -76,7 +81,7 @@ class Replica:
             trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
             await patiently("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
-            parts = self._parts(trust, collector)
+            parts = self._parts(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
                 # A standby watches pods, too: it takes over at once, for the price of one more watch.
                 for informer in self._informers:
@@ -128,7 +133,13 @@ class Replica:
         stack.push_async_callback(self._collector.close)
         return self._collector
 
-    def _parts(self, trust: Trust, collector: Collector) -> Parts:
+    def _open_aws(self, stack: AsyncExitStack) -> Aws:
+        # One for all times as leader: what was asked before counts against the same quotas.
+        aws = Aws(Endpoints(**self.options.sagemaker.endpoints.model_dump()))
+        stack.push_async_callback(aws.close)
+        return aws
+
+    def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
         options = self.options
         setting = Setting(options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy)
         return Parts(
@@ -140,6 +151,7 @@ class Replica:
             backend=lambda: KubernetesBackend(
                 self.client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
+            training=lambda wake: training_life(aws, self.client, options.sagemaker.region or "", self._clock, wake),
             events=self._events,
             clock=self._clock,
             node_pools=self.options.node_pools,

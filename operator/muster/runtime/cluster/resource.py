@@ -9,9 +9,13 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems
+from muster.api.timestamps import from_text
 from muster.api.validate import validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
+
+FINALIZER = "muster.dev/training-job"
+"""On a resource whose training job may run: nothing in the cluster goes with it, so muster has to see to that."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,8 @@ class Resource:
     """One version of a job's resource.
 
     `job` is what its spec says, or what is wrong with it. `status` is what can be read of `written`, the status as it
-    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `is_leaving` says
-    that it has been deleted, and stays only until somebody else has tidied up.
+    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `deleted_at` is
+    when it was deleted (Unix seconds), to stay only until all of `finalizers` are taken off.
     """
 
     namespace: str
@@ -28,11 +32,23 @@ class Resource:
     uid: str
     version: str
     generation: int
-    is_leaving: bool
+    created_at: float
+    deleted_at: float | None
+    finalizers: tuple[str, ...]
     job: Job | InvalidResource
     status: Status
     unclear: tuple[Problem, ...]
     written: Mapping[str, JSON] = field(repr=False)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it has been deleted."""
+        return self.deleted_at is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it stays until muster lets it go."""
+        return FINALIZER in self.finalizers
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -55,7 +71,9 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         uid=uid,
         version=str(metadata.get("resourceVersion")),
         generation=generation,
-        is_leaving=metadata.get("deletionTimestamp") is not None,
+        created_at=_time(metadata.get("creationTimestamp")) or 0.0,
+        deleted_at=_time(metadata.get("deletionTimestamp")),
+        finalizers=_texts(metadata.get("finalizers")),
         job=known.job if known is not None and same else _job(source),
         status=status_of(source),
         unclear=status_problems(written),
@@ -72,3 +90,11 @@ def _job(source: Object) -> Job | InvalidResource:
 
 def _integer(value: JSON) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _time(value: JSON) -> float | None:
+    return from_text(value) if isinstance(value, str) else None
+
+
+def _texts(value: JSON) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

@@ -1,0 +1,50 @@
+"""A SageMaker job with all that its spec leaves to the operator: its region, and how many ranks a node runs. Pure."""
+
+from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_distribution import Distribution
+from muster.api.sagemaker_launch import distribution_of, rank_instance_type
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job
+from muster.plan.instances import instance_of
+
+_PREFIX = "ml."
+
+
+def as_it_runs(job: Job, default_region: str) -> Job:
+    """The job as the plan takes it. `default_region` is the operator's, "" for none. Raises `InvalidResource`."""
+    block = job.spec.sagemaker or SageMaker()
+    region = block.region or default_region
+    if not region:
+        message = "missing, and the operator's configuration has no sagemaker.region; set one of them, e.g. us-west-2"
+        raise InvalidResource((Problem("spec.sagemaker.region", message),))
+    changes = {
+        "sagemaker": block.model_copy(update={"region": region}),
+        "procs_per_node": _procs(job, block),
+    }
+    return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _procs(job: Job, block: SageMaker) -> int:
+    """Ranks on each node, as what starts them counts."""
+    distribution, asked = distribution_of(job.spec, block), job.spec.procs_per_node
+    if distribution is not None:
+        own = _own_count(distribution, None if isinstance(asked, str) else asked)
+        if own is not None:
+            return own
+    return _devices(rank_instance_type(block)) if isinstance(asked, str) else asked
+
+
+def _own_count(distribution: Distribution, asked: int | None) -> int | None:
+    """What the toolkit counts otherwise than by devices; None: it doesn't."""
+    mpi = distribution.mpi
+    if mpi is not None and mpi.enabled:
+        return mpi.processes_per_host or asked or 1
+    # One process a node, which has all of its devices.
+    if distribution.parameter_server is not None or distribution.multi_worker_mirrored is not None:
+        return 1
+    return None
+
+
+def _devices(instance_type: str) -> int:
+    known = instance_of(instance_type.removeprefix(_PREFIX))
+    return 1 if known is None else max(1, known.gpus, known.neuron_cores)

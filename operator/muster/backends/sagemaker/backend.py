@@ -1,0 +1,285 @@
+"""Jobs as training jobs of Amazon SageMaker: what is known of them, and doing what the plan decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+from muster.api.problems import InvalidResource
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.api.timestamps import from_text
+from muster.aws.client import Aws
+from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
+from muster.aws.place import Place
+from muster.aws.sweep import Watch
+from muster.backends.sagemaker.described import training_job_of
+from muster.backends.sagemaker.ledger import Ledger
+from muster.backends.sagemaker.ownership import is_of
+from muster.backends.sagemaker.rank_news import LogSource, RankNews
+from muster.backends.sagemaker.setbacks import again, setback_of
+from muster.plan.facts import Trouble
+from muster.plan.outcome import final_condition
+from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob, StopTrainingJob
+from muster.plan.training_job_course import attempt_looked_at, told_of
+from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_name import training_job_name
+from muster.plan.training_job_troubles import WORTH_A_WORD
+from muster.storage.trouble import StorageTrouble
+
+NEWS_SECONDS = 30.0
+"""How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""
+
+SINCE = timedelta(hours=1)
+"""An earlier request may have made the training job that the last one found there."""
+
+_UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
+
+
+class Requests(Protocol):
+    """How a job becomes a request."""
+
+    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+        """CreateTrainingJob's body, with all that it names in its place.
+
+        Raises `InvalidResource`, `StorageTrouble`, AwsError.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A training job, and where it is. `since`: it was made no earlier."""
+
+    name: str
+    place: Place
+    since: datetime
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """`training` None and not `blind`: there is none."""
+
+    training: TrainingJob | None = None
+    blind: Setback | None = None
+    stale: Setback | None = None
+
+
+@dataclass
+class SageMakerBackend:
+    """The training jobs of all jobs, for as long as this process leads.
+
+    `clock` gives Unix seconds; `wake` is called with a job's uid when something new is known of it.
+    """
+
+    aws: Aws
+    requests: Requests
+    news: RankNews
+    clock: Callable[[], float]
+    wake: Callable[[str], None]
+    _looking_since: float = field(init=False)
+    _ledgers: dict[str, Ledger] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._looking_since = self.clock()
+
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        ledger = self._ledgers.pop(job_uid, None)
+        if ledger is not None:
+            ledger.look_away()
+        self.news.forget(job_uid)
+
+    def close(self) -> None:
+        """Look at no training job any more: another operator leads, or will."""
+        for ledger in self._ledgers.values():
+            ledger.look_away()
+
+    async def observe(self, job: Job, previous: Status, *, is_held: bool) -> TrainingFacts:
+        """What is known of the job's present training job. Asks nothing: a sweep looks at all of them."""
+        uid, ledger = job.metadata.uid, self._ledger(job.metadata.uid)
+        attempt = attempt_looked_at(previous)
+        sight = _Sight()
+        # Of a job that is over nothing is to be learned.
+        if attempt is not None and final_condition(previous) is None:
+            sight = self._look(uid, ledger, self._target(job, previous, attempt))
+            self._listen(job, attempt, sight.training)
+        else:
+            ledger.look_away()
+        if ledger.generation != job.metadata.generation:
+            ledger.setback, ledger.generation = None, job.metadata.generation
+        return TrainingFacts(
+            created_at=from_text(job.metadata.creation_timestamp),
+            whereabouts=whereabouts(job),
+            heartbeat_seconds=self.news.heartbeat_seconds,
+            looking_since=self._looking_since,
+            training=sight.training,
+            blind=sight.blind,
+            stale=sight.stale,
+            setback=ledger.setback,
+            is_held=is_held,
+            agents=() if attempt is None else self.news.agents(uid, attempt),
+            is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
+        )
+
+    def observe_leaving(self, uid: str, previous: Status, created_at: float) -> TrainingFacts:
+        """What is known of the training job of a resource that was deleted, whatever its spec has become."""
+        told, ledger = told_of(previous), self._ledger(uid)
+        sight = _Sight()
+        where = Whereabouts("")
+        if told is not None:
+            where = Whereabouts(told.region, told.assume_role_arn)
+            since = datetime.fromtimestamp(from_text(told.tried_at), UTC) - SINCE
+            sight = self._look(uid, ledger, _Target(told.training_job_name, _place(where), since))
+        return TrainingFacts(
+            created_at=created_at,
+            whereabouts=where,
+            heartbeat_seconds=self.news.heartbeat_seconds,
+            looking_since=self._looking_since,
+            training=sight.training,
+            blind=sight.blind,
+            stale=sight.stale,
+            setback=ledger.setback,
+            is_held=True,
+        )
+
+    async def create(self, job: Job, action: CreateTrainingJob) -> None:
+        """Have the training job made, or find that it is there. What comes between shows in the next facts."""
+        metadata, place = job.metadata, _place(whereabouts(job))
+        ledger = self._ledger(metadata.uid)
+        try:
+            body = await self.requests.prepare(job, action.attempt, place)
+        except InvalidResource as refused:
+            trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
+            self._set_back(ledger, Setback(Obstacle.REFUSED, trouble, self.clock()))
+            return
+        except StorageTrouble as error:
+            obstacle = Obstacle.SERVICE if error.may_pass else Obstacle.REFUSED
+            self._set_back(ledger, Setback(obstacle, Trouble(error.reason, error.message), self.clock()))
+            return
+        except AwsError as error:
+            self._set_back(ledger, setback_of(error, self.clock()))
+            return
+        if await self._do(ledger, self._make(job, action.attempt, body, place)):
+            ledger.made = training_job_name(metadata.name, metadata.uid, action.attempt)
+        ledger.look_soon()
+
+    async def stop(self, uid: str, name: str, where: Whereabouts) -> None:
+        """Have a training job stopped."""
+        ledger = self._ledger(uid)
+        await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where)).stop(name)))
+        ledger.look_soon()
+
+    async def delete(self, job: Job, action: DeleteTrainingJob) -> None:
+        """Have SageMaker forget a training job that is over."""
+        metadata, where = job.metadata, whereabouts(job)
+        name = training_job_name(metadata.name, metadata.uid, action.attempt)
+        await self._do(self._ledger(metadata.uid), _unless_gone(self.aws.training_jobs(_place(where)).delete(name)))
+
+    async def end(self, job: Job, action: StopTrainingJob) -> None:
+        """Have the training job of an attempt stopped."""
+        metadata = job.metadata
+        name = training_job_name(metadata.name, metadata.uid, action.attempt)
+        await self.stop(metadata.uid, name, whereabouts(job))
+
+    async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
+        jobs = self.aws.training_jobs(place)
+        try:
+            await jobs.create(body)
+        except AlreadyExists as taken:
+            name = training_job_name(job.metadata.name, job.metadata.uid, attempt)
+            try:
+                found = await jobs.describe(name)
+                tags = await jobs.tags(found.arn)
+            except NotFound as gone:
+                raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
+            if not is_of(tags, job, attempt):
+                raise AlreadyExists(
+                    f"A training job {name} is there, and it isn't this job's: its tags say otherwise. {taken.message}"
+                ) from taken
+
+    async def _do(self, ledger: Ledger, work: Awaitable[None]) -> bool:
+        try:
+            await work
+        except AwsError as error:
+            self._set_back(ledger, setback_of(error, self.clock()))
+            return False
+        ledger.setback = None
+        return True
+
+    def _set_back(self, ledger: Ledger, setback: Setback) -> None:
+        ledger.setback = again(setback, ledger.setback)
+
+    def _ledger(self, uid: str) -> Ledger:
+        return self._ledgers.setdefault(uid, Ledger())
+
+    def _target(self, job: Job, previous: Status, attempt: int) -> _Target:
+        told, metadata = told_of(previous), job.metadata
+        name = training_job_name(metadata.name, metadata.uid, attempt)
+        at = from_text(metadata.creation_timestamp if told is None else told.tried_at)
+        return _Target(name, _place(whereabouts(job)), datetime.fromtimestamp(at, UTC) - SINCE)
+
+    def _look(self, uid: str, ledger: Ledger, target: _Target) -> _Sight:
+        # It never changes again.
+        if ledger.over is not None and ledger.over.name == target.name:
+            return _Sight(training_job_of(ledger.over))
+        watch = self._watch(uid, ledger, target)
+        stale = _trouble(watch, self.clock())
+        described = watch.sighting.description
+        if described is not None and described.name == target.name:
+            if described.has_ended:
+                ledger.over, ledger.over_at = described, self.clock()
+                ledger.look_away()
+                stale = None
+            return _Sight(training_job_of(described), stale=stale)
+        if watch.sighting.is_missing and ledger.made != target.name:
+            return _Sight(stale=stale)
+        return _Sight(blind=stale or Setback(Obstacle.SERVICE, _UNSEEN, self.clock()))
+
+    def _watch(self, uid: str, ledger: Ledger, target: _Target) -> Watch:
+        if ledger.watch is None or ledger.watch.name != target.name:
+            ledger.look_away()
+            ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, uid))
+        return ledger.watch
+
+    def _listen(self, job: Job, attempt: int, training: TrainingJob | None) -> None:
+        if training is None or not training.has_trained:
+            return
+        where = whereabouts(job)
+        source = LogSource(job, attempt, training.name, where.region, where.assume_role_arn, training.is_over)
+        self.news.follow(source, partial(self.wake, job.metadata.uid))
+
+    def _is_heard_out(self, uid: str, attempt: int, ledger: Ledger, training: TrainingJob | None) -> bool:
+        if training is None or not training.is_over or not training.has_trained:
+            return True
+        return self.clock() >= ledger.over_at + NEWS_SECONDS or self.news.is_complete(uid, attempt)
+
+
+def whereabouts(job: Job) -> Whereabouts:
+    """Where the job's training jobs are; its region is known once it is taken as it runs."""
+    block = job.spec.sagemaker or SageMaker()
+    return Whereabouts(block.region or "", block.assume_role_arn)
+
+
+def _place(where: Whereabouts) -> Place:
+    return Place(where.region, where.assume_role_arn or "")
+
+
+def _trouble(watch: Watch, now: float) -> Setback | None:
+    """Why nothing new is heard, once it is worth a word."""
+    error = watch.trouble
+    if error is None:
+        return None
+    told = setback_of(error, now)
+    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD)
+
+
+async def _unless_gone(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except NotFound:
+        return

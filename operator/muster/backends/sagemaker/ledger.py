@@ -1,0 +1,36 @@
+"""What the backend remembers of a job between two turns, for as long as this process leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.aws.sweep import Watch
+from muster.aws.training_job import Description
+from muster.plan.training_job_facts import Setback
+
+
+@dataclass
+class Ledger:
+    """`made` is the name of a training job that is known to exist, though it may not have been seen yet.
+
+    `over` is the last one that was seen over, and `over_at` since when that is known. `setback` is what the last action
+    came to, None when it went well; `generation` is the spec's that it was about.
+    """
+
+    watch: Watch | None = None
+    made: str = ""
+    over: Description | None = None
+    over_at: float = 0.0
+    setback: Setback | None = None
+    generation: int = 0
+
+    def look_away(self) -> None:
+        """Watch no training job any more."""
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+
+    def look_soon(self) -> None:
+        """Something was done to the training job that is watched."""
+        if self.watch is not None:
+            self.watch.look()

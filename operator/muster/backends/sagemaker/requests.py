@@ -1,0 +1,62 @@
+"""A job's request with all that it names in its place: the account that it is for, and the code in Amazon S3."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from muster.api.s3_uri import parse
+from muster.api.spec import Job
+from muster.aws.client import Aws
+from muster.aws.place import Place
+from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.request.identity import own_tags, training_job_name
+from muster.backends.sagemaker.request.render import request
+from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.storage.git_source import fetch_commit
+from muster.storage.source_archive import pack
+from muster.storage.source_files import SourceFile, SourceFiles, checked, from_texts
+
+ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
+"""A ConfigMap's entries as files, by namespace and name. Raises `StorageTrouble` and `ApiError`."""
+
+
+@dataclass(frozen=True)
+class PreparedRequests:
+    """Makes requests of jobs, in the accounts that `aws` reaches."""
+
+    aws: Aws
+    read_config_map: ReadConfigMap
+
+    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+        """CreateTrainingJob's body, its code uploaded.
+
+        Raises `InvalidResource`, `StorageTrouble`, AwsError, and `ApiError` while the API server doesn't answer.
+        """
+        account = (await self.aws.identity(place)).account
+        name = training_job_name(job.metadata, attempt)
+        setting = Setting(place.region, account, name, tags=own_tags(job, attempt))
+        made: TrainingRequest = request(job, setting, image_facts())
+        if made.archive is not None:
+            await self._upload(job, made.archive, place)
+        return made.body
+
+    async def _upload(self, job: Job, archive: Archive, place: Place) -> None:
+        files = {**await self._source(job), **{path: SourceFile(data) for path, data in archive.files.items()}}
+        packed = await asyncio.to_thread(pack, checked(files, "spec.source"))
+        uri = parse(archive.uri)
+        encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": archive.kms_key} if archive.kms_key else {}
+        wanted = {"Bucket": uri.bucket, "Key": uri.key, "Body": packed.data, **encrypted}
+        await self.aws.ask(place, "s3", "PutObject", wanted)
+
+    async def _source(self, job: Job) -> SourceFiles:
+        source = job.spec.source
+        if source is None:
+            return {}
+        if source.config_map is not None:
+            return await self.read_config_map(job.metadata.namespace, source.config_map.name)
+        if source.git is not None:
+            return await asyncio.to_thread(fetch_commit, source.git)
+        return {} if source.inline is None else from_texts(source.inline.files)

@@ -1,0 +1,36 @@
+"""What AWS' errors mean to a plan. Pure."""
+
+from muster.aws.errors import (
+    AccessDenied,
+    AlreadyExists,
+    AwsError,
+    ExpiredCredentials,
+    Invalid,
+    NoCapacity,
+    NoCredentials,
+    NotFound,
+)
+from muster.plan.facts import Trouble
+from muster.plan.training_job_facts import Obstacle, Setback
+
+_OBSTACLES: tuple[tuple[type[AwsError], Obstacle], ...] = (
+    (NoCapacity, Obstacle.CAPACITY),
+    (NoCredentials, Obstacle.ACCESS),
+    (ExpiredCredentials, Obstacle.ACCESS),
+    (AccessDenied, Obstacle.ACCESS),
+    (AlreadyExists, Obstacle.ELSEWHERE),
+    (Invalid, Obstacle.REFUSED),
+    (NotFound, Obstacle.REFUSED),
+)
+
+
+def setback_of(error: AwsError, now: float) -> Setback:
+    """What `error` keeps muster from at `now` (Unix seconds)."""
+    obstacle = next((found for kind, found in _OBSTACLES if isinstance(error, kind)), Obstacle.SERVICE)
+    return Setback(obstacle, Trouble(error.reason, error.message), now)
+
+
+def again(setback: Setback, before: Setback | None) -> Setback:
+    """The same with the times counted that this came in a row; `before` is what came last."""
+    tries = before.tries + 1 if before is not None and before.obstacle is setback.obstacle else 1
+    return Setback(setback.obstacle, setback.trouble, setback.at, tries)

@@ -1,0 +1,55 @@
+"""The way of a job on SageMaker, once around: look, judge, decide, tell, act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
+from muster.plan.training_job_facts import TrainingFacts
+from muster.plan.training_job_outcome import judge_training_job
+from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, Journal
+from muster.status.training_job import summarise_training_job
+
+
+class TrainingBackend(Protocol):
+    """Where a job's training jobs live, and its resource."""
+
+    async def observe(self, job: Job, previous: Status) -> TrainingFacts:
+        """What is known of the job now."""
+        ...
+
+    async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
+        """Do what was decided. Doing it again changes nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingTurn:
+    """`wake_at` is when time alone may change something (Unix seconds; None: never).
+
+    `is_over` says that the job's outcome is known and nothing of it is left to do.
+    """
+
+    status: Status
+    wake_at: float | None
+    is_over: bool
+
+
+async def reconcile_training_job(
+    job: Job, previous: Status, backend: TrainingBackend, journal: Journal, now: float
+) -> TrainingTurn:
+    """Bring the world a step nearer to the job's spec, and say how it stands."""
+    facts = await backend.observe(job, previous)
+    seen = judge_training_job(job, previous, facts, now)
+    actions = decide_training_job(job, facts, seen, now)
+    status = summarise_training_job(job, previous, facts, seen, actions, now)
+    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    await journal.write(status)
+    await backend.apply(job, actions)
+    is_over = seen.outcome.is_decided and seen.outcome.settled and not actions
+    times = (training_wake(job, previous, facts, seen, now), now + LOOK_AGAIN_SECONDS if actions else None)
+    return TrainingTurn(status, min((at for at in times if at is not None), default=None), is_over)
