@@ -47,7 +47,7 @@ _DEBUGGER = {
 """sagemaker.debugger."""
 
 _RULE = (
-    "name", "image_uri", "instance_type", "source", "volume_size_in_gb", "rule_to_invoke",
+    "name", "image_uri", "instance_type", "volume_size_in_gb", "source", "rule_to_invoke",
     "container_local_output_path", "s3_output_path", "other_trials_s3_input_paths", "rule_parameters",
     "collections_to_save", "actions",
 )  # fmt: skip
@@ -57,7 +57,7 @@ DEBUGGER: dict[str, type[Shape]] = {name: shape(name, fields, positional=True) f
 TrainingCompilerConfig = shape("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
 
 CustomRule = shape("Rule", _RULE, positional=True)
-CustomProfilerRule = shape("ProfilerRule", _RULE, positional=True)
+CustomProfilerRule = shape("ProfilerRule", (*_RULE[:8], "rule_parameters"), positional=True)
 
 
 class Rule:

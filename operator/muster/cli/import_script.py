@@ -1,0 +1,177 @@
+"""`muster import`: a SageMaker launch script's training jobs as files. AWS isn't asked, and nothing is sent."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
+from muster.backends.sagemaker.request.render import request
+from muster.backends.sagemaker.request.setting import Setting
+from muster.cli.problem import BadInput, system_problem
+from muster.importers.sagemaker.jobs import Judge, Sources, imported
+from muster.importers.sagemaker.notebook import NotANotebook, Part, parts
+from muster.importers.sagemaker.recording import Failure
+from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
+from muster.importers.sagemaker.translation import Place
+
+_NOT_IMPORTED = 1
+
+_PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+"""What a script gets of our environment: enough to run Python, and nobody's credentials."""
+
+_ACCOUNT = re.compile("[0-9]{12}")
+_SOME_ACCOUNT = "0" * 12
+_GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
+
+_FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "huggingface": "HuggingFace"}
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What the user asked `muster import` for. `environment` has NAME=VALUE and NAME, which is taken from our own."""
+
+    script: str
+    arguments: Sequence[str]
+    python: str | None
+    environment: Sequence[str]
+    source: str | None
+    region: str | None
+    account: str | None
+    role: str | None
+    timeout_seconds: float
+
+
+def import_script(options: ImportOptions) -> int:
+    """Print the script's jobs, or what keeps them from being imported; the exit code. Raises `BadInput`."""
+    path = Path(options.script)
+    place = Place(options.region, _account(options.account), options.role)
+    sources = Sources(path.parent if path.suffix == ".ipynb" else Path(), _source(options.source))
+    order = Order(
+        parts=_parts(path),
+        script_folder=path.parent.absolute(),
+        working_folder=sources.folder.absolute(),
+        arguments=options.arguments,
+        python=options.python or sys.executable,
+        environment=_environment(options.environment, os.environ),
+        timeout_seconds=options.timeout_seconds,
+        region=place.region,
+        account=place.account,
+        role=place.role,
+    )
+    try:
+        recording = run_script(order, _image)
+    except OSError as problem:
+        raise BadInput(system_problem(problem)) from None
+    result = imported(recording, path.name, place, sources, _judge(place))
+    for warning in result.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    problems = [*result.problems, *([_failed(recording.failure, order.python)] if recording.failure else [])]
+    for sentence in problems:
+        typer.echo(sentence, err=True)
+    if problems or not result.documents:
+        # all or none: a file that lacks one of the script's jobs looks like a whole one
+        typer.echo(f"{path.name}: " + ("nothing is imported" if problems else "it starts no training job"), err=True)
+        return _NOT_IMPORTED
+    typer.echo("---\n".join(result.documents), nl=False)
+    return 0
+
+
+def _parts(path: Path) -> tuple[Part, ...]:
+    if path.suffix not in {".py", ".ipynb"}:
+        raise BadInput(f"{path}: a script (.py) or a notebook (.ipynb) is expected")
+    try:
+        text = path.read_text(encoding="utf-8")
+        return parts(text, path.name) if path.suffix == ".ipynb" else (Part(path.name, text),)
+    except OSError as problem:
+        raise BadInput(system_problem(problem)) from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: is not UTF-8") from None
+    except NotANotebook as problem:
+        raise BadInput(f"{path}: {problem}") from None
+
+
+def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+    environment = {name: own[name] for name in _PASSED_ON if name in own}
+    # packages that were installed for the user alone are found although the script has no home
+    environment["PYTHONUSERBASE"] = site.getuserbase()
+    for pair in asked:
+        name, equals, value = pair.partition("=")
+        if name.startswith("AWS_") and name not in {"AWS_REGION", "AWS_DEFAULT_REGION"}:
+            raise BadInput(f"--env {name}: a launch script is given no AWS credentials; nothing is asked of AWS")
+        if not equals and name not in own:
+            raise BadInput(f"--env {name}: it isn't set here; give --env {name}=VALUE")
+        environment[name] = value if equals else own[name]
+    return environment
+
+
+def _account(given: str | None) -> str | None:
+    if given is not None and _ACCOUNT.fullmatch(given) is None:
+        raise BadInput(f"--aws-account {given}: the account's 12 digits are expected")
+    return given
+
+
+def _source(given: str | None) -> Mapping[str, JSON] | None:
+    if given is None:
+        return None
+    if given.startswith("s3://"):
+        return {"s3": {"uri": given}}
+    found = _GIT_SOURCE.fullmatch(given)
+    if found is None:
+        raise BadInput(
+            f"--source {given}: s3://bucket/key.tar.gz or https://host/owner/name.git@COMMIT is expected, the latter "
+            "with //FOLDER behind it for one of its folders"
+        )
+    path: dict[str, JSON] = {"path": found["path"]} if found["path"] else {}
+    return {"git": {"url": found["url"], "commit": found["commit"], **path}}
+
+
+def _image(about: Mapping[str, str]) -> str:
+    """What `image_uris.retrieve` answers of training images."""
+    framework = _FRAMEWORKS.get(about["framework"])
+    if framework is None:
+        known = ", ".join(_FRAMEWORKS)
+        what = f"image_uris.retrieve({about['framework']!r})"
+        raise NoAnswer(f"{what}: muster knows the images of {known}; write the image's address into the script")
+    base = about.get("base_framework_version", "")
+    wanted = Wanted(
+        framework=framework,
+        version=about.get("version", ""),
+        region=about["region"],
+        instance_type=about.get("instance_type", ""),
+        python=about.get("py_version", ""),
+        pytorch=base.removeprefix("pytorch") if base.startswith("pytorch") else "",
+        tensorflow=base.removeprefix("tensorflow") if base.startswith("tensorflow") else "",
+    )
+    try:
+        return training_image(wanted, image_facts())
+    except NoSuchImage as problem:
+        raise NoAnswer(f"image_uris.retrieve(...): {problem}") from None
+
+
+def _judge(place: Place) -> Judge:
+    """Whether a request can be made of a job: whether AWS has its image, and SageMaker room for it."""
+
+    def judge(job: Job) -> None:
+        block = job.spec.sagemaker
+        region = block.region if block is not None and block.region is not None else place.region
+        if region is not None:
+            request(job, Setting(region, place.account or _SOME_ACCOUNT, job.metadata.name), image_facts())
+
+    return judge
+
+
+def _failed(failure: Failure, python: str) -> str:
+    if failure.missing is not None:
+        return f"{failure.note}; give --python with the Python that you run the script with: {python} lacks the module"
+    return str(failure.note)

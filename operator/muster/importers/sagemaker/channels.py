@@ -1,0 +1,94 @@
+"""What `fit` is given to read, as the job's inputs. Pure."""
+
+from __future__ import annotations
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.recording import Built, Value
+
+_ONLY_CHANNEL = "training"
+"""What the SDK calls the channel of inputs without a name (sagemaker 2.257.7, job.py)."""
+
+_ACCESS: dict[str | None, str] = {None: "ReadOnly", "ro": "ReadOnly", "rw": "ReadWrite"}
+
+
+def inputs(call: Arguments) -> list[JSON]:
+    """The inputs of an estimator's `fit`, in the script's order."""
+    value = call.value("inputs")
+    if value is None:
+        return []
+    if isinstance(value, (str, Built)):
+        return _channel(call, _ONLY_CHANNEL, value)
+    if isinstance(value, dict):
+        return [channel for name, given in value.items() for channel in _channel(call, name, given)]
+    call.problems.add(call.where("inputs"), f"found {shown(value)}; text, a TrainingInput or a dictionary is expected")
+    return []
+
+
+def mode_of_all(call_inputs: Value) -> str | None:
+    """The input mode of the whole job, which a single input without a name decides (estimator.py, _get_train_args)."""
+    if isinstance(call_inputs, Built) and call_inputs.kind == "TrainingInput":
+        mode = call_inputs.fields.get("input_mode")
+        return mode if isinstance(mode, str) else None
+    return None
+
+
+def model_channel(arguments: Arguments) -> list[JSON]:
+    """The channel of `model_uri`."""
+    uri, name = arguments.text("model_uri"), arguments.text("model_channel_name") or "model"
+    if uri is None:
+        return []
+    content_type = "application/x-sagemaker-model"
+    return [{"name": name, "contentType": content_type, "s3": {"uri": uri}, "sagemaker": {"inputMode": "File"}}]
+
+
+def _channel(call: Arguments, name: str, given: Value) -> list[JSON]:
+    if isinstance(given, str):
+        return [{"name": name, "s3": {"uri": given}}]
+    found = inside(call, "inputs", given, "TrainingInput", "FileSystemInput")
+    if found is None:
+        return []
+    channel: dict[str, JSON] = {"name": name}
+    put(channel, "contentType", found.text("content_type"))
+    if isinstance(given, Built) and given.kind == "FileSystemInput":
+        put(channel, "sagemaker", {"fileSystem": _file_system(found)})
+    else:
+        put(channel, "s3", _objects(found))
+        put(channel, "sagemaker", _options(found))
+    found.nothing_left("")
+    return [channel]
+
+
+def _objects(found: Arguments) -> JSON:
+    objects: dict[str, JSON] = {}
+    put(objects, "uri", found.text("s3_data"))
+    distribution = found.text("distribution")
+    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    return objects
+
+
+def _options(found: Arguments) -> JSON:
+    options: dict[str, JSON] = {}
+    put(options, "inputMode", found.text("input_mode"))
+    data_type = found.text("s3_data_type")
+    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    put(options, "attributeNames", found.texts("attribute_names"))
+    put(options, "instanceGroups", found.texts("instance_groups"))
+    put(options, "compression", found.text("compression"))
+    put(options, "recordWrapper", found.text("record_wrapping"))
+    shuffle = found.built("shuffle_config", "ShuffleConfig")
+    if shuffle is not None:
+        put(options, "shuffleSeed", shuffle.whole("seed"))
+    return options
+
+
+def _file_system(found: Arguments) -> JSON:
+    access = found.text("file_system_access_mode")
+    if access not in _ACCESS:
+        found.problems.add(found.where("file_system_access_mode"), f"found {shown(access)}; ro or rw is expected")
+    return {
+        "type": found.text("file_system_type"),
+        "id": found.text("file_system_id"),
+        "path": found.text("directory_path"),
+        "access": _ACCESS.get(access),
+    }

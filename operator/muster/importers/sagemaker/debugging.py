@@ -1,0 +1,114 @@
+"""Debugger, profiler and TensorBoard of an estimator as the job's own. Pure.
+
+What a configuration becomes is in sagemaker 2.257.7, debugger/*.py (`_to_request_dict`, `to_*_rule_config_dict`).
+"""
+
+from __future__ import annotations
+
+from muster.api.document import JSON, quoted
+from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+
+
+def debugging(arguments: Arguments) -> dict[str, JSON]:
+    """The fields debugger, profiler and tensorBoard, as far as the script says something of them."""
+    watching, profiling = _rules(arguments)
+    fields: dict[str, JSON] = {}
+    put(fields, "debugger", _with(_debugger(arguments), "rules", watching))
+    put(fields, "profiler", _with(_profiler(arguments), "rules", profiling))
+    board = arguments.built("tensorboard_output_config", "TensorBoardOutputConfig")
+    if board is not None:
+        put(fields, "tensorBoard", _places(board))
+        board.nothing_left("")
+    return fields
+
+
+def _with(fields: dict[str, JSON], name: str, value: JSON) -> dict[str, JSON]:
+    put(fields, name, value)
+    return fields
+
+
+def _places(found: Arguments) -> dict[str, JSON]:
+    fields: dict[str, JSON] = {}
+    put(fields, "s3", found.text("s3_output_path"))
+    put(fields, "localPath", found.text("container_local_output_path"))
+    return fields
+
+
+def _debugger(arguments: Arguments) -> dict[str, JSON]:
+    value = arguments.value("debugger_hook_config")
+    if value is False:
+        return {"hook": "Disabled"}
+    if value is None or value is True:
+        return {}
+    found = inside(arguments, "debugger_hook_config", value, "DebuggerHookConfig")
+    if found is None:
+        return {}
+    fields = _places(found)
+    put(fields, "parameters", found.text_map("hook_parameters"))
+    put(fields, "collections", _collections(found, "collection_configs"))
+    found.nothing_left("")
+    return fields
+
+
+def _collections(arguments: Arguments, name: str) -> list[JSON]:
+    collections: list[JSON] = []
+    for value in arguments.listed(name):
+        found = inside(arguments, name, value, "CollectionConfig")
+        if found is not None:
+            collection: dict[str, JSON] = {"name": found.text("name")}
+            put(collection, "parameters", found.text_map("parameters"))
+            found.nothing_left("")
+            collections.append(collection)
+    return collections
+
+
+def _profiler(arguments: Arguments) -> dict[str, JSON]:
+    off = arguments.truth("disable_profiler") or False
+    found = arguments.built("profiler_config", "ProfilerConfig")
+    if found is None:
+        return {"mode": "Disabled"} if off else {}
+    fields: dict[str, JSON] = {}
+    disabled = found.truth("disable_profiler") or False
+    if off and not disabled:
+        arguments.problems.add(
+            arguments.where("disable_profiler"),
+            "found True beside a ProfilerConfig that doesn't say so; the SDK refuses it",
+        )
+    put(fields, "mode", "Disabled" if disabled else None)
+    put(fields, "s3", found.text("s3_output_path"))
+    put(fields, "intervalMilliseconds", found.whole("system_monitor_interval_millis"))
+    found.nothing_left("")
+    return fields
+
+
+def _rules(arguments: Arguments) -> tuple[list[JSON], list[JSON]]:
+    """Rules that watch tensors, and rules that watch the profile."""
+    watching: list[JSON] = []
+    profiling: list[JSON] = []
+    for value in arguments.listed("rules"):
+        found = inside(arguments, "rules", value, "Rule", "ProfilerRule")
+        if found is None:
+            continue
+        rule = _rule(found)
+        (watching if shown(value).startswith("Rule(") else profiling).append(rule)
+        found.nothing_left("")
+    return watching, profiling
+
+
+def _rule(found: Arguments) -> dict[str, JSON]:
+    rule: dict[str, JSON] = {"name": found.text("name")}
+    put(rule, "image", found.text("image_uri"))
+    put(rule, "instanceType", found.text("instance_type"))
+    put(rule, "volumeSizeGb", found.whole("volume_size_in_gb"))
+    put(rule, "localPath", found.text("container_local_output_path"))
+    put(rule, "s3", found.text("s3_output_path"))
+    parameters = found.text_map("rule_parameters")
+    source = found.text("source")
+    if source is not None and not source.startswith("s3://"):
+        found.problems.add(
+            found.where("source"), f"found {quoted(source)}, which the SDK uploads; upload it and write s3://..."
+        )
+    put(parameters, "source_s3_uri", source)
+    put(parameters, "rule_to_invoke", found.text("rule_to_invoke"))
+    put(rule, "parameters", parameters)
+    return rule

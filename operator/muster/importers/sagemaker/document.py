@@ -1,0 +1,36 @@
+"""An imported job as a file that people keep: in the resource's order, with what they should know beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from muster.api.document import JSON
+from muster.api.names import API_VERSION, KIND
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.serialise import to_yaml
+from muster.api.spec import Spec
+
+_REPORTS = "    rankReports: 'Off'\n"
+_REPORTS_WHY = """\
+    # Off: the request is exactly the SageMaker SDK's, and the status knows of ranks what their log says. With Auto they
+    # tell muster how they are: muster's agent travels in the archive of the code.
+"""
+
+
+def job_value(name: str, spec: Mapping[str, JSON]) -> JSON:
+    """The whole resource of a job that keeps the SDK's exact request."""
+    block = spec.get("sagemaker")
+    only_sagemaker = _in_order({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
+    fields = _in_order({**spec, "sagemaker": only_sagemaker}, Spec)
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": fields}
+
+
+def job_text(value: JSON, origin: str) -> str:
+    """The resource as YAML. `origin` is the script's line."""
+    return f"# Imported from {origin}.\n" + to_yaml(value).replace(_REPORTS, _REPORTS_WHY + _REPORTS, 1)
+
+
+def _in_order(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:
+    known = [str(field.alias) for field in model.model_fields.values()]
+    return {name: fields[name] for name in chain(known, fields.keys() - set(known)) if name in fields}

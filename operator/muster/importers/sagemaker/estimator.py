@@ -1,0 +1,140 @@
+"""An SDK 2 estimator and its `fit` as a job. Pure.
+
+What an argument becomes in the request is in sagemaker 2.257.7: estimator.py, job.py, session.py.
+"""
+
+from __future__ import annotations
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.channels import inputs, mode_of_all, model_channel
+from muster.importers.sagemaker.debugging import debugging
+from muster.importers.sagemaker.distribution import distributed
+from muster.importers.sagemaker.entry import Entry, entry
+from muster.importers.sagemaker.hyperparameters import Encoding, Hyperparameters, hyperparameters
+from muster.importers.sagemaker.machines import limits, machines, network, nodes, switches, tags
+from muster.importers.sagemaker.reading import Arguments, Problems, put, shown
+from muster.importers.sagemaker.recording import EstimatorFit
+from muster.importers.sagemaker.translation import Place, Translated
+
+_DEFAULT_LOG_LEVEL = 20
+
+_EXPERIMENT = {
+    "ExperimentName": "experimentName",
+    "TrialName": "trialName",
+    "TrialComponentDisplayName": "trialComponentDisplayName",
+    "RunName": "runName",
+}
+
+
+def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translated:
+    """The job that does what the SDK would have sent. What it can't do is added to `problems`."""
+    arguments = Arguments(f"{fit.kind}({{}}=...)", fit.arguments, problems)
+    call = Arguments("fit({}=...)", fit.call, problems)
+    start = entry(fit.kind, arguments)
+    ranks = distributed(arguments)
+    sent = _hyperparameters(fit, start, problems)
+    count, node_type = nodes(arguments)
+    block: dict[str, JSON] = {**start.block, **node_type}
+    put(block, "region", fit.session.region or place.region)
+    put(block, "role", place.role_arn(arguments))
+    put(block, "distribution", ranks.toolkit)
+    put(block, "rawHyperparameters", sent.raw)
+    spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": ranks.launcher, "command": list(start.command)}
+    put(spec, "nodes", count)
+    put(spec, "procsPerNode", ranks.processes)
+    put(spec, "image", start.image)
+    put(spec, "hyperparameters", sent.plain)
+    spec.update(_portable(arguments))
+    put(spec, "inputs", [*inputs(call), *model_channel(arguments)])
+    put(spec, "output", _output(fit, arguments))
+    spec["sagemaker"] = {**block, **_block(fit, arguments, call)}
+    name = call.text("job_name") or arguments.text("base_job_name") or ""
+    call.nothing_left("")
+    arguments.nothing_left("")
+    return Translated(name, spec, start.code)
+
+
+def _hyperparameters(fit: EstimatorFit, start: Entry, problems: Problems) -> Hyperparameters:
+    framework = fit.kind != "Estimator"
+    # the generic estimator encodes only where it has a source_dir (estimator.py, Estimator.set_hyperparameters)
+    sdk: Encoding = "Json" if framework or fit.arguments.get("source_dir") is not None else "Str"
+    muster: Encoding = "Json" if start.by_toolkit else "Str"
+    return hyperparameters(fit.hyperparameters, sdk, muster, f"{fit.kind}(hyperparameters=...)", problems)
+
+
+def _portable(arguments: Arguments) -> dict[str, JSON]:
+    """Environment, metrics and snapshots."""
+    fields: dict[str, JSON] = {}
+    environment = arguments.text_map("environment")
+    put(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
+    put(fields, "metrics", _metrics(arguments))
+    snapshots = arguments.text("checkpoint_s3_uri")
+    put(fields, "checkpoint", {"s3": snapshots} if snapshots else None)
+    return fields
+
+
+def _metrics(arguments: Arguments) -> list[JSON]:
+    metrics: list[JSON] = []
+    for definition in arguments.listed("metric_definitions"):
+        match definition:
+            case {"Name": str(name), "Regex": str(regex), **others} if not others:
+                metrics.append({"name": name, "regex": regex})
+            case _:
+                where = arguments.where("metric_definitions")
+                arguments.problems.add(where, f"found {shown(definition)}; a Name and a Regex is expected in each")
+    return metrics
+
+
+def _output(fit: EstimatorFit, arguments: Arguments) -> JSON:
+    """The folder that the script gives, or the root of the bucket that its session has in the default one's place."""
+    given, bucket = arguments.text("output_path"), fit.session.bucket
+    if given:
+        return {"s3": given}
+    if fit.session.prefix is not None:
+        where = "Session(default_bucket_prefix=...)"
+        arguments.problems.add(where, "the SDK puts code and output at different places below it; give an output_path")
+    return {"s3": f"s3://{bucket}/"} if bucket is not None else None
+
+
+def _block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str, JSON]:
+    """What only SageMaker needs to know, but for how the ranks start."""
+    block = {**machines(arguments), **limits(arguments), **network(arguments), **switches(arguments)}
+    block.update(debugging(arguments))
+    mode = mode_of_all(fit.call.get("inputs")) or arguments.text("input_mode")
+    put(block, "inputMode", mode if mode != "File" else None)
+    put(block, "outputKmsKey", arguments.text("output_kms_key"))
+    put(block, "outputCompression", "None" if arguments.truth("disable_output_compression") else None)
+    put(block, "codeLocation", arguments.text("code_location"))
+    level = arguments.whole("container_log_level")
+    put(block, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
+    put(block, "checkpointPath", _checkpoint_path(fit, arguments))
+    put(block, "tags", tags(arguments))
+    put(block, "experiment", _experiment(call))
+    put(block, "imageRepository", _repository(arguments))
+    return block
+
+
+def _checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:
+    path = arguments.text("checkpoint_local_path")
+    if path is not None and not fit.arguments.get("checkpoint_s3_uri"):
+        where = arguments.where("checkpoint_local_path")
+        arguments.problems.warn(where, "is ignored, as by the SDK: there is no checkpoint_s3_uri")
+        return None
+    return path
+
+
+def _experiment(call: Arguments) -> JSON:
+    given = call.text_map("experiment_config")
+    for name in given.keys() - _EXPERIMENT.keys():
+        call.problems.add(call.where("experiment_config"), f"found {name}; known are {', '.join(_EXPERIMENT)}")
+    return {field: given[name] for name, field in _EXPERIMENT.items() if name in given}
+
+
+def _repository(arguments: Arguments) -> JSON:
+    access = arguments.text("training_repository_access_mode")
+    provider = arguments.text("training_repository_credentials_provider_arn")
+    if access is None:
+        return None
+    repository: dict[str, JSON] = {"access": access}
+    put(repository, "credentialsProviderArn", provider)
+    return repository

@@ -1,0 +1,102 @@
+"""A launch script's runs as jobs: each a document, or what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from muster.api.document import JSON, Document
+from muster.api.problems import InvalidResource
+from muster.api.spec import Job
+from muster.api.validate import validate
+from muster.importers.sagemaker.document import job_text, job_value
+from muster.importers.sagemaker.entry import Folder
+from muster.importers.sagemaker.estimator import translated as translated_fit
+from muster.importers.sagemaker.naming import job_name
+from muster.importers.sagemaker.reading import Problems
+from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.source import NotInline, inline
+from muster.importers.sagemaker.trainer import translated as translated_run
+from muster.importers.sagemaker.translation import Place, Translated
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The jobs' documents in the script's order; what to tell the user; and what keeps runs from being imported."""
+
+    documents: tuple[str, ...]
+    warnings: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where code is found: below `folder`, unless `given` is the source that the user says."""
+
+    folder: Path
+    given: Mapping[str, JSON] | None
+
+
+Judge = Callable[[Job], None]
+"""Raises `InvalidResource` for a job of which no request can be made."""
+
+
+def imported(recording: Recording, script: str, place: Place, sources: Sources, judge: Judge) -> Imported:
+    """The jobs of a script that was run. `script` is its file's name."""
+    documents: list[str] = []
+    warnings = [str(note) for note in recording.notes]
+    problems: list[str] = []
+    names: set[str] = set()
+    for run in recording.runs:
+        found = Problems()
+        result = _translated(run, place, found)
+        name = job_name(result.name or PurePath(script).stem, names)
+        names.add(name)
+        spec = _with_source(result, sources, recording.files, found)
+        # what the script says wrong comes first: a job that lacks it is wrong in more ways
+        if not found.found:
+            documents += _document(job_value(name, spec), run.place, judge, found)
+        warnings += [f"{run.place}: {warning}" for warning in found.warnings]
+        problems += [f"{run.place}: {problem}" for problem in found.found]
+    return Imported(tuple(documents), tuple(warnings), tuple(problems))
+
+
+def _translated(run: EstimatorFit | TrainerRun, place: Place, problems: Problems) -> Translated:
+    if isinstance(run, EstimatorFit):
+        return translated_fit(run, place, problems)
+    return translated_run(run, place, problems)
+
+
+def _document(value: JSON, origin: str, judge: Judge, problems: Problems) -> list[str]:
+    try:
+        judge(validate(Document(value, origin)))
+    except InvalidResource as invalid:
+        problems.found.extend(str(problem) for problem in invalid.problems)
+        return []
+    return [job_text(value, origin)]
+
+
+def _with_source(
+    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
+) -> dict[str, JSON]:
+    spec = {**result.spec}
+    try:
+        source = _source(result, sources, written, problems)
+    except NotInline as problem:
+        problems.add("its code", str(problem))
+        return spec
+    return {**spec, "source": {**source}} if source is not None else spec
+
+
+def _source(
+    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
+) -> Mapping[str, JSON] | None:
+    if result.code is None or not isinstance(result.code, Folder):
+        return result.code
+    if sources.given is not None:
+        return sources.given
+    code = inline(result.code, sources.folder, written)
+    if code.left_out:
+        problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")
+    return {"inline": {"files": dict(code.files)}}

@@ -1,0 +1,65 @@
+"""A notebook's code cells as parts of a script. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SYSTEM = re.compile(r"(?P<indent>\s*)!(?P<command>.*)")
+_ASSIGNED = re.compile(r"(?P<name>\s*[\w, ]+=\s*)!(?P<command>.*)")
+_MAGIC = re.compile(r"(?P<indent>\s*)%(?P<magic>\w+)(?P<line>.*)")
+_HELP = re.compile(r"\s*\??\??[\w.]+\?\??\s*")
+
+
+class NotANotebook(Exception):
+    """The text isn't a notebook of version 4; the message says why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of Python that is run as one. `name` stands for it in messages: `launch.ipynb[3]`."""
+
+    name: str
+    text: str
+
+
+def parts(text: str, name: str) -> tuple[Part, ...]:
+    """The code cells in their order, numbered from 1 as they lie in the notebook. Raises `NotANotebook`.
+
+    Magic becomes calls of `get_ipython()`, as when a notebook is saved as a script.
+    """
+    try:
+        cells = json.loads(text)["cells"]
+        sources = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    except (ValueError, KeyError, TypeError):
+        raise NotANotebook("a notebook of format 4 is expected: JSON with its cells") from None
+    return tuple(
+        Part(f"{name}[{number}]", _python(source))
+        for number, (kind, source) in enumerate(sources, 1)
+        if kind == "code" and source.strip()
+    )
+
+
+def _python(cell: str) -> str:
+    if cell.startswith("%%"):
+        head, _, body = cell.partition("\n")
+        magic, _, line = head[2:].partition(" ")
+        return f"get_ipython().run_cell_magic({magic!r}, {line.strip()!r}, {body!r})\n"
+    return "".join(_lines(cell))
+
+
+def _lines(cell: str) -> Iterator[str]:
+    """Lines one by one, so that numbers in messages stay the cell's own."""
+    for line in cell.splitlines():
+        if found := _SYSTEM.fullmatch(line):
+            yield f"{found['indent']}get_ipython().system({found['command'].strip()!r})\n"
+        elif found := _ASSIGNED.fullmatch(line):
+            yield f"{found['name']}get_ipython().getoutput({found['command'].strip()!r})\n"
+        elif found := _MAGIC.fullmatch(line):
+            yield f"{found['indent']}get_ipython().run_line_magic({found['magic']!r}, {found['line'].strip()!r})\n"
+        elif _HELP.fullmatch(line) and "?" in line:
+            yield "\n"
+        else:
+            yield f"{line}\n"
