@@ -200,10 +200,12 @@ class Jobs:
     def _check_room(self, request: Fields, now: datetime) -> None:
         for kind, wanted in rules.instances(request).items():
             limit = self.quota.get(kind)
+            if limit is None:
+                continue
             used = sum(
                 rules.instances(job.request).get(kind, 0) for job in self.by_name.values() if not job.has_ended(now)
             )
-            if limit is not None and used + wanted > limit:
+            if used + wanted > limit:
                 raise over_quota(kind, limit, used, wanted)
 
     def _job(self, request: Fields) -> Job:

@@ -36,7 +36,8 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
 
 SageMaker: the defaults in Service Quotas (service code `sagemaker`), none of them adjustable: "Rate of
 CreateTrainingJob requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792),
-DescribeTrainingJob 5/s (L-96E3A68C). None is published for tags: they are asked for as carefully. CloudWatch Logs: the lowest of any region in
-"Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s, FilterLogEvents 5/s,
-DescribeLogStreams 25/s. Where several are under way at once, a tenth is left for those that are held up on their way.
+DescribeTrainingJob 5/s (L-96E3A68C). None is published for tags: they are asked for as carefully. CloudWatch Logs: the
+lowest of any region in "Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s,
+FilterLogEvents 5/s, DescribeLogStreams 25/s. Where several are under way at once, a tenth is left for those that are
+held up on their way.
 """

@@ -1,0 +1,129 @@
+"""A thousand jobs, followed for some minutes: through botocore, at AWS's pace, in virtual time."""
+
+import asyncio
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+import virtual_time
+from muster.aws.client import Aws
+from muster.aws.place import Place
+from muster.aws.sweep import SWEEP_SECONDS, Watch
+from sagemaker_service import wire
+from sagemaker_service.faults import Fault, share
+from sagemaker_service.script import Script, Stage
+from sagemaker_service.service import RATES, Service
+from training_job_requests import training_job_request
+
+HERE = Place("us-west-2")
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+JOBS = 1000
+KNOWN_WITHIN = timedelta(seconds=1.5 * SWEEP_SECONDS)
+MINUTES = 6
+
+State = tuple[str, str]
+
+
+@dataclass
+class Diary:
+    """What was known of a job, and since when."""
+
+    watch: Watch | None = None
+    states: list[State] = field(default_factory=list)
+    times: list[datetime] = field(default_factory=list)
+
+    def note(self, clock: Callable[[], datetime]) -> None:
+        assert self.watch is not None
+        latest = self.watch.sighting.latest
+        if latest is not None:
+            self.states.append((latest.status, latest.secondary_status))
+            self.times.append(clock())
+
+    def at(self, time: datetime) -> State | None:
+        index = bisect_right(self.times, time)
+        return self.states[index - 1] if index else None
+
+
+def some_script(draw: random.Random) -> Script:
+    """Some stages are shorter than a sweep, as in life."""
+    return (
+        Stage("Starting", draw.uniform(20, 120)),
+        Stage("Downloading", draw.uniform(1, 30)),
+        Stage("Training", draw.uniform(30, 240)),
+        Stage("Uploading", draw.uniform(1, 15)),
+        Stage("Completed", status="Completed", metrics={"loss": 0.1}),
+    )
+
+
+def the_same_script(_draw: random.Random) -> Script:
+    """All jobs change at the same moment: the most that a sweep may find."""
+    return (Stage("Starting", 70), Stage("Training", 200), Stage("Failed", status="Failed", failure_reason="so"))
+
+
+async def follow(service: Service, script: Callable[[random.Random], Script]) -> dict[str, Diary]:
+    draw = random.Random(3)  # noqa: S311
+    start = service.now()
+    jobs = service.jobs(HERE.region)
+    jobs.script = lambda _request: script(draw)
+    aws = Aws()
+    wire.join(aws, HERE, service)
+    sweep = aws.sweep(HERE)
+    diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}
+    for name, diary in diaries.items():
+        jobs.create(training_job_request(name), service.now())
+        diary.watch = sweep.watch(name, start, partial(diary.note, service.now))
+    await asyncio.sleep(MINUTES * 60)
+    await aws.close()
+    return diaries
+
+
+def followed(script: Callable[[random.Random], Script], failing: float) -> tuple[Service, dict[str, Diary]]:
+    latency = random.Random(1)  # noqa: S311
+
+    async def main() -> tuple[Service, dict[str, Diary]]:
+        loop = asyncio.get_running_loop()
+        service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
+        service.faults.chance = share(failing, 2, Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER)
+        return service, await follow(service, script)
+
+    return virtual_time.run(main(), lambda: latency.uniform(0.02, 0.4))
+
+
+def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
+    """Changes that were not known in time."""
+    found = []
+    end = BEGINNING + timedelta(minutes=MINUTES) - KNOWN_WITHIN
+    for name, diary in diaries.items():
+        stages = service.jobs(HERE.region).by_name[name].course.stages
+        states = [(stage.status, stage.secondary) for _, stage in stages]
+        for index, (began, _) in enumerate(stages):
+            known = diary.at(began + KNOWN_WITHIN)
+            if began < end and (known is None or states.index(known) < index):
+                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, but known was {known}")
+    return found
+
+
+def most_within(seconds: int, times: Sequence[datetime]) -> int:
+    """In any so many seconds, not only those that a clock shows."""
+    width = timedelta(seconds=seconds, microseconds=-1)
+    return max((bisect_right(times, time + width) - index for index, time in enumerate(times)), default=0)
+
+
+@pytest.mark.parametrize("failing", [0.0, 0.05])
+@pytest.mark.parametrize("script", [some_script, the_same_script])
+def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
+    script: Callable[[random.Random], Script], failing: float
+) -> None:
+    service, diaries = followed(script, failing)
+    assert not late(service, diaries)
+    lists = [call.at for call in service.called("ListTrainingJobs")]
+    assert most_within(1, lists) <= RATES["ListTrainingJobs"]
+    # As AWS's limiters count them, which forgive a burst.
+    descriptions = [call.at for call in service.called("DescribeTrainingJob")]
+    assert most_within(3, descriptions) <= 3 * RATES["DescribeTrainingJob"]
+    assert not [call for call in service.calls if call.outcome == "ThrottlingException"]

@@ -1,0 +1,42 @@
+"""The service at the end of botocore's own wire, without a socket: for tests in virtual time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
+
+from muster.aws.client import Aws
+from muster.aws.place import Place
+from sagemaker_service.service import NoReply, Service
+
+
+def join(aws: Aws, place: Place, service: Service) -> None:
+    """Have `service` answer what `aws` asks SageMaker and STS from a place."""
+
+    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
+        reply = service.handle(_texts(dict(request.headers.items())), body)
+        if isinstance(reply, NoReply):
+            raise ConnectionClosedError(endpoint_url=request.url)
+        headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
+        return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
+
+    connection = aws.connection(place)
+    for name in ("sagemaker", "sts"):
+        connection.client(name).meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
+
+
+class _Body(io.BytesIO):
+    """As much of urllib3's response as botocore reads."""
+
+    def stream(self) -> list[bytes]:
+        return [self.read()]
+
+
+def _texts(headers: Mapping[str, object]) -> dict[str, str]:
+    # botocore has some of them as bytes by now.
+    return {key: value.decode() if isinstance(value, bytes) else str(value) for key, value in headers.items()}
