@@ -41,3 +41,22 @@ def client(url: str) -> S3Client:
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
     )
+
+
+def empty(client: S3Client, bucket: str) -> None:
+    """Remove a bucket and all that is in it."""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for entry in page.get("Contents", ()):
+            client.delete_object(Bucket=bucket, Key=entry["Key"])
+    for upload in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()):
+        client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    client.delete_bucket(Bucket=bucket)
+
+
+def contents(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
+    """All objects below a prefix, by key."""
+    found: dict[str, bytes] = {}
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for entry in page.get("Contents", ()):
+            found[entry["Key"]] = client.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+    return found

@@ -81,7 +81,12 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
     setting = Setting(
-        place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline, held[0] if held else None
+        place,
+        max(0.0, options.grace_seconds),
+        options.termination_log,
+        options.lifeline,
+        held[0] if held else None,
+        options.keeper,
     )
     try:
         return Node(setting, state, reporter, inbox, log).run()
@@ -191,5 +196,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
     parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
+    parser.add_argument("--keeper", metavar="SOCKET", help="who brings files to S3 and back")
     parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
     return parser

@@ -15,6 +15,7 @@ from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, O
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
+from muster_worker.kept_gang import KeptGang
 from muster_worker.log import Log
 from muster_worker.meeting import meet
 from muster_worker.mpi_node import MpiWorld, Way
@@ -41,6 +42,7 @@ class Setting:
     """What the agent was started with: everything of a `Place` but the peers, which Start brings.
 
     `grace_seconds` is what ranks get after the agent's own SIGTERM. `port` is held for the job, None where none is.
+    `keeper` is the socket of who brings files to S3, None where nobody has to.
     """
 
     place: Place
@@ -48,6 +50,7 @@ class Setting:
     termination_log: Optional[str]
     lifeline: Optional[int]
     port: Optional[socket.socket] = None
+    keeper: Optional[str] = None
 
 
 class Node:
@@ -62,7 +65,7 @@ class Node:
         self._log = log
         self._selector = selectors.DefaultSelector()
         self._base: Mapping[str, str] = dict(os.environ)
-        self._gang: Optional[Gang] = None
+        self._gang: Optional[KeptGang] = None
         self._order: Optional[Order] = None  # of the last command that was obeyed
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
@@ -164,12 +167,13 @@ class Node:
         self._leaving = True
         # the report that it stops says why
         self._state = apply(self._state, Terminated(time.monotonic()))
-        return self._stop(grace)
+        left = [] if self._gang is None else self._gang.leave()
+        return [*left, *self._stop(grace)]
 
     def _stop(self, grace: float) -> List[Event]:
         if self._gang is None:
             return [PhaseReached(AgentPhase.ENDED)]
-        if self._gang.finished:
+        if self._gang.finished or self._gang.keeping:
             return []
         self._learn([PhaseReached(AgentPhase.STOPPING)])
         return self._gang.stop(grace)
@@ -236,7 +240,8 @@ class Node:
                 self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = self._join_world(place, command)
-            self._gang = Gang(place, command.incarnation, self._selector, self._log, world)
+            gang = Gang(place, command.incarnation, self._selector, self._log, world)
+            self._gang = KeptGang(gang, self._setting.keeper, self._selector, self._log)
             return self._gang.launch(self._base)
         except OSError as error:
             problem = Problem("RanksNotStarted", f"the ranks can't be started: {error}")

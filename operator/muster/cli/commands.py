@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.storage_commands import storage
+
 app = typer.Typer(
     name="muster",
     help="Distributed training jobs, and the truth about every rank.",
@@ -25,6 +27,8 @@ Config = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="The operator's configuration file, for the node pools that it has."),
 ]
+
+app.add_typer(storage, name="storage", hidden=True)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
@@ -67,10 +71,18 @@ def run(
         str | None,
         typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output."),
     ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Carry a SageMaker job's request out here, by SageMaker's own toolkit.")
+    ] = False,
+    source: Annotated[
+        Path | None, typer.Option("--source", metavar="DIR", help="With --local: the code, where FILE doesn't hold it.")
+    ] = None,
 ) -> None:
     """Run a job on this machine. Exit code 0 only when it is Complete."""
     from muster.cli.options import RunOptions, read_inputs, read_output
+    from muster.cli.problem import BadInput
     from muster.cli.run import run_job
+    from muster.cli.run_training import run_training
 
     options = RunOptions(
         file=file,
@@ -81,6 +93,10 @@ def run(
         ranks=frozenset(rank or ()),
         output=read_output(output),
     )
+    if local:
+        raise typer.Exit(run_training(options, source))
+    if source is not None:
+        raise BadInput("--source goes with --local")
     raise typer.Exit(run_job(options))
 
 

@@ -24,3 +24,9 @@ def world_size(job: Job) -> int:
 def home_of(job: Job, rank: int) -> int:
     """The node that `rank` belongs to; launchers number ranks node by node."""
     return rank // procs_per_node(job)
+
+
+def keeps_in_s3(job: Job) -> bool:
+    """Whether what the ranks leave is brought to S3 before a node has ended."""
+    checkpoint, output = job.spec.checkpoint, job.spec.output
+    return (checkpoint is not None and checkpoint.s3 is not None) or (output is not None and output.s3 is not None)

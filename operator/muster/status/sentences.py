@@ -25,6 +25,7 @@ from muster.status.ranges import ranges
 from muster.status.released import released
 from muster.status.troubles import MAX_NAMES, shared_troubles
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
+from muster_worker.contract import AgentPhase
 
 MAX_BYTES = 1024
 """The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
@@ -70,11 +71,8 @@ def ended(picture: Picture, progress: Progress | None) -> str:
     if outcome.failure is not None:
         return blame(picture.job, outcome.failure, picture.views)
     if outcome.verdict is Verdict.SUCCEEDED:
-        return (
-            f"All {world} ranks succeeded{_at_step(progress)}"
-            if world > 1
-            else f"The rank succeeded{_at_step(progress)}"
-        )
+        who = f"All {world} ranks" if world > 1 else "The rank"
+        return "; ".join([f"{who} succeeded{_at_step(progress)}", *_kept(picture.facts)])
     if outcome.reason == WORLD_SIZE_MISMATCH:
         return _mismatch(picture.job, picture.facts)
     if outcome.reason == NETWORK_MISMATCH:
@@ -126,6 +124,7 @@ def running(picture: Picture, progress: Progress | None) -> str:
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
             parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
+    parts.extend(_kept(picture.facts))
     check = check_of(picture.facts.nodes) if picture.job.spec.network.check else None
     if check is not None and check.slow:
         more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
@@ -138,6 +137,13 @@ def running(picture: Picture, progress: Progress | None) -> str:
 
 def _with_troubles(text: str, facts: JobFacts) -> str:
     return "; ".join([text, *(entry.sentence for entry in shared_troubles(facts.nodes, len(facts.nodes)))])
+
+
+def _kept(facts: JobFacts) -> list[str]:
+    """Whose results are on their way to S3."""
+    agents = ((node, current_agent(node)) for node in facts.nodes)
+    busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.KEEPING]
+    return [f"what the ranks left on {_names(busy)} is brought to S3"] if busy else []
 
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:

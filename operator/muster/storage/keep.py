@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.s3_uri import parse
 from muster.storage.bring import OUTPUT_FIELD, Means, snapshots
@@ -10,7 +10,7 @@ from muster.storage.bucket import Bucket
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
-from muster.storage.upload import files_of, upload
+from muster.storage.upload import LocalFile, files_of, upload
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Keeping:
     plan: StoragePlan
     folders: NodeFolders
     means: Means
+    _sent: dict[str, LocalFile] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Fetch the snapshots that other nodes have written since: ranks that start anew have to see the same."""
@@ -49,6 +50,8 @@ class Keeping:
         place = parse(output).below(self.plan.job)
         bucket = Bucket(self.means.client(), place.bucket, OUTPUT_FIELD)
         for name, folder in (("model", self.folders.model), ("output", self.folders.output)):
-            files = list(files_of(folder)) if folder.is_dir() else []
+            files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
             upload(bucket, folder, files, place.below(name), self.means.pause)
+            # on one machine the nodes share these folders, and each asks
+            self._sent.update((f"{name}/{file.path}", file) for file in files)
             self.means.say(f"{name}: {len(files)} files to {place.below(name)}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import TypeAdapter
+
 from muster.api.spec import Job
 
 
@@ -90,3 +92,16 @@ def _code(job: Job) -> CodePlan | None:
     if source.git is not None:
         return CodePlan(git=GitPlace(source.git.url, source.git.commit, source.git.path))
     return CodePlan(archive=source.s3.uri if source.s3 is not None else None)
+
+
+_JSON = TypeAdapter(StoragePlan)
+
+
+def to_json(plan: StoragePlan) -> str:
+    """The plan as text, the same for the same plan."""
+    return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
+
+
+def from_json(text: bytes) -> StoragePlan:
+    """The plan that `to_json` wrote. Raises `ValueError`."""
+    return _JSON.validate_json(text)

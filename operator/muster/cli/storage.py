@@ -1,0 +1,68 @@
+"""`muster storage`: what runs beside the ranks of a pod and brings their files to S3 and back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from muster.storage import storage_plan
+from muster.storage.bring import Means, bring
+from muster.storage.bucket import s3_client
+from muster.storage.keep import Keeping
+from muster.storage.keeper import serve
+from muster.storage.node_folders import below
+from muster.storage.storage_plan import StoragePlan
+from muster.storage.trouble import StorageTrouble
+
+FAILED = 1
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """`plan` is the job's storage plan, `root` the node's folder."""
+
+    plan: Path
+    root: Path
+
+
+def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
+    """Bring what node `node` needs; the exit code. The last line on standard error says why it failed."""
+    # what is made here belongs to the pod alone, and its ranks may be another user
+    os.umask(0)
+    try:
+        bring(_plan(options), node, below(options.root), config_map, _means())
+    except StorageTrouble as trouble:
+        sys.stderr.write(f"{trouble.reason}: {trouble.message}\n")
+        return FAILED
+    return 0
+
+
+def keep_files(options: StorageOptions, socket: Path) -> int:
+    """Keep what the node's ranks leave until SIGTERM; the exit code."""
+    os.umask(0)
+    reader, writer = os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(writer)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the wake-up says it
+    serve(Keeping(_plan(options), below(options.root), _means()), socket, reader)
+    return 0
+
+
+def _plan(options: StorageOptions) -> StoragePlan:
+    return storage_plan.from_json(options.plan.read_bytes())
+
+
+def _means() -> Means:
+    return Means(client=cache(s3_client), pause=time.sleep, clock=time.time, say=_say)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"[muster] {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,96 @@
+"""Who brings a node's files to S3 and back, while its agent asks for it over a Unix socket. Blocks.
+
+One thread does one thing at a time: two uploads of one snapshot side by side would be of no use.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from muster.storage.keep import Keeping
+from muster.storage.trouble import StorageTrouble
+
+KEEP_SECONDS = 30.0
+"""Between two looks for new snapshots: what a lost node costs, beside its last unfinished snapshot."""
+
+_REQUEST_SECONDS = 5.0
+_MAX_REQUEST_BYTES = 1024
+
+
+def serve(keeping: Keeping, path: Path, stop: int) -> None:
+    """Answer at `path` until descriptor `stop` can be read; then bring away what there is. Raises `OSError`."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        # the agent may be another user, of the same pod
+        path.chmod(0o777)
+        listener.listen(8)
+        keeper = _Keeper(keeping)
+        while True:
+            ready, _, _ = select.select([listener.fileno(), stop], [], [], KEEP_SECONDS)
+            if stop in ready:
+                break
+            if listener.fileno() in ready:
+                keeper.answer(listener.accept()[0])
+            else:
+                keeper.go_along()
+    keeper.end()
+
+
+class _Keeper:
+    def __init__(self, keeping: Keeping) -> None:
+        self._keeping = keeping
+        self._finished = False
+
+    def answer(self, asker: socket.socket) -> None:
+        """Do what somebody asks for, and say how it went."""
+        with asker, suppress(OSError):
+            asker.settimeout(_REQUEST_SECONDS)
+            work = self._work(_line(asker))
+            if work is None:
+                return
+            trouble = self._tried(work)
+            told = {} if trouble is None else {"reason": trouble.reason, "message": trouble.message}
+            asker.sendall(json.dumps(told).encode("ascii") + b"\n")
+
+    def go_along(self) -> None:
+        """What is done unasked. What fails is tried again, and counts when the ranks have ended."""
+        self._tried(self._keeping.go_along)
+
+    def end(self) -> None:
+        """The last that can be done, if nobody asked for it before."""
+        if not self._finished:
+            self._tried(self._keeping.finish)
+
+    def _work(self, line: bytes) -> Callable[[], None] | None:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            return None
+        ask = request.get("ask") if isinstance(request, dict) else None
+        # ranks that start leave something new
+        self._finished = ask == "finish"
+        return {"refresh": self._keeping.refresh, "finish": self._keeping.finish}.get(str(ask))
+
+    def _tried(self, work: Callable[[], None]) -> StorageTrouble | None:
+        try:
+            work()
+        except StorageTrouble as trouble:
+            self._keeping.means.say(f"{trouble.reason}: {trouble.message}")
+            return trouble
+        return None
+
+
+def _line(asker: socket.socket) -> bytes:
+    heard = b""
+    while b"\n" not in heard and len(heard) < _MAX_REQUEST_BYTES:
+        piece = asker.recv(_MAX_REQUEST_BYTES)
+        if not piece:
+            break
+        heard += piece
+    return heard

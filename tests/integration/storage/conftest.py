@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+import s3_server
+from muster.storage.bring import Means
+from muster.storage.bucket import s3_client
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    with s3_server.s3_server() as url:
+        yield url
+
+
+@pytest.fixture
+def s3(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
+    """An S3 with one empty bucket, `data`, that the default chain leads to."""
+    for name, value in {**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": s3_url}.items():
+        monkeypatch.setenv(name, value)
+    client = s3_server.client(s3_url)
+    client.create_bucket(Bucket="data")
+    yield client
+    s3_server.empty(client, "data")
+    client.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def means(s3: S3Client, said: list[str]) -> Iterator[Means]:  # noqa: ARG001 - it sets the environment
+    client = s3_client()
+    yield Means(client=cache(lambda: client), pause=lambda _: None, clock=time.time, say=said.append)
+    client.close()

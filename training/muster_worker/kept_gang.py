@@ -1,0 +1,122 @@
+"""A gang whose files are brought from S3 before it starts, and to S3 once it has ended; else it is the gang alone."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from typing import List, Mapping, Optional, Tuple
+
+from muster_worker.contract import AgentPhase
+from muster_worker.gang import Gang
+from muster_worker.keeper_call import FINISH, REFRESH, KeeperCall
+from muster_worker.log import Log
+from muster_worker.processes import Ended
+from muster_worker.reports import Observation
+from muster_worker.state import Event, MetricRecord, PhaseReached, ProblemFound
+
+
+class KeptGang:
+    """The gang, and around it the keeper's work. `keeper` is the keeper's socket; None: the job keeps nothing in S3."""
+
+    def __init__(self, gang: Gang, keeper: Optional[str], selector: selectors.BaseSelector, log: Log) -> None:
+        self._gang = gang
+        self._keeper = keeper
+        self._selector = selector
+        self._log = log
+        self._base: Mapping[str, str] = {}
+        self._call: Optional[KeeperCall] = None  # while the keeper is at work, before or after the gang
+        self._is_over = False  # no process of the gang is left, or none was started
+        self.finished = False
+
+    @property
+    def keeping(self) -> bool:
+        """Whether the gang has ended, and what it left is being brought away."""
+        return self._is_over and not self.finished
+
+    def launch(self, base: Mapping[str, str]) -> List[Event]:
+        """Start, once the keeper has fetched what is newer than what lies here."""
+        self._base = base
+        if self._keeper is None:
+            return self._followed(self._gang.launch(base))
+        self._ask(self._keeper, REFRESH)
+        return self.step()
+
+    @property
+    def next_step_in(self) -> Optional[float]:
+        """Seconds until `step` has something to do; None while only events matter."""
+        if self._call is None:
+            return self._gang.next_step_in
+        at = self._call.next_step_at
+        return None if at is None else max(0.0, at - time.monotonic())
+
+    def step(self) -> List[Event]:
+        """What time brings, and what the keeper has answered."""
+        if self._call is None:
+            return self._followed(self._gang.step())
+        call = self._call
+        call.step(time.monotonic())
+        if not call.answered:
+            return []
+        self._call = None
+        if call.problem is None and not self._is_over:
+            return self._followed(self._gang.launch(self._base))
+        events: List[Event] = []
+        if call.problem is not None:
+            self._log.say(call.problem.message)
+            events.append(ProblemFound(call.problem))
+        return events + self._end()
+
+    def stop(self, grace: float) -> List[Event]:
+        """As the gang's. What is being brought away is brought away."""
+        if self.finished or self.keeping:
+            return []
+        if self._call is not None:
+            return self._end()
+        return self._gang.stop(grace)
+
+    def kill(self) -> List[Event]:
+        """As the gang's; nobody waits for the keeper any more."""
+        self._keeper = None
+        if self.finished:
+            return []
+        return self._end() if self._call is not None else self._gang.kill()
+
+    def leave(self) -> List[Event]:
+        """The node is being taken away: its keeper hears that too, and does what it still can by itself."""
+        self._keeper = None
+        return self._end() if self.keeping else []
+
+    def on_reaped(self, ended: List[Ended]) -> List[Event]:
+        """As the gang's."""
+        return self._gang.on_reaped(ended)
+
+    def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
+        """As the gang's."""
+        return self._gang.observe()
+
+    @property
+    def launcher_lines(self) -> Tuple[str, ...]:
+        """As the gang's."""
+        return self._gang.launcher_lines
+
+    def _followed(self, events: List[Event]) -> List[Event]:
+        """The gang's events, and what follows when it has ended."""
+        if not self._gang.finished or self._is_over:
+            return events
+        self._is_over = True
+        if self._keeper is None:
+            self.finished = True
+            return events
+        self._ask(self._keeper, FINISH)
+        ended = PhaseReached(AgentPhase.ENDED)
+        return [*(event for event in events if event != ended), PhaseReached(AgentPhase.KEEPING)]
+
+    def _ask(self, keeper: str, request: str) -> None:
+        self._call = KeeperCall(keeper, request, self._selector, time.monotonic())
+
+    def _end(self) -> List[Event]:
+        if self._call is not None:
+            self._call.close()
+            self._call = None
+        self._is_over = self.finished = True
+        return [PhaseReached(AgentPhase.ENDED)]
