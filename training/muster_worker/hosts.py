@@ -35,6 +35,13 @@ def mount_hosts(path: str, name: str) -> Optional[str]:
     return _try(path, name)
 
 
+def mount_folder(folder: str, place: str) -> None:
+    """Let `place` be `folder` for this process and all it starts, after `mount_hosts`. Raises `OSError`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    bind = ctypes.c_ulong(_MS_BIND)
+    _check(libc.mount(os.fsencode(folder), os.fsencode(place), None, bind, None), f"mount {place}")
+
+
 def _try(path: str, name: str) -> Optional[str]:
     try:
         _mount(path, name)

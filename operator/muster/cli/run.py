@@ -8,10 +8,13 @@ import sys
 import sysconfig
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from rich.console import Console
 
@@ -20,8 +23,9 @@ from muster.api.status import Status
 from muster.backends.local.devices import machine_gpus, with_procs
 from muster.backends.local.environment import MissingVariable, PythonHome, inherit, with_python, with_variables
 from muster.backends.local.folder_lock import FolderInUse, own_folder
-from muster.backends.local.folders import Folders, MissingFolder, find_folders
+from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout, run_folder
+from muster.backends.local.processes import OnLine
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
 from muster.cli.cluster_fields import cluster_notes
@@ -36,22 +40,34 @@ from muster.cli.standard_error import StandardError
 from muster.cli.stop import Stop, StopSignals
 from muster.cli.view import View
 from muster.plan.world import procs_per_node, world_size
-from muster.runtime.local_run import LocalRun
+from muster.runtime.local_run import LocalRun, Session
 from muster.runtime.reconcile import Turn
 from muster.runtime.steady_clock import steady_clock
 
 FAILED = 1
+
+
+class Opener(Protocol):
+    """Opens what a run runs on; on leaving, it ends every process that is left."""
+
+    def __call__(self, *, on_line: OnLine, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
+        """`on_line` hears each line of a node's output, `clock` gives Unix seconds."""
+        ...
+
+
 _TICK_SECONDS = 0.5
-_SCRATCH = Path("/tmp")  # noqa: S108 - Unix sockets need short paths; mkdtemp below it is private
+SCRATCH = Path("/tmp")  # noqa: S108 - Unix sockets need short paths; mkdtemp below it is private
 
 
 def run_job(options: RunOptions) -> int:
     """Run the job and show it; the exit code. Raises `BadInput` before anything was started."""
     written = read_job(options.file)
-    job = _with_uid(written)
+    if written.spec.backend == "SageMaker":
+        raise BadInput(f"{options.file}: a job of backend SageMaker runs on this machine with --local")
+    job = with_uid(written)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = _resolved(job, len(gpus))
+        resolved = resolved_job(job, len(gpus))
         check_ranks(options.ranks, world_size(resolved))
         folders = find_folders(job, options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
@@ -61,12 +77,13 @@ def run_job(options: RunOptions) -> int:
     for note in cluster_notes(job, options):
         display.note(note)
     try:
-        folder = _folder(options, job)
-        with own_folder(folder), Scratch(_SCRATCH) as scratch:
+        folder = folder_of(options, job)
+        with own_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
-            run = _Run(resolved, layout, display, options)
-            turn = asyncio.run(run.run(_machine(display, gpus), folders))
-        return _finish(run, job, turn)
+            run = Run(resolved, layout, display, options)
+            machine = machine_of(display, gpus)
+            turn = asyncio.run(run.run(partial(open_session, resolved, layout, machine=machine, folders=folders)))
+        return finish(run, job, turn)
     except FolderInUse as error:
         raise BadInput(f"{error}; choose another with --dir") from None
     except OSError as error:
@@ -76,22 +93,24 @@ def run_job(options: RunOptions) -> int:
         return FAILED
 
 
-def _with_uid(job: Job) -> Job:
+def with_uid(job: Job) -> Job:
+    """The job as a resource of its own."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
 
 
-def _resolved(job: Job, gpus: int) -> Job:
+def resolved_job(job: Job, gpus: int) -> Job:
     """The job as it runs here, with nothing left open. Raises `MissingVariable`."""
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
     return with_variables(with_procs(running, gpus), os.environ)
 
 
-def _folder(options: RunOptions, job: Job) -> Path:
+def folder_of(options: RunOptions, job: Job) -> Path:
+    """The run's folder."""
     folder = options.folder or run_folder(Path.cwd(), job.metadata.name, job.metadata.uid)
     return folder.expanduser().absolute()
 
 
-def _machine(display: Display, gpus: tuple[str, ...]) -> Machine:
+def machine_of(display: Display, gpus: tuple[str, ...]) -> Machine:
     """The user's environment as the ranks get it; says what was changed."""
     inherited = inherit(os.environ)
     if inherited.dropped:
@@ -112,7 +131,7 @@ def _machine_hosts() -> str:
 
 
 @dataclass
-class _Run:
+class Run:
     """What changes while a run goes on, and who is told."""
 
     job: Job
@@ -125,12 +144,10 @@ class _Run:
     _last_lines: dict[int, str] = field(default_factory=dict)
     _notice: str = ""
 
-    async def run(self, machine: Machine, folders: Folders) -> Turn:
+    async def run(self, opener: Opener) -> Turn:
         """Open the backend, go around until the job is over, and clean up."""
         clock = steady_clock(time.time(), time.monotonic)
-        async with open_session(
-            self.job, self.layout, machine=machine, folders=folders, on_line=self._hear, clock=clock
-        ) as session:
+        async with opener(on_line=self._hear, clock=clock) as session:
 
             def stop(request: Stop) -> None:
                 self._say_stopping(request)
@@ -195,7 +212,7 @@ class _Run:
         self._show()
 
 
-def _finish(run: _Run, job: Job, turn: Turn) -> int:
+def finish(run: Run, job: Job, turn: Turn) -> int:
     """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
     options, layout = run.options, run.layout
     run.end_notice()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -15,6 +16,24 @@ _TERM = 1
 
 _REST_SECONDS = 0.02
 """The least pause between two turns: reports that come together are looked at together."""
+
+
+class StoppableBackend(Backend, Protocol):
+    """A backend that can be asked to bring its job to an end."""
+
+    def request_stop(self, by: str, grace_seconds: float) -> None:
+        """Somebody, `by`, wants the job to end; its ranks get so long from SIGTERM to SIGKILL."""
+        ...
+
+
+class Session(Protocol):
+    """An open run: its backend, and the event that is set whenever something of it changed."""
+
+    @property
+    def backend(self) -> StoppableBackend: ...
+
+    @property
+    def changed(self) -> asyncio.Event: ...
 
 
 @dataclass

@@ -99,6 +99,12 @@ class AgentProcesses:
         if running is not None and running.process.returncode is None:
             kill_tree(running.process.pid)
 
+    def terminate(self, node: int) -> None:
+        """SIGTERM to the node's process. A node without one is left as it is."""
+        running = self._running.get(node)
+        if running is not None and running.process.returncode is None:
+            running.process.terminate()
+
     async def close(self) -> None:
         """End whatever still runs and wait until it is gone."""
         for node in self._running:

@@ -1,0 +1,117 @@
+"""A training job's hosts as processes of this machine: what is known of them, and doing what the plan decides.
+
+SageMaker starts all containers at once and knows of them only whether they run: a host has "started" with its process,
+and what it is told is a signal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from muster.api.spec import Job
+from muster.backends.local.layout import RunLayout
+from muster.backends.local.processes import AgentProcesses, AgentStart
+from muster.backends.local.training_host import TrainingPlaces, host_command
+from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
+from muster_worker.contract import AgentPhase, Command, CommandKind, Report
+
+HEARTBEAT_SECONDS = 60.0
+"""Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
+
+FALL_SECONDS = 5.0
+"""A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
+
+_INCARNATION = 1
+
+
+@dataclass
+class TrainingBackend:
+    """The hosts of one job. `agents` is what their ranks have said, by node; `clock` gives Unix seconds."""
+
+    job: Job
+    layout: RunLayout
+    hosts: tuple[str, ...]
+    python: str
+    environment: Mapping[str, str]
+    processes: AgentProcesses
+    agents: Callable[[], Mapping[int, AgentFacts]]
+    clock: Callable[[], float]
+    _created_at: float = field(init=False)
+    _sent: dict[int, tuple[Command, float]] = field(default_factory=dict)
+    _stop: StopRequest | None = None
+
+    def __post_init__(self) -> None:
+        self._created_at = self.clock()
+
+    def request_stop(self, by: str, grace_seconds: float) -> None:
+        """Somebody wants the job to end; asked again, only the grace changes: why and when stay the first one's."""
+        if self._stop is None:
+            self._stop = StopRequest(self.clock(), by, grace_seconds)
+        else:
+            self._stop = replace(self._stop, grace_seconds=min(grace_seconds, self._stop.grace_seconds))
+
+    async def observe(self, job: Job) -> JobFacts:
+        """What is known of the job's hosts now."""
+        agents = self.agents()
+        nodes = tuple(self._node(job, node, agents.get(node)) for node in range(job.spec.nodes))
+        return JobFacts(self._created_at, nodes, HEARTBEAT_SECONDS, self._stop)
+
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
+        """Do what was decided. Raises `OSError` when a host's process can't be started."""
+        for action in actions:
+            match action:
+                case CreateNode():
+                    await self._create(action)
+                case SendCommand():
+                    self._send(action)
+                case KillNode():
+                    self.processes.kill(action.node)
+                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                    raise AssertionError("a local run is over before there is anything to remove")
+                case _:
+                    assert_never(action)
+
+    def _node(self, job: Job, node: int, agent: AgentFacts | None) -> NodeFacts:
+        process = self.processes.facts(node)
+        command, at = self._sent.get(node, (None, None))
+        if process.state is ProcessState.MISSING:
+            return NodeFacts(node, self.hosts[node], process)
+        if process.state is ProcessState.EXITED:
+            process = replace(process, trouble=self._trouble(process))
+        return NodeFacts(node, self.hosts[node], process, agent or _silent(job, node, process), command, at)
+
+    def _trouble(self, process: ProcessFacts) -> Trouble | None:
+        if process.exit_code == 0:
+            return None
+        how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
+        return Trouble("ContainerFailed", f"SageMaker's toolkit ended with {how}; its log says why")
+
+    async def _create(self, action: CreateNode) -> None:
+        await self.processes.start(
+            AgentStart(
+                node=action.node,
+                generation=action.generation,
+                arguments=host_command(TrainingPlaces(self.layout.private), self.python, action.node),
+                environment=self.environment,
+                log=self.layout.node(action.node).log,
+            )
+        )
+
+    def _send(self, action: SendCommand) -> None:
+        for node in action.nodes:
+            self._sent[node] = (action.command, self.clock())
+            if action.command.kind == CommandKind.KILL:
+                self.processes.kill(node)
+            elif action.command.kind in (CommandKind.STOP, CommandKind.EXIT):
+                pause = FALL_SECONDS if self._stop is None else 0.0
+                asyncio.get_running_loop().call_later(pause, self.processes.terminate, node)
+
+
+def _silent(job: Job, node: int, process: ProcessFacts) -> AgentFacts:
+    """A host whose ranks have said nothing yet."""
+    report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, AgentPhase.RUNNING)
+    return AgentFacts(report, process.started_at or 0.0)

@@ -1,0 +1,148 @@
+"""A training job of SageMaker on this machine: its request, carried out by the container toolkit; its ranks' lines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.api.timestamps import from_text
+from muster.backends.local.folders import Folders, link_channels
+from muster.backends.local.hosts import hosts_file
+from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.processes import AgentProcesses, OnLine
+from muster.backends.local.session import Machine
+from muster.backends.local.training_backend import TrainingBackend
+from muster.backends.local.training_host import (
+    CodeFile,
+    Training,
+    TrainingPlaces,
+    host_environment,
+    make_hosts,
+)
+from muster.backends.local.tree import kill_marked
+from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.request.training_request import TrainingRequest
+from muster.plan.facts import AgentFacts
+from muster.plan.world import procs_per_node
+from muster_worker.log_line import MARK
+
+ATTEMPT = 1
+PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
+"""What PyTorch's and Hugging Face's images have in SAGEMAKER_TRAINING_MODULE."""
+
+
+@dataclass(frozen=True)
+class TrainingSession:
+    """An open run: its backend, and the event that is set whenever something of it changed."""
+
+    backend: TrainingBackend
+    changed: asyncio.Event
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What is run, where, and by which Python, which has the toolkit."""
+
+    job: Job
+    training: Training
+    layout: RunLayout
+    machine: Machine
+    folders: Folders
+    python: str
+
+
+def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
+    """What the containers of a request get. `code` is the job's own; the request may add to it."""
+    block = job.spec.sagemaker
+    framework = None if block is None else block.framework
+    added = {} if request.archive is None else request.archive.files
+    variables = request.body.get("Environment")
+    return Training(
+        # SageMaker counts them as text does: a job of ten has algo-10 before algo-2
+        hosts=tuple(sorted(f"algo-{node + 1}" for node in range(job.spec.nodes))),
+        instance_type=(block.instance_type if block is not None else None) or "local",
+        hyperparameters=request.hyperparameters,
+        channels=_channels(request.body.get("InputDataConfig")),
+        environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
+        code={**code, **{path: CodeFile(content) for path, content in added.items()}},
+        module=PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else "",
+    )
+
+
+@asynccontextmanager
+async def open_training(
+    run: TrainingRun, *, on_line: OnLine, clock: Callable[[], float]
+) -> AsyncIterator[TrainingSession]:
+    """Make the run's folders; on leaving, end every process that is left.
+
+    `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
+    """
+    job, layout = run.job, run.layout
+    make_folders(layout, job.spec.nodes, run.folders.checkpoints)
+    link_channels(layout, job.spec.nodes, run.folders)
+    hosts = hosts_file(job.metadata.uid, job.metadata.name, job.spec.nodes, run.machine.hosts)
+    make_hosts(run.training, layout, hosts, run.python)
+    changed, log = asyncio.Event(), RankLog(_gang(job))
+
+    def hear(node: int, text: str) -> None:
+        if log.feed([LogLine(run.training.hosts[node], clock(), text)]):
+            changed.set()
+        # what ranks tell muster is on the board
+        if MARK not in text:
+            on_line(node, text)
+
+    processes = AgentProcesses(clock, hear, changed.set)
+    backend = TrainingBackend(
+        job=job,
+        layout=layout,
+        hosts=run.training.hosts,
+        python=run.python,
+        environment=host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
+        processes=processes,
+        agents=lambda: _by_node(log.agents()),
+        clock=clock,
+    )
+    try:
+        yield TrainingSession(backend, changed)
+    finally:
+        await processes.close()
+        kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
+
+
+def _gang(job: Job) -> Gang:
+    return Gang(
+        job_uid=job.metadata.uid,
+        attempt=ATTEMPT,
+        nodes=job.spec.nodes,
+        procs_per_node=procs_per_node(job),
+        created_at=from_text(job.metadata.creation_timestamp),
+        has_launcher=True,
+    )
+
+
+def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
+    return {agent.report.node: agent for agent in agents}
+
+
+def _channels(config: JSON) -> dict[str, dict[str, str]]:
+    """inputdataconfig.json's entries (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
+    found = {}
+    for channel in config if isinstance(config, list) else []:
+        if not isinstance(channel, dict):
+            continue
+        source = channel.get("DataSource")
+        s3 = source.get("S3DataSource") if isinstance(source, dict) else None
+        spread = s3.get("S3DataDistributionType") if isinstance(s3, dict) else None
+        entry = {
+            "TrainingInputMode": str(channel.get("InputMode", "File")),
+            "S3DistributionType": str(spread or "FullyReplicated"),
+            "RecordWrapperType": "None",
+        }
+        if "ContentType" in channel:
+            entry["ContentType"] = str(channel["ContentType"])
+        found[str(channel["ChannelName"])] = entry
+    return found
