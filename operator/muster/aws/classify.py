@@ -188,7 +188,7 @@ def _denied(refusal: _Refusal) -> AwsError | None:
     # Who may create a training job may still not hand over its role: then the action is iam:PassRole.
     where = _ON.match(told["rest"])
     resource = where["resource"].rstrip(".,") if where else ""
-    why = (where["why"] if where else told["rest"]).strip().rstrip(".")
+    why = (where["why"] if where else told["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
         f"{told['who']} may not do {told['action']}{f' on {resource}' if resource else ''}"
         f"{f': {why}' if why else ''}. Allow it with IAM.",

@@ -23,7 +23,7 @@ class Pace:
     def __init__(self, per_second: float) -> None:
         self._interval = 1.0 / per_second
         self._last = float("-inf")
-        self._narrowed_from = float("-inf")
+        self._widened_for = float("-inf")
         self.width = 1.0
 
     def wait(self, now: float) -> float:
@@ -39,9 +39,9 @@ class Pace:
     def refused(self, sent: float) -> None:
         """One that was sent at `sent` came too soon after others."""
         # Those that were under way together are refused together, which is one piece of news.
-        if sent < self._narrowed_from:
+        if sent <= self._widened_for:
             return
-        self._narrowed_from = max(self._last, sent)
+        self._widened_for = max(self._last, sent)
         self.width = min(MAX_WIDTH, self.width * WIDEN)
 
     def accepted(self) -> None:

@@ -78,12 +78,10 @@ class Sightings:
         if before.summary is not None and before.summary.modified_at > summary.modified_at:
             # A listing that began earlier, or a copy that lags behind.
             return False
+        job.sighting = replace(before, summary=summary, is_missing=False)
         described = before.description
         if described is None or described.modified_at < summary.modified_at or described.status != summary.status:
             self.want(summary.name)
-        if before.summary == summary:
-            return False
-        job.sighting = replace(before, summary=summary, is_missing=False)
         return _state(job.sighting) != _state(before)
 
     def described(self, description: Description) -> bool:

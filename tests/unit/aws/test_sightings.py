@@ -1,0 +1,175 @@
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.aws.listing import Page
+from muster.aws.sightings import CLOCKS_DIFFER, OVERLAP, Reach, Sightings
+from muster.aws.training_job import Description, Summary
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def summary(name: str, modified: float, secondary: str = "Training", status: str = "InProgress") -> Summary:
+    return Summary(name, f"arn:{name}", status, secondary, START, at(modified))
+
+
+def description(name: str, modified: float, secondary: str = "Training", status: str = "InProgress") -> Description:
+    return Description(name, f"arn:{name}", status, secondary, START, at(modified))
+
+
+def watching(*names: str) -> Sightings:
+    """Jobs that were described at the beginning."""
+    sightings = Sightings()
+    for name in names:
+        sightings.add(name, START)
+        assert sightings.next_wanted() == name
+        sightings.described(description(name, 0, "Starting"))
+    return sightings
+
+
+def test_who_begins_to_watch_has_the_job_described() -> None:
+    sightings = Sightings()
+    sightings.add("a", START)
+    assert sightings.next_wanted() == "a"
+    assert sightings.next_wanted() is None
+    assert sightings.of("a").latest is None
+    sightings.described(description("a", 5))
+    assert sightings.of("a").latest == description("a", 5)
+
+
+def test_a_change_is_told_when_it_is_listed_and_described_after_that() -> None:
+    sightings = watching("a")
+    assert sightings.listed(summary("a", 7))
+    assert sightings.of("a").latest == summary("a", 7)
+    assert sightings.next_wanted() == "a"
+    assert sightings.described(description("a", 7))
+    assert sightings.of("a").latest == description("a", 7)
+
+
+def test_what_is_listed_again_is_no_news_and_not_described_again() -> None:
+    sightings = watching("a")
+    sightings.listed(summary("a", 7))
+    sightings.described(description("a", 7))
+    sightings.next_wanted()
+    assert not sightings.listed(summary("a", 7))
+    assert sightings.next_wanted() is None
+
+
+def test_a_description_that_lags_behind_the_listing_is_asked_for_again() -> None:
+    sightings = watching("a")
+    sightings.listed(summary("a", 7))
+    sightings.next_wanted()
+    sightings.described(description("a", 0, "Starting"))
+    assert sightings.of("a").latest == summary("a", 7)
+    sightings.listed(summary("a", 7))
+    assert sightings.next_wanted() == "a"
+
+
+def test_a_listing_that_lags_behind_takes_nothing_back() -> None:
+    sightings = watching("a")
+    sightings.described(description("a", 9, "Completed", "Completed"))
+    assert not sightings.listed(summary("a", 7))
+    assert sightings.of("a").latest == description("a", 9, "Completed", "Completed")
+
+
+def test_others_jobs_are_passed_over() -> None:
+    sightings = watching("a")
+    assert not sightings.listed(summary("theirs", 7))
+    assert not sightings.described(description("theirs", 7))
+    assert not sightings.missing("theirs")
+    assert sightings.next_wanted() is None
+    assert sightings.of("theirs").latest is None
+
+
+def test_ends_are_described_before_beginnings_and_those_before_the_rest() -> None:
+    sightings = watching("changed", "ended")
+    sightings.listed(summary("changed", 5))
+    sightings.add("new", START)
+    sightings.listed(summary("ended", 5, "Failed", "Failed"))
+    assert [sightings.next_wanted() for _ in range(4)] == ["ended", "new", "changed", None]
+
+
+def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again() -> None:
+    sightings = watching("a", "b")
+    sightings.listed(summary("a", 5))
+    sightings.listed(summary("b", 6))
+    sightings.listed(summary("a", 7, "Uploading"))
+    assert [sightings.next_wanted() for _ in range(3)] == ["a", "b", None]
+
+
+def test_a_job_that_does_not_exist_is_told_once_until_it_does() -> None:
+    sightings = Sightings()
+    sightings.add("a", START)
+    assert sightings.missing("a")
+    assert not sightings.missing("a")
+    assert sightings.of("a").is_missing
+    assert sightings.listed(summary("a", 7))
+    assert not sightings.of("a").is_missing
+
+
+def test_a_job_that_no_complete_listing_has_is_described() -> None:
+    sightings = watching("a", "b")
+    sightings.absent(frozenset({"a", "theirs"}))
+    assert [sightings.next_wanted() for _ in range(2)] == ["b", None]
+
+
+def test_who_looks_away_hears_nothing() -> None:
+    sightings = watching("a")
+    sightings.listed(summary("a", 7))
+    sightings.drop("a")
+    assert sightings.next_wanted() is None
+    assert not sightings.listed(summary("a", 8))
+    assert len(sightings) == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["list", "describe"]), st.sampled_from("ab"), st.integers(0, 20)),
+        max_size=40,
+    )
+)
+def test_whatever_comes_in_whatever_order_the_latest_state_is_kept(news: list[tuple[str, str, int]]) -> None:
+    sightings = watching("a", "b")
+    newest = {"a": 0, "b": 0}
+    for how, name, modified in news:
+        # A job's state at a time is one and the same, whoever tells of it.
+        secondary = "Starting" if modified == 0 else f"State{modified}"
+        if how == "list":
+            sightings.listed(summary(name, modified, secondary))
+        else:
+            sightings.described(description(name, modified, secondary))
+        newest[name] = max(newest[name], modified)
+        for each, time in newest.items():
+            latest = sightings.of(each).latest
+            assert latest is not None
+            assert latest.modified_at == at(time)
+    waiting = {sightings.next_wanted() for _ in range(3)}
+    for name, time in newest.items():
+        described = sightings.of(name).description
+        assert described is not None
+        assert described.modified_at == at(time) or name in waiting
+
+
+def page(seconds: float | None) -> Page:
+    return Page((), "", None if seconds is None else at(seconds))
+
+
+def test_the_first_listing_reaches_back_to_the_oldest_job() -> None:
+    since = Reach().since(START)
+    assert (since.modified, since.created) == (None, START - CLOCKS_DIFFER)
+    assert Reach().since(None).created is None
+
+
+def test_the_next_one_overlaps_the_one_before_by_the_services_own_clock() -> None:
+    since = Reach().after(page(100)).since(START)
+    assert since.modified == at(100) - OVERLAP
+
+
+def test_without_the_services_time_everything_is_listed_again() -> None:
+    assert Reach(at(50)).after(page(None)) == Reach(at(50))
+    assert Reach().after(page(None)) == Reach()
