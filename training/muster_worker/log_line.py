@@ -8,8 +8,9 @@ reads it checks it as what the job says of itself.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Match, Optional, Tuple
 
 from muster_worker import wire
 
@@ -25,6 +26,16 @@ LEAST_PACE_SECONDS = 30.0
 MOST_PACE_SECONDS = 120.0
 LINES_PER_SECOND = 20
 """Of all ranks together, as long as none has to be without a word for more than the most pace."""
+
+
+_WORDS_OF_OTHERS = re.compile(r"[E=:]|\.(?=real)|(?<=xla)/|(?<=Invalid )r|(?<=compiler)/")
+_FIRST = re.compile(r"^[ -~]")
+"""What a line quotes must not be found in it by who searches logs: SageMaker's toolkit, which takes the first line that
+holds the name of an error for the reason of a failure (sagemaker-training 5.1.4, `__init__.py`, `process.py`), and
+metrics' regular expressions, `loss=([0-9.]+)`. So some characters are written as JSON's \\u0045."""
+
+_VEIL = 0xE000
+"""Unicode's private use area: what stands for a character there is written as that character's escape."""
 
 
 class Event:
@@ -94,6 +105,18 @@ def pace_seconds(world: int) -> float:
 
 
 def _json(line: RankLine) -> str:
-    fields: Dict[str, object] = asdict(line)
-    told = {name: value for name, value in fields.items() if value is not None and value not in ((), {})}
-    return json.dumps(told, separators=(",", ":"), allow_nan=False)
+    told = replace(
+        line,
+        last_lines=tuple(_WORDS_OF_OTHERS.sub(_veiled, text) for text in line.last_lines),
+        activity=None if line.activity is None else _WORDS_OF_OTHERS.sub(_veiled, line.activity),
+        metrics={_FIRST.sub(_veiled, name): value for name, value in line.metrics.items()},
+    )
+    fields: Dict[str, object] = {
+        name: value for name, value in asdict(told).items() if value is not None and value not in ((), {})
+    }
+    text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
+    return text.replace(f"\\u{_VEIL >> 8:x}", "\\u00")
+
+
+def _veiled(found: Match[str]) -> str:
+    return chr(_VEIL + ord(found[0]))
