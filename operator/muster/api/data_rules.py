@@ -155,7 +155,7 @@ DATA_RULES = (
         why="Several programs read it, and all have to mean the same bucket and key.",
         sentence=s3_uri.SENTENCE,
         breaches=_s3_uris,
-        cel=f"self.matches('{s3_uri.CEL_PATTERN}') && !self.substring(5).matches('{s3_uri.LEADS_OUT}')",
+        cel=s3_uri.CEL,
     ),
     Rule(
         places=_ALL,

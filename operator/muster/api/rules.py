@@ -15,6 +15,11 @@ from muster.api.override_rules import OVERRIDE_RULES
 from muster.api.placement_rules import PLACEMENT_RULES
 from muster.api.recovery_rules import RECOVERY_RULES
 from muster.api.rule import Breach, Rule
+from muster.api.sagemaker_data_rules import SAGEMAKER_DATA_RULES
+from muster.api.sagemaker_distribution_rules import DISTRIBUTION_RULES
+from muster.api.sagemaker_rules import SAGEMAKER_RULES
+from muster.api.sagemaker_start_rules import START_RULES
+from muster.api.sagemaker_support_rules import SUPPORT_RULES
 from muster.api.source_rules import SOURCE_RULES
 from muster.api.spec import Spec
 from muster.api.template_rules import TEMPLATE_RULES
@@ -47,5 +52,10 @@ RULES: tuple[Rule, ...] = (
     *TEMPLATE_RULES,
     *OVERRIDE_RULES,
     *PLACEMENT_RULES,
+    *SAGEMAKER_RULES,
+    *DISTRIBUTION_RULES,
+    *SUPPORT_RULES,
+    *START_RULES,
+    *SAGEMAKER_DATA_RULES,
     *RECOVERY_RULES,
 )

@@ -18,6 +18,9 @@ CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
 LEADS_OUT = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
 """A part . or .. of a key, or two dots of a bucket: what resolves paths would read another place."""
 
+CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{LEADS_OUT}')"
+"""The rule of all fields that hold one, to the API server."""
+
 SENTENCE = (
     f"s3://bucket/key is expected, of at most {MAX_CHARS} characters, without ? # \\ and without . or .. as a part;"
     " access points and https:// have no place here"

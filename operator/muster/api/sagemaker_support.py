@@ -4,7 +4,6 @@ Source: sagemaker 2.257.7, fw_utils.py; a test compares the lists with it.
 """
 
 import re
-from collections.abc import Sequence
 
 DATA_PARALLEL_VERSIONS: dict[str, tuple[str, ...]] = {
     "TensorFlow": (
@@ -59,11 +58,6 @@ def is_trainium(instance_type: str) -> bool:
 def numbers(version: str) -> tuple[int, ...]:
     """A version, to compare: (2, 0, 1)."""
     return tuple(int(part) for part in version.split("."))
-
-
-def newest(versions: Sequence[str]) -> str:
-    """The last of the versions, of which each list is in order."""
-    return versions[-1]
 
 
 def _family(instance_type: str) -> str:

@@ -124,7 +124,6 @@ SOURCE_RULES = (
         why="The archive is handed to SageMaker's containers as it is, and those read .tar.gz.",
         sentence=f"an archive that ends in .tar.gz is expected; {s3_uri.SENTENCE}",
         breaches=_archive,
-        cel=f"self.matches('{s3_uri.CEL_PATTERN}') && !self.substring(5).matches('{s3_uri.LEADS_OUT}')"
-        " && self.endsWith('.tar.gz')",
+        cel=f"{s3_uri.CEL} && self.endsWith('.tar.gz')",
     ),
 )

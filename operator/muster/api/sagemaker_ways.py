@@ -1,0 +1,52 @@
+"""The ways in which a job on SageMaker may start its ranks, by their names in `spec.sagemaker.distribution`."""
+
+from collections.abc import Iterator
+
+from muster.api.document import Path
+from muster.api.sagemaker_distribution import Distribution
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Spec
+
+DISTRIBUTION: Path = ("sagemaker", "distribution")
+
+PLACES = ("spec.sagemaker.distribution",)
+
+FIELDS = {
+    "torchDistributed": "torch_distributed",
+    "pytorchDdp": "pytorch_ddp",
+    "dataParallel": "data_parallel",
+    "modelParallel": "model_parallel",
+    "mpi": "mpi",
+    "parameterServer": "parameter_server",
+    "multiWorkerMirrored": "multi_worker_mirrored",
+}
+
+
+def given(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
+    """The block and its distribution, once, where the job has them."""
+    block = spec.sagemaker
+    if block is not None and block.distribution is not None:
+        yield block, block.distribution
+
+
+def ways(distribution: Distribution) -> list[str]:
+    """The names of those that are set, on or off."""
+    return [name for name, field in FIELDS.items() if getattr(distribution, field) is not None]
+
+
+def is_on(distribution: Distribution, way: str) -> bool:
+    """Whether the one of that name is set and on."""
+    switch = getattr(distribution, FIELDS[way])
+    return switch is not None and bool(switch.enabled)
+
+
+def trained_by(block: SageMaker) -> tuple[str, str, str | None]:
+    """The estimator's name, the framework that trains, and that one's version."""
+    framework = block.framework
+    if framework is None:
+        return "", "", None
+    if framework.name != "HuggingFace":
+        return framework.name, framework.name, framework.version
+    if framework.tensorflow_version is not None:
+        return framework.name, "TensorFlow", framework.tensorflow_version
+    return framework.name, "PyTorch", framework.pytorch_version
