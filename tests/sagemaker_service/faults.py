@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sagemaker_service import refusal
+from sagemaker_service.callers import OWN_ARN
 from sagemaker_service.refusal import Refusal
 
 
@@ -23,6 +24,8 @@ class Fault(Enum):
     THROTTLE = "throttled"
     EXPIRED = "expired credentials"
     UNKNOWN_CALLER = "unknown credentials"
+    DENY = "not allowed"
+    INVALID = "refused"
 
     @property
     def is_done(self) -> bool:
@@ -32,13 +35,15 @@ class Fault(Enum):
     def refusal(self) -> Refusal | None:
         """What is answered; None: nothing is."""
         words = {
-            Fault.FAIL: refusal.failed,
-            Fault.FAIL_AFTER: refusal.failed,
-            Fault.THROTTLE: refusal.throttled,
-            Fault.EXPIRED: refusal.expired,
-            Fault.UNKNOWN_CALLER: refusal.unknown_caller,
-        }.get(self)
-        return None if words is None else words()
+            Fault.FAIL: refusal.failed(),
+            Fault.FAIL_AFTER: refusal.failed(),
+            Fault.THROTTLE: refusal.throttled(),
+            Fault.EXPIRED: refusal.expired(),
+            Fault.UNKNOWN_CALLER: refusal.unknown_caller(),
+            Fault.DENY: refusal.denied(OWN_ARN, "sagemaker:Any", "*"),
+            Fault.INVALID: refusal.invalid("Invalid NextToken"),
+        }
+        return words.get(self)
 
 
 @dataclass

@@ -58,7 +58,6 @@ class Connection:
         with self._making:
             for client in self._clients.values():
                 client.close()
-            self._clients.clear()
 
     def _ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
         try:

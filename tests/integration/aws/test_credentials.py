@@ -1,0 +1,138 @@
+"""As whom muster asks, over real connections."""
+
+import asyncio
+import logging
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from muster.aws.client import Aws
+from muster.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
+from muster.aws.listing import Since
+from muster.aws.place import Endpoints, Place
+from sagemaker_service.callers import ACCOUNT, OWN_ARN
+from sagemaker_service.faults import Fault
+from sagemaker_service.service import Service
+from training_job_requests import training_job_request
+
+HERE = Place("us-west-2")
+ROLE = "arn:aws:iam::444455556666:role/training"
+THERE = Place("eu-west-1", ROLE)
+
+
+async def describe(aws: Aws, place: Place = HERE) -> None:
+    """Ask for a job that isn't there, which is as good as any question."""
+    with pytest.raises(NotFound):
+        await aws.training_jobs(place).describe("a-1")
+
+
+async def test_muster_knows_who_it_is(aws: Aws) -> None:
+    mine, theirs = await aws.identity(HERE), await aws.identity(THERE)
+    assert (mine.account, mine.arn) == (ACCOUNT, OWN_ARN)
+    assert (theirs.account, theirs.arn) == ("444455556666", "arn:aws:sts::444455556666:assumed-role/training/muster")
+
+
+async def test_a_role_is_assumed_once_and_the_account_is_its_own(aws: Aws, service: Service) -> None:
+    jobs = aws.training_jobs(THERE)
+    arn = await jobs.create(training_job_request("a-1"))
+    assert arn == "arn:aws:sagemaker:eu-west-1:444455556666:training-job/a-1"
+    assert (await jobs.describe("a-1")).arn == arn
+    await describe(aws, HERE)
+    await describe(aws, Place("us-west-2", ROLE))
+    assumed = service.called("AssumeRole")
+    # Once for each place.
+    assert [(call.region, call.request["RoleSessionName"]) for call in assumed] == [
+        ("eu-west-1", "muster"),
+        ("us-west-2", "muster"),
+    ]
+
+
+async def test_a_role_is_assumed_again_before_it_expires(aws: Aws, service: Service) -> None:
+    # botocore asks for new ones when less than ten minutes are left.
+    service.callers.role_seconds = 300.0
+    for _ in range(3):
+        await describe(aws, THERE)
+    keys = {call.access_key for call in service.called("DescribeTrainingJob")}
+    assert len(keys) == len(service.called("AssumeRole")) == 3
+
+
+async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, service: Service) -> None:
+    service.callers.forbidden.add(ROLE)
+    with pytest.raises(AccessDenied) as caught:
+        await aws.training_jobs(THERE).describe("a-1")
+    assert (caught.value.action, caught.value.resource) == ("sts:AssumeRole", ROLE)
+    service.callers.forbidden.clear()
+    await describe(aws, THERE)
+
+
+async def test_credentials_that_come_late_are_found(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    for place in (HERE, THERE):
+        with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
+            await aws.training_jobs(place).describe("a-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIALATE")
+    await describe(aws, HERE)
+    await describe(aws, THERE)
+    await aws.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [(Fault.EXPIRED, ExpiredCredentials), (Fault.UNKNOWN_CALLER, NoCredentials)]
+)
+async def test_credentials_that_were_replaced_are_read_again(
+    url: str,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    fault: Fault,
+    error: type[ExpiredCredentials | NoCredentials],
+) -> None:
+    profile = tmp_path / "credentials"
+    profile.write_text("[default]\naws_access_key_id = AKIAOLD\naws_secret_access_key = old\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profile))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    await describe(aws)
+    profile.write_text("[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = new\n")
+    service.faults.add("DescribeTrainingJob", fault)
+    with pytest.raises(error):
+        await aws.training_jobs(HERE).describe("a-1")
+    await describe(aws)
+    keys = [call.access_key for call in service.called("DescribeTrainingJob")]
+    assert keys == ["AKIAOLD", "AKIAOLD", "AKIANEW"]
+    await aws.close()
+
+
+async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -> None:
+    places = [Place("us-west-2", f"arn:aws:iam::444455556666:role/{name}") for name in ("a", "b")]
+    await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 3))
+    times = [call.at for call in service.called("ListTrainingJobs")]
+    assert len(times) == 6
+    assert all((after - before).total_seconds() >= 0.5 for before, after in pairwise(times))
+
+
+async def test_who_cannot_reach_sts_may_still_ask_sagemaker(url: str) -> None:
+    aws = Aws(Endpoints(sagemaker=url, sts="http://127.0.0.1:9"))
+    await describe(aws)
+    with pytest.raises(Unavailable):
+        await aws.identity(HERE)
+    await aws.close()
+
+
+async def test_secrets_are_neither_logged_nor_shown(
+    aws: Aws, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        await describe(aws, HERE)
+        await describe(aws, THERE)
+        service.faults.add("DescribeTrainingJob", Fault.UNKNOWN_CALLER)
+        with pytest.raises(NoCredentials) as caught:
+            await aws.training_jobs(THERE).describe("a-1")
+    key = service.called("DescribeTrainingJob")[-1].access_key
+    shown = " ".join([caplog.text, str(caught.value), repr(caught.value), repr(vars(aws))])
+    shown += " ".join(repr(vars(aws.connection(place))) for place in (HERE, THERE))
+    assert "DescribeTrainingJob" in str(caught.value)
+    for secret in ("example-secret", f"secret-of-{key}", f"token-of-{key}"):
+        assert secret not in shown

@@ -1,0 +1,317 @@
+"""What a sweep does about all that isn't as it should be: through botocore, in virtual time."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import virtual_time
+from muster.aws.client import Aws
+from muster.aws.errors import AccessDenied, AwsError, Unavailable
+from muster.aws.listing import Since
+from muster.aws.place import Place
+from muster.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
+from muster.aws.training_job import Description
+from sagemaker_service import wire
+from sagemaker_service.faults import Fault
+from sagemaker_service.jobs import Jobs
+from sagemaker_service.script import Stage
+from sagemaker_service.service import Service
+from training_job_requests import training_job_request
+
+HERE = Place("us-west-2")
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+ENDLESS = (Stage("Starting", 5), Stage("Training"))
+ONE_AND_A_HALF = 1.5 * SWEEP_SECONDS
+
+
+@dataclass
+class Site:
+    """One place with its service, and somebody who watches."""
+
+    service: Service
+    sweep: Sweep
+    told: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> Jobs:
+        return self.service.jobs(HERE.region)
+
+    def create(self, name: str, **changes: object) -> None:
+        self.jobs.create(training_job_request(name, **changes), self.service.now())
+
+    def watch(self, name: str, since: datetime | None = None) -> Watch:
+        clock = asyncio.get_running_loop().time
+        return self.sweep.watch(name, since or self.service.now(), lambda: self.told.append((clock(), name)))
+
+    def turn(self, name: str, *script: Stage) -> None:
+        """The job goes another way from now on."""
+        self.jobs.by_name[name].course.turn(script, self.service.now())
+
+
+def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
+    latency = random.Random(4)  # noqa: S311
+
+    async def main() -> Site:
+        loop = asyncio.get_running_loop()
+        service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
+        service.jobs(HERE.region).script = lambda _request: ENDLESS
+        aws = Aws()
+        wire.join(aws, HERE, service)
+        site = Site(service, aws.sweep(HERE))
+        await test(site)
+        await aws.close()
+        return site
+
+    return virtual_time.run(main(), lambda: latency.uniform(0.02, 0.2))
+
+
+def secondary(watch: Watch) -> str:
+    latest = watch.sighting.latest
+    return "" if latest is None else latest.secondary_status
+
+
+def trouble(watch: Watch) -> AwsError | None:
+    return watch.trouble
+
+
+def test_a_job_is_found_before_and_after_it_is_created() -> None:
+    async def test(site: Site) -> None:
+        watch = site.watch("a-1")
+        await asyncio.sleep(2)
+        assert watch.sighting.is_missing
+        site.create("a-1")
+        watch.look()
+        await asyncio.sleep(1)
+        assert (watch.sighting.is_missing, secondary(watch)) == (False, "Starting")
+        await asyncio.sleep(5 + ONE_AND_A_HALF)
+        assert isinstance(watch.sighting.latest, Description)
+        assert secondary(watch) == "Training"
+
+    at_a_site(test)
+
+
+def test_a_job_is_described_when_it_changed_and_not_again() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        site.watch("a-1")
+        await asyncio.sleep(FULL_SECONDS - 1)
+        site.turn("a-1", Stage("Stopped", status="Stopped"))
+        await asyncio.sleep(FULL_SECONDS)
+
+    # When somebody began to watch it, as it was listed at the same time, when it began to train, and when it ended.
+    assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
+
+
+def test_nobody_watches_and_nothing_is_asked() -> None:
+    async def test(site: Site) -> None:
+        watch = site.watch("a-1")
+        await asyncio.sleep(SWEEP_SECONDS)
+        watch.close()
+        await asyncio.sleep(SWEEP_SECONDS)
+        asked = len(site.service.calls)
+        await asyncio.sleep(10 * SWEEP_SECONDS)
+        assert len(site.service.calls) == asked
+
+    at_a_site(test)
+
+
+def test_who_watches_anew_takes_over_what_is_known() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        first = site.watch("a-1")
+        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        second = site.watch("a-1")
+        first.close()
+        assert secondary(second) == "Training"
+        site.turn("a-1", Stage("Uploading"))
+        await asyncio.sleep(ONE_AND_A_HALF)
+        assert secondary(second) == "Uploading"
+
+    at_a_site(test)
+
+
+def test_an_older_job_is_followed_as_well() -> None:
+    async def test(site: Site) -> None:
+        site.create("old")
+        await asyncio.sleep(3600)
+        site.create("new")
+        site.watch("new")
+        await asyncio.sleep(60)
+        watch = site.watch("old", BEGINNING)
+        await asyncio.sleep(60)
+        site.turn("old", Stage("Uploading"))
+        await asyncio.sleep(ONE_AND_A_HALF)
+        assert secondary(watch) == "Uploading"
+
+    at_a_site(test)
+
+
+def test_listings_go_back_no_further_than_the_oldest_job() -> None:
+    async def test(site: Site) -> None:
+        for number in range(500):
+            site.create(f"theirs-{number}")
+        await asyncio.sleep(3600)
+        site.create("ours")
+        site.watch("ours")
+        await asyncio.sleep(10 * SWEEP_SECONDS)
+
+    # One page each, although the account has five.
+    assert len(at_a_site(test).service.called("ListTrainingJobs")) <= 11
+
+
+def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        site.service.faults.chance = lambda operation: Fault.DENY if operation == "ListTrainingJobs" else None
+        watch = site.watch("a-1")
+        await asyncio.sleep(2)
+        assert isinstance(trouble(watch), AccessDenied)
+        assert secondary(watch) == "Starting"
+        site.service.faults.chance = lambda _operation: None
+        told = len(site.told)
+        await asyncio.sleep(2 * ONE_AND_A_HALF)
+        assert trouble(watch) is None
+        assert len(site.told) > told
+
+    at_a_site(test)
+
+
+def test_a_lost_right_costs_few_requests() -> None:
+    async def test(site: Site) -> None:
+        site.service.faults.chance = lambda _operation: Fault.DENY
+        site.watch("a-1")
+        await asyncio.sleep(3600)
+
+    calls = at_a_site(test).service.calls
+    # Twice a minute at most, each of both kinds, and some at the beginning; descriptions by four at once.
+    assert len(calls) < 60 * 2 * 5 + 50
+
+
+def test_failures_that_pass_are_not_told() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        site.service.faults.add("ListTrainingJobs", Fault.FAIL, PATIENCE)
+        site.service.faults.add("DescribeTrainingJob", Fault.DROP, PATIENCE)
+        watch = site.watch("a-1")
+        for _ in range(100):
+            await asyncio.sleep(0.5)
+            assert trouble(watch) is None
+        assert secondary(watch) == "Training"
+
+    at_a_site(test)
+
+
+def test_a_service_that_stays_away_is_told() -> None:
+    async def test(site: Site) -> None:
+        site.service.faults.chance = lambda _operation: Fault.DROP
+        watch = site.watch("a-1")
+        await asyncio.sleep(60)
+        found = trouble(watch)
+        assert isinstance(found, Unavailable)
+        assert "no answer to sagemaker:" in found.message
+
+    at_a_site(test)
+
+
+def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        watch = site.watch("a-1")
+        await asyncio.sleep(60)
+        site.service.faults.chance = lambda operation: Fault.THROTTLE if operation == "ListTrainingJobs" else None
+        before = len(site.service.called("ListTrainingJobs"))
+        await asyncio.sleep(300)
+        # Every 16 s at last, not every half second.
+        assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
+        assert trouble(watch) is not None
+        site.service.faults.chance = lambda _operation: None
+        site.turn("a-1", Stage("Uploading"))
+        await asyncio.sleep(16 + ONE_AND_A_HALF)
+        assert (trouble(watch), secondary(watch)) == (None, "Uploading")
+
+    at_a_site(test)
+
+
+def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
+    async def test(site: Site) -> None:
+        for number in range(250):
+            site.create(f"a-{number}")
+        watch = site.watch("a-0", BEGINNING)
+        listed = 0
+
+        def second_page(operation: str) -> Fault | None:
+            nonlocal listed
+            listed += operation == "ListTrainingJobs"
+            return Fault.INVALID if operation == "ListTrainingJobs" and listed == 2 else None
+
+        site.service.faults.chance = second_page
+        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        assert trouble(watch) is None
+        assert secondary(watch) == "Training"
+
+    at_a_site(test)
+
+
+def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
+    async def test(site: Site) -> None:
+        site.jobs.lag_seconds = 20.0
+        site.create("a-1")
+        watch = site.watch("a-1")
+        seen: list[str] = []
+        for second in range(400):
+            if second == 100:
+                site.turn("a-1", Stage("Uploading", 30), Stage("Completed", status="Completed"))
+                watch.look()
+            if second == 110:
+                assert secondary(watch) == "Uploading"
+            await asyncio.sleep(1)
+            if secondary(watch) and (not seen or seen[-1] != secondary(watch)):
+                seen.append(secondary(watch))
+        assert seen == ["Starting", "Training", "Uploading", "Completed"]
+
+    at_a_site(test)
+
+
+def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
+    async def test(site: Site) -> None:
+        site.create("a-1")
+        watch = site.watch("a-1")
+        await asyncio.sleep(60)
+        del site.jobs.by_name["a-1"]
+        await asyncio.sleep(FULL_SECONDS + ONE_AND_A_HALF)
+        assert watch.sighting.is_missing
+
+    at_a_site(test)
+
+
+def test_one_who_can_not_be_told_costs_the_others_nothing() -> None:
+    def fail() -> None:
+        raise ValueError
+
+    async def test(site: Site) -> None:
+        for name in ("a-1", "a-2"):
+            site.create(name)
+        site.sweep.watch("a-1", BEGINNING, fail)
+        watch = site.watch("a-2")
+        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        assert secondary(watch) == "Training"
+
+    at_a_site(test)
+
+
+def test_regions_have_a_pace_of_their_own() -> None:
+    places = [Place(region) for region in ("us-west-2", "us-east-1", "eu-west-1")]
+
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
+        aws = Aws()
+        for place in places:
+            wire.join(aws, place, service)
+        await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 2))
+        await aws.close()
+        return sorted(round((call.at - BEGINNING).total_seconds(), 1) for call in service.called("ListTrainingJobs"))
+
+    assert virtual_time.run(main()) == [0.0, 0.0, 0.0, 0.5, 0.5, 0.5]
