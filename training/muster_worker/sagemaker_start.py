@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -46,7 +47,7 @@ class Place:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the job's command with more arguments, as this process or as its ranks; it doesn't return."""
+    """Run the job's command with more arguments, as this process or as its ranks; it doesn't return, save for MPI."""
     folder = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(folder, "muster_start.json"), encoding="utf-8") as file:
         settings: Settings = json.load(file)
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str]) -> None:
     place = Place(base)
     procs = ranks_here(str(settings["procs"]))
     environment = {**sagemaker_variables(base, place), **os.environ, **meeting(place)}
+    if settings["launcher"] == "mpi":
+        start_mpi(settings["command"][-1], arguments, settings["args"], procs)
+        return
     command = [*settings["command"], *arguments]
     if settings["launcher"] == "direct":
         sys.exit(start_ranks(command, place, procs, environment))
@@ -157,6 +161,26 @@ def end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 
     signal.signal(signal.SIGALRM, kill)
     signal.alarm(_GRACE_SECONDS)
+
+
+def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], procs: int) -> None:
+    """Have SageMaker's toolkit start mpirun and what it needs on each host: sagemaker-training 5.1.4, runner.py."""
+    try:
+        from sagemaker_training import entry_point, runner
+    except ImportError:
+        sys.exit(
+            "MPI is started by SageMaker's training toolkit, which this image lacks: pip install sagemaker-training"
+        )
+    entry_point.run(
+        uri=os.getcwd(),
+        user_entry_point=program,
+        args=list(arguments),
+        runner_type=runner.MPIRunnerType,
+        extra_opts={
+            "sagemaker_mpi_num_of_processes_per_host": procs,
+            "sagemaker_mpi_custom_mpi_options": " ".join(shlex.quote(option) for option in options),
+        },
+    )
 
 
 def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:

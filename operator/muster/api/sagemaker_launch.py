@@ -32,10 +32,11 @@ class Launch:
     """How the ranks are started.
 
     `distribution` is what the toolkit is told, None: nothing. `program` is the file of the source archive that it
-    starts, "" where the container starts by itself. `by_script` says that muster's start script runs the command.
+    starts, "" where the container starts by itself. `by_script` says that muster's start script runs the command, from
+    the source archive; with Channels it always does, from a channel of its own.
     """
 
-    start: Literal["Toolkit", "Container"]
+    start: Literal["Toolkit", "Container", "Channels"]
     distribution: Distribution | None = None
     program: str = ""
     by_script: bool = False
@@ -43,6 +44,8 @@ class Launch:
 
 def launch(spec: Spec, block: SageMaker) -> Launch:
     """How SageMaker starts the ranks of a job."""
+    if block.start == "Channels":
+        return Launch("Channels")
     if not uses_toolkit(block):
         return Launch("Container", by_script=_container_needs_script(spec, block))
     distribution = distribution_of(spec, block)

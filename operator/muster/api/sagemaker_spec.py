@@ -81,10 +81,11 @@ class SageMaker(Model):
         default=None,
         description="SageMaker's image of a framework, and its toolkit. Unset: spec.image as it is.",
     )
-    start: Literal["Auto", "Toolkit", "Container"] = Field(
+    start: Literal["Auto", "Toolkit", "Container", "Channels"] = Field(
         default="Auto",
         description="Who runs the command. Toolkit: SageMaker's training toolkit in the image, which gets spec.source. "
-        "Container: the container itself. Auto: Toolkit with framework, else Container.",
+        "Container: the container itself. Channels: the container, to which the code and muster's start script come as "
+        "channels, as with ModelTrainer of SDK 3. Auto: Toolkit with framework, else Container.",
     )
     container_entrypoint: Annotated[tuple[Word, ...], Field(max_length=100)] = Field(
         default=(),

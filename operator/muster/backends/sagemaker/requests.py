@@ -44,11 +44,20 @@ class PreparedRequests:
         return made.body
 
     async def _upload(self, job: Job, archive: Archive, place: Place) -> None:
+        if archive.uri:
+            await self._upload_code(job, archive, place)
+        for uri, content in archive.objects.items():
+            await self._put(uri, content, archive.kms_key, place)
+
+    async def _upload_code(self, job: Job, archive: Archive, place: Place) -> None:
         files = {**await self._source(job), **{path: SourceFile(data) for path, data in archive.files.items()}}
         packed = await asyncio.to_thread(pack, checked(files, "spec.source"))
-        uri = parse(archive.uri)
-        encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": archive.kms_key} if archive.kms_key else {}
-        wanted = {"Bucket": uri.bucket, "Key": uri.key, "Body": packed.data, **encrypted}
+        await self._put(archive.uri, packed.data, archive.kms_key, place)
+
+    async def _put(self, uri: str, content: bytes, kms_key: str, place: Place) -> None:
+        to = parse(uri)
+        encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
+        wanted = {"Bucket": to.bucket, "Key": to.key, "Body": content, **encrypted}
         await self.aws.ask(place, "s3", "PutObject", wanted)
 
     async def _source(self, job: Job) -> SourceFiles:

@@ -12,9 +12,14 @@ from muster.api.serialise import to_yaml
 from muster.api.spec import Spec
 
 _REPORTS = "    rankReports: 'Off'\n"
-_REPORTS_WHY = """\
-    # Off: the request is exactly the SageMaker SDK's, and the status knows of ranks what their log says. With Auto they
-    # tell muster how they are: muster's agent travels in the archive of the code.
+_OFF = """\
+    # Off: the request is exactly the SageMaker SDK's, and the status knows of ranks what the job's log says of them.
+"""
+_TURNED_ON = """\
+    # Auto lets ranks that torchrun or mpirun starts tell muster how they are; the code's archive then has muster's agent.
+"""
+_ONLY_BY_TOOLKIT = """\
+    # Ranks can tell muster how they are where SageMaker's toolkit starts them: framework, and start: Toolkit.
 """
 
 
@@ -28,7 +33,9 @@ def job_value(name: str, spec: Mapping[str, JSON]) -> JSON:
 
 def job_text(value: JSON, origin: str) -> str:
     """The resource as YAML. `origin` is the script's line."""
-    return f"# Imported from {origin}.\n" + to_yaml(value).replace(_REPORTS, _REPORTS_WHY + _REPORTS, 1)
+    text = to_yaml(value)
+    how = _TURNED_ON if "\n    framework:\n" in text else _ONLY_BY_TOOLKIT
+    return f"# Imported from {origin}.\n" + text.replace(_REPORTS, _OFF + how + _REPORTS, 1)
 
 
 def _in_order(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:

@@ -17,11 +17,15 @@ _GIT_SECRETS = ("2FA_enabled", "username", "password", "token")
 
 @dataclass(frozen=True)
 class Folder:
-    """Code on this machine, as the SDK packs it: a folder's files, else one script; and what lies beside them."""
+    """Code on this machine, as the SDK packs it: a folder's files, else one script; and what lies beside them.
+
+    Files whose names match one of the patterns `ignored` are left out.
+    """
 
     script: str
     folder: str | None
     beside: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,12 @@ class Hyperparameters:
 
 
 def hyperparameters(
-    given: Mapping[str, Value], sdk: Encoding, muster: Encoding, where: str, problems: Problems
+    given: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
 ) -> Hyperparameters:
-    """The hyperparameters `given`, which the SDK encodes as `sdk` says, and muster a job's as `muster` says."""
+    """The hyperparameters `given`, which the SDK encodes as `sdk` says, and muster a job's as `muster` says.
+
+    `muster` None: as those of a job they would mean something else.
+    """
     plain: dict[str, JSON] = {}
     raw: dict[str, JSON] = {}
     for name, value in given.items():
@@ -37,7 +40,12 @@ def hyperparameters(
             problems.add(
                 where, f"{name} is built by a class; text, numbers, truth values, lists and dictionaries are expected"
             )
-        elif _survives(value) and text == _text(value, muster) and isinstance(value, (bool, int, float, str)):
+        elif (
+            muster is not None
+            and _survives(value)
+            and text == _text(value, muster)
+            and isinstance(value, (bool, int, float, str))
+        ):
             plain[name] = value
         else:
             raw[name] = text

@@ -41,7 +41,7 @@ def machines(arguments: Arguments) -> dict[str, JSON]:
     put(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
     put(fields, "keepAliveSeconds", arguments.whole("keep_alive_period_in_seconds"))
     put(fields, "trainingPlanArn", arguments.text("training_plan"))
-    put(fields, "placement", _placement(arguments))
+    put(fields, "placement", placement(arguments))
     return fields
 
 
@@ -119,7 +119,8 @@ def _group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
     return [group]
 
 
-def _placement(arguments: Arguments) -> JSON:
+def placement(arguments: Arguments) -> JSON:
+    """How the instances lie on UltraServers."""
     where = "instance_placement_config"
     value = arguments.value(where)
     found = value.pop("PlacementSpecifications", None) if isinstance(value, dict) else None

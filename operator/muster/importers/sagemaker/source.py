@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from muster.api.document import JSON
@@ -60,7 +61,7 @@ def _files(
         folder = _absolute(working_folder, code.folder)
         if not folder.is_dir() and not any(path.is_relative_to(folder) for path in made):
             raise NotInline(f"there is no folder {code.folder} here; import the script where it is run, or {_REMEDY}")
-        yield from _below(folder, left_out)
+        yield from ((name, path) for name, path in _below(folder, left_out) if not _ignored(name, code.ignored))
         yield from ((str(path.relative_to(folder)), path) for path in made if path.is_relative_to(folder))
     for name in code.beside:
         path = _absolute(working_folder, name)
@@ -68,6 +69,11 @@ def _files(
             yield from ((f"{path.name}/{below}", file) for below, file in _below(path, left_out))
         else:
             yield path.name, path
+
+
+def _ignored(name: str, patterns: Sequence[str]) -> bool:
+    """As shutil.ignore_patterns, which SDK 3 uses: each part of the path may match."""
+    return any(fnmatch(part, pattern) for part in name.split("/") for pattern in patterns)
 
 
 def _below(folder: Path, left_out: list[str]) -> Iterator[tuple[str, Path]]:

@@ -7,6 +7,7 @@ from muster.api.sagemaker_support import numbers
 from muster.api.spec import Job, Spec
 from muster.backends.sagemaker.image_catalogue import ImageFacts
 from muster.backends.sagemaker.request.code import Code, bootstrap, script_command
+from muster.backends.sagemaker.request.drivers import START_PROGRAM
 from muster.backends.sagemaker.request.image import image
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Fields
@@ -40,6 +41,8 @@ def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str,
     block = spec.sagemaker or SageMaker()
     if block.container_entrypoint or block.container_arguments:
         return block.container_entrypoint, block.container_arguments
+    if how.start == "Channels":
+        return ("/bin/bash",), ("-c", f"chmod +x {START_PROGRAM} && {START_PROGRAM}")
     if how.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
         return (), ()
     own = script_command() if how.by_script else spec.command
@@ -51,7 +54,7 @@ def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str,
 def _time_series(block: SageMaker, how: Launch) -> bool | None:
     if block.metrics_time_series is not None:
         return block.metrics_time_series == "Enabled"
-    if block.framework is None or how.start == "Container":
+    if block.framework is None or how.start != "Toolkit":
         return None
     return True if _has_time_series(block.framework) else None
 

@@ -3,8 +3,10 @@
 from muster.api.data_spec import Input
 from muster.api.document import JSON
 from muster.api.sagemaker_channels import ChannelOptions, FileSystem
+from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 from muster.backends.sagemaker.request.code import CODE_CHANNEL, Code
+from muster.backends.sagemaker.request.drivers import DRIVERS_CHANNEL
 from muster.backends.sagemaker.request.training_request import Fields
 
 _ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
@@ -13,9 +15,28 @@ _ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
 def channels(spec: Spec, source: Code) -> list[JSON]:
     """InputDataConfig."""
     found: list[JSON] = [_channel(channel) for channel in spec.inputs]
+    if source.drivers:
+        return [*found, *_own_channels(spec, source)]
     if source.channel:
         found.append({"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")})
     return found
+
+
+def _own_channels(spec: Spec, source: Code) -> list[JSON]:
+    """Code and start script; for all groups where a channel names its own: SageMaker wants it of all or of none."""
+    block = spec.sagemaker or SageMaker()
+    named = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
+    groups = tuple(group.name for group in block.instance_groups) if named else ()
+    places = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}
+    return [
+        {
+            "ChannelName": name,
+            "DataSource": _s3(uri, "FullyReplicated", ChannelOptions(instance_groups=groups)),
+            "InputMode": "File",
+        }
+        for name, uri in places.items()
+        if uri
+    ]
 
 
 def _channel(channel: Input) -> Fields:

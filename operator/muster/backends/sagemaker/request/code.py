@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from muster.api.sagemaker_launch import START_SCRIPT, Launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
-from muster.backends.sagemaker.request.places import code_key, code_uri
+from muster.backends.sagemaker.request.drivers import DRIVERS_CHANNEL, driver_files
+from muster.backends.sagemaker.request.places import code_key, code_uri, input_uri
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.start_script import start_files
 from muster.backends.sagemaker.request.training_request import Archive
@@ -21,17 +22,20 @@ _ARCHIVE_FILE = f"/opt/ml/input/data/{CODE_CHANNEL}/sourcedir.tar.gz"
 class Code:
     """`directory` is what the toolkit is told, `channel` what comes as a channel: "" where it isn't so.
 
-    `archive` None: muster has nothing to pack.
+    `drivers` is the channel of muster's start script. `archive` None: muster has nothing to pack.
     """
 
     directory: str = ""
     channel: str = ""
     archive: Archive | None = None
+    drivers: str = ""
 
 
 def code(job: Job, how: Launch, setting: Setting) -> Code:
     """How the job's code reaches the containers."""
     spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    if how.start == "Channels":
+        return _in_channels(job, setting)
     archive = _archive(job, how, setting)
     given = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
     uri = archive.uri if archive is not None else given
@@ -40,6 +44,17 @@ def code(job: Job, how: Launch, setting: Setting) -> Code:
     if how.start == "Container" or block.network_isolation:
         return Code(_ARCHIVE_FILE, uri, archive)
     return Code(uri, "", archive)
+
+
+def _in_channels(job: Job, setting: Setting) -> Code:
+    """Code and start script as SDK 3 has them (model_trainer.py, _create_training_job_args)."""
+    spec = job.spec
+    drivers = input_uri(spec, setting, DRIVERS_CHANNEL)
+    own = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
+    channel = own or (input_uri(spec, setting, CODE_CHANNEL) if spec.source is not None else "")
+    objects = {f"{drivers}/{name}": content for name, content in driver_files(job).items()}
+    packed = f"{channel}/sourcedir.tar.gz" if channel and not own else ""
+    return Code("", channel, Archive(packed, code_key(spec, setting), {}, objects), drivers)
 
 
 def bootstrap(command: tuple[str, ...]) -> tuple[str, ...]:

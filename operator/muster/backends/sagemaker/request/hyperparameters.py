@@ -28,14 +28,21 @@ def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fi
 
 
 def _user(spec: Spec, how: Launch) -> dict[str, str]:
-    """The portable hyperparameters as the SDK encodes them: as JSON for the toolkit, else as Python writes them."""
+    """The portable hyperparameters as the SDK encodes them: as JSON for the toolkit, else as Python writes them.
+
+    With Channels as SDK 3 does: text as it is, all else as JSON (sagemaker/train/utils.py, safe_serialize).
+    """
     if how.start == "Toolkit":
         return {name: json.dumps(value) for name, value in spec.hyperparameters.items()}
+    if how.start == "Channels":
+        return {
+            name: value if isinstance(value, str) else json.dumps(value) for name, value in spec.hyperparameters.items()
+        }
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
 def _told(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
-    if how.start == "Container":
+    if how.start != "Toolkit":
         return {}
     told: dict[str, JSON] = {
         "sagemaker_submit_directory": source.directory,

@@ -51,6 +51,13 @@ def code_uri(spec: Spec, setting: Setting) -> str:
     return joined(f"s3://{parse(output_uri(spec, setting)).bucket}", *parts)
 
 
+def input_uri(spec: Spec, setting: Setting, channel: str) -> str:
+    """Where a channel of muster's own lies: in the folder for code, else in the output's bucket."""
+    block = spec.sagemaker or SageMaker()
+    place = block.code_location or f"s3://{parse(output_uri(spec, setting)).bucket}"
+    return joined(place, setting.training_job, "input", channel)
+
+
 def code_key(spec: Spec, setting: Setting) -> str:
     """The key that encrypts the code: the output's, in the output's bucket; else "".
 

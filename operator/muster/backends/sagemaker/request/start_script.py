@@ -12,10 +12,11 @@ _SETTINGS = "muster_start.json"
 def start_files(job: Job) -> dict[str, bytes]:
     """The script and its settings, as files of the source archive's root."""
     spec = job.spec
-    torchrun, direct = spec.launcher.torchrun, spec.launcher.direct
+    torchrun, mpi, direct = spec.launcher.torchrun, spec.launcher.mpi, spec.launcher.direct
+    named = {"torchrun": torchrun, "mpi": mpi, "direct": direct}
     settings = {
-        "launcher": "torchrun" if torchrun is not None else "direct" if direct is not None else "perNode",
-        "args": list(torchrun.args) if torchrun is not None else [],
+        "launcher": next((name for name, given in named.items() if given is not None), "perNode"),
+        "args": list(torchrun.args if torchrun is not None else mpi.args if mpi is not None else ()),
         "procs": spec.procs_per_node,
         "command": list(spec.command),
     }

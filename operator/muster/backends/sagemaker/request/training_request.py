@@ -1,7 +1,7 @@
 """A CreateTrainingJob request, and the code that has to lie in Amazon S3 before it is sent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 
@@ -13,12 +13,13 @@ Fields = dict[str, JSON]
 class Archive:
     """Where the job's code has to lie as sourcedir.tar.gz; `kms_key` "": without a key of its own.
 
-    `files` lie in its root beside the job's own code.
+    `files` lie in its root beside the job's own code. `objects` have to lie in Amazon S3 too, by their URI.
     """
 
     uri: str
     kms_key: str
     files: Mapping[str, bytes]
+    objects: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

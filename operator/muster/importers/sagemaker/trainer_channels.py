@@ -1,0 +1,91 @@
+"""What a ModelTrainer and its `train` are given to read, as the job's inputs. Pure."""
+
+from __future__ import annotations
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.recording import Built, Value
+
+_ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
+
+
+def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
+    """The channels of the trainer, and of `train`, which come in their place where both have one of a name."""
+    found: dict[str, JSON] = {}
+    for source in (arguments, call):
+        for value in source.listed("input_data_config"):
+            given = inside(source, "input_data_config", value, "InputData", "Channel")
+            if given is not None:
+                name = given.text("channel_name") or ""
+                found[name] = _channel(name, given)
+    return list(found.values())
+
+
+def _channel(name: str, given: Arguments) -> JSON:
+    channel: dict[str, JSON] = {"name": name}
+    put(channel, "contentType", given.text("content_type"))
+    options: dict[str, JSON] = {}
+    put(options, "inputMode", given.text("input_mode"))
+    put(options, "compression", given.text("compression_type"))
+    put(options, "recordWrapper", given.text("record_wrapper_type"))
+    shuffle = given.built("shuffle_config", "ShuffleConfig")
+    if shuffle is not None:
+        put(options, "shuffleSeed", shuffle.whole("seed"))
+    source = given.value("data_source")
+    if isinstance(source, Built) and source.kind == "DataSource":
+        source = _inner(given, source)
+    _add_source(channel, options, given, source)
+    put(channel, "sagemaker", options)
+    given.nothing_left("")
+    return channel
+
+
+def _inner(given: Arguments, source: Built) -> Value:
+    inner = inside(given, "data_source", source, "DataSource")
+    if inner is None:
+        return None
+    found = [inner.value(name) for name in ("s3_data_source", "file_system_data_source")]
+    inner.nothing_left("")
+    return next((value for value in found if value is not None), None)
+
+
+def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Arguments, source: Value) -> None:
+    if isinstance(source, str):
+        if not source.startswith("s3://"):
+            where = given.where("data_source")
+            given.problems.add(where, f"found {shown(source)}, which the SDK uploads; upload it and write s3://...")
+        channel["s3"] = {"uri": source}
+        # what is given as a text alone is copied, whatever the job's own mode (create_input_data_channel)
+        options.setdefault("inputMode", "File")
+        return
+    found = inside(given, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    if found is None or not isinstance(source, Built):
+        return
+    if source.kind == "FileSystemDataSource":
+        options["fileSystem"] = _file_system(found)
+    else:
+        channel["s3"] = _objects(found, options)
+    found.nothing_left("")
+
+
+def _objects(found: Arguments, options: dict[str, JSON]) -> JSON:
+    objects: dict[str, JSON] = {"uri": found.text("s3_uri")}
+    distribution = found.text("s3_data_distribution_type")
+    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    data_type = found.text("s3_data_type")
+    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    put(options, "attributeNames", found.texts("attribute_names"))
+    put(options, "instanceGroups", found.texts("instance_group_names"))
+    return objects
+
+
+def _file_system(found: Arguments) -> JSON:
+    access = found.text("file_system_access_mode")
+    if access not in _ACCESS:
+        found.problems.add(found.where("file_system_access_mode"), f"found {shown(access)}; ro or rw is expected")
+    return {
+        "type": found.text("file_system_type"),
+        "id": found.text("file_system_id"),
+        "path": found.text("directory_path"),
+        "access": _ACCESS.get(access),
+    }
