@@ -28,6 +28,18 @@ Config = Annotated[
     typer.Option("--config", metavar="FILE", help="The operator's configuration file, for the node pools that it has."),
 ]
 
+AwsRegion = Annotated[
+    str | None,
+    typer.Option("--aws-region", metavar="REGION", help="Where the job would be sent, if it doesn't say it itself."),
+]
+
+AwsAccount = Annotated[
+    str | None,
+    typer.Option(
+        "--aws-account", metavar="ACCOUNT", help="The account that it would be sent to. [default: its role's]"
+    ),
+]
+
 app.add_typer(storage, name="storage", hidden=True)
 
 
@@ -101,18 +113,27 @@ def run(
 
 
 @app.command()
-def render(*, file: File, config: Config = None) -> None:
+def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, aws_account: AwsAccount = None) -> None:
     """Print what a job becomes: itself with its defaults, its Service and ConfigMap, and what each node runs.
 
-    For every kind of node its pod, and as a comment above it the command that starts its ranks and what they see. No
-    cluster is asked; the same file gives the same text.
+    For every kind of node its pod, and as a comment above it the command that starts its ranks and what they see. A job
+    of backend SageMaker becomes the body of a CreateTrainingJob request. Neither a cluster nor AWS is asked; the same
+    file gives the same text.
     """
     from muster.backends.agent_archive import agent_archive
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
+    from muster.cli.problem import BadInput
     from muster.cli.render import render_text
+    from muster.cli.training_request import request_text
 
-    typer.echo(render_text(read_job(file), agent_archive(), read_config_file(config)), nl=False)
+    job, known = read_job(file), read_config_file(config)
+    if job.spec.backend == "SageMaker":
+        typer.echo(request_text(job, aws_region, aws_account, known), nl=False)
+        return
+    if aws_region is not None or aws_account is not None:
+        raise BadInput("--aws-region and --aws-account go with backend: SageMaker")
+    typer.echo(render_text(job, agent_archive(), known), nl=False)
 
 
 @app.command()
