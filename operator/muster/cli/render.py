@@ -14,7 +14,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY
+from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
@@ -60,10 +60,15 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
 
 
 def _config_map_text(child: Object, archive: bytes) -> str:
-    plan: JSON = json.loads(str(mapping(child["data"])[PLAN_KEY]))
-    shown: Fields = {**child, "data": {PLAN_KEY: json.dumps(plan, indent=2) + "\n"}}
+    data: Fields = {name: _indented(str(text)) for name, text in mapping(child["data"]).items()}
+    shown: Fields = {**child, "data": data}
     shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
     return to_yaml(shown)
+
+
+def _indented(text: str) -> str:
+    value: JSON = json.loads(text)
+    return json.dumps(value, indent=2) + "\n"
 
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:

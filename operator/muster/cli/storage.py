@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,8 @@ def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> 
     """Bring what node `node` needs; the exit code. The last line on standard error says why it failed."""
     # what is made here belongs to the pod alone, and its ranks may be another user
     os.umask(0)
+    # the root file system is read-only
+    tempfile.tempdir = str(options.root)
     try:
         bring(_plan(options), node, below(options.root), config_map, _means())
     except StorageTrouble as trouble:
@@ -45,6 +48,8 @@ def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> 
 def keep_files(options: StorageOptions, socket: Path) -> int:
     """Keep what the node's ranks leave until SIGTERM; the exit code."""
     os.umask(0)
+    tempfile.tempdir = str(options.root)
+    socket.parent.mkdir(parents=True, exist_ok=True)
     reader, writer = os.pipe()
     for end in (reader, writer):
         os.set_blocking(end, False)

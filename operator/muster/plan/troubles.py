@@ -13,6 +13,7 @@ PREEMPTED = "Preempted"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULING_GATED = "SchedulingGated"
 QUOTA_EXCEEDED = "QuotaExceeded"
+FETCHING_FILES = "FetchingFiles"
 
 UNREACHABLE_SECONDS = 30.0
 """How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""

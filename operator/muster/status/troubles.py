@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muster.plan.facts import NodeFacts, Trouble
 from muster.plan.last_words import clean, likeness
 from muster.plan.training_job_troubles import CAPACITY_REASONS, SERVICE_REASONS
-from muster.plan.troubles import POD_DELETED, PREEMPTED, QUOTA_EXCEEDED, SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.troubles import FETCHING_FILES, POD_DELETED, PREEMPTED, QUOTA_EXCEEDED, SCHEDULING_GATED, UNSCHEDULABLE
 
 MAX_NAMES = 3
 """Names of nodes in a sentence before it says how many more."""
@@ -15,9 +15,12 @@ MAX_CHARS = 600
 """A trouble in a message: what it is, and what to do."""
 
 PASSING = frozenset(
-    (UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETED, PREEMPTED, *CAPACITY_REASONS, *SERVICE_REASONS)
+    (
+        *(UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETED, PREEMPTED, FETCHING_FILES),
+        *(*CAPACITY_REASONS, *SERVICE_REASONS),
+    )
 )
-"""What ends by itself: a cluster grows, others' jobs end, a pod is made anew, AWS answers again."""
+"""What ends by itself: a cluster grows, others' jobs end, a pod is made anew, data arrives, AWS answers again."""
 
 
 @dataclass(frozen=True)

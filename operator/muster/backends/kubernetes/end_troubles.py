@@ -2,6 +2,7 @@
 
 import re
 
+from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.containers import Container, Terminated, Waiting
 from muster.backends.kubernetes.pods import Condition, PodView
 from muster.backends.kubernetes.quoting import quote
@@ -25,6 +26,7 @@ KILLED_EXIT_CODE = 137
 _REFUSALS = re.compile(
     r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|NodeName|Taint\w*|PodOS\w+|.*NotSupported"
 )
+_REASON = re.compile(r"^([A-Z][A-Za-z0-9]{1,62}): ([^\n]+)\Z", re.MULTILINE)
 _SHUTDOWN = "node shutdown"
 
 
@@ -112,8 +114,16 @@ def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Trouble | None:
     for container in pod.inits:
         state = container.state
         if isinstance(state, Terminated) and state.exit_code != 0 and not container.is_sidecar:
-            return Trouble(INIT_CONTAINER_FAILED, f"init container {container.name} {_how(pod, container, state)}")
+            return _not_brought(container, state) or Trouble(
+                INIT_CONTAINER_FAILED, f"init container {container.name} {_how(pod, container, state)}"
+            )
     return None
+
+
+def _not_brought(container: Container, state: Terminated) -> Trouble | None:
+    """What the container says that brings the job's files: a reason and a sentence, in its last line."""
+    told = _REASON.search(state.message.rstrip()) if container.name == storage.BRINGS else None
+    return None if told is None else Trouble(told.group(1), quote(told.group(2)))
 
 
 def deleted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:

@@ -4,7 +4,7 @@ import re
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.backends.kubernetes import own_python
+from muster.backends.kubernetes import own_python, storage
 from muster.backends.kubernetes.names import TRAINER
 from muster.backends.kubernetes.pieces import mapping
 from muster.kube.kinds import Object
@@ -12,13 +12,15 @@ from muster.kube.kinds import Object
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
-_BRINGS_PYTHON = f"spec.initContainers[{own_python.CONTAINER}]"
+_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.BRINGS))
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:
     """The job's field that became the pod's `field`, list items by their names: `spec.env[LR].valueFrom`."""
-    # what brings the agent's Python asks for what the ranks' container asks for
-    named = _with_names(field, pod).replace(f"{_BRINGS_PYTHON}.resources", f"{_TRAINER}.resources")
+    # what brings the agent's Python, or files, asks for what the ranks' container asks for
+    named = _with_names(field, pod)
+    for container in _LIKE_TRAINER:
+        named = named.replace(f"{container}.resources", f"{_TRAINER}.resources")
     # What the job has no field of its own for comes from its template.
     own = {
         f"{_TRAINER}.image": "spec.image" if job.spec.image else "",

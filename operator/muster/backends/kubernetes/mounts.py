@@ -5,6 +5,7 @@ import posixpath
 from muster.api.data_spec import Volume
 from muster.api.document import JSON
 from muster.api.spec import Job
+from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import MUSTER, Piece, entries, in_trainer, mapping, trainer_of
@@ -21,7 +22,7 @@ _TEMPORARY = "/tmp"  # noqa: S108 - as above
 
 def folders(job: Job, user: Fields) -> tuple[Piece, ...]:
     """The volumes and mounts of a pod that its owner wrote as `user`. Raises `NotRenderable`."""
-    asked = _asked_for(job)
+    asked = (*_asked_for(job), *storage.folders(job))
     for piece in asked:
         _refuse_second(piece, user)
     taken = [*_asked_paths(asked), *_mount_paths(user)]

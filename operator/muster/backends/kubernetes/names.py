@@ -15,6 +15,7 @@ SPEC_HASH_ANNOTATION = "muster.dev/spec-hash"
 
 PLAN_KEY = "plan.json"
 ARCHIVE_KEY = "agent.pyz"
+STORAGE_KEY = "storage.json"
 """The ConfigMap's entries, and the names of their files in the pod."""
 
 

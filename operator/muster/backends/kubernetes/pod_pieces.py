@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from muster.api.spec import Job
+from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.agent_container import agent
 from muster.backends.kubernetes.frame import defaults, identity
 from muster.backends.kubernetes.gang import membership
@@ -45,10 +46,15 @@ def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPie
         )
     usual = (*defaults(user), *folders(job, user), *_placed(job, owners, user))
     return PodPieces(
-        defaults=(*usual, *brought(job, stacked((*usual, *owners)), setting)),
+        defaults=(*usual, *_brought(job, node, stacked((*usual, *owners)), setting)),
         owners=owners,
-        fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user)),
+        fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user), *storage.fixed(job)),
     )
+
+
+def _brought(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
+    """The init containers that muster puts before the owner's."""
+    return (*brought(job, pod, setting), *storage.carriers(job, node, pod, setting))
 
 
 def _placed(job: Job, owners: tuple[Piece, ...], user: Fields) -> tuple[Piece, ...]:

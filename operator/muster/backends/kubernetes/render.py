@@ -5,11 +5,12 @@ import base64
 from muster.api.spec import Job
 from muster.backends.kubernetes.frame import job_labels, owner_reference
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, children_name
+from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
 from muster.backends.kubernetes.pieces import mapping, stacked
 from muster.backends.kubernetes.pod_pieces import pod_pieces
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
+from muster.storage.storage_plan import storage_plan, to_json
 from muster_worker import wire
 from muster_worker.contract import Plan
 
@@ -35,9 +36,13 @@ def service(job: Job) -> Object:
 
 def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
     """The ConfigMap with the plan and the agent, which every pod of the job mounts."""
+    data: Fields = {PLAN_KEY: wire.encode(plan).decode("utf-8")}
+    files = storage_plan(job)
+    if files is not None:
+        data[STORAGE_KEY] = to_json(files)
     return {
         **_head(CONFIG_MAPS, job),
-        "data": {PLAN_KEY: wire.encode(plan).decode("utf-8")},
+        "data": data,
         "binaryData": {ARCHIVE_KEY: base64.b64encode(archive).decode("ascii")},
     }
 

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from muster.backends.kubernetes import own_python
-from muster.backends.kubernetes.containers import Container, Terminated, Waiting
+from muster.backends.kubernetes import own_python, storage
+from muster.backends.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import innermost, quote
 from muster.backends.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, Warned, latest
 from muster.plan.facts import Trouble
+from muster.plan.troubles import FETCHING_FILES
 from muster_worker.contract import UNUSABLE_PYTHON
 
 IMAGE_NOT_FOUND = "ImageNotFound"
@@ -150,6 +151,15 @@ def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     return Trouble(AGENT_NEEDS_PYTHON, f"{words}: {_field(brought)} has to be of the operator's version")
 
 
+def files_fetched(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """Code, data and snapshots are on their way: large data takes its time."""
+    bringing = next((one for one in pod.inits if one.name == storage.BRINGS), None)
+    if bringing is None or not isinstance(bringing.state, Running):
+        return None
+    log = f"`kubectl logs {pod.name} -c {storage.BRINGS}` tells how far"
+    return Trouble(FETCHING_FILES, f"code, data and snapshots are being fetched; {log}")
+
+
 def not_started(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     """The agent could not be started: the image has no Python, most of all."""
     state = pod.trainer.state
@@ -189,6 +199,6 @@ def _without_paths(text: str) -> str:
 
 
 def _field(container: Container) -> str:
-    if container.name == own_python.CONTAINER:
+    if container.name in (own_python.CONTAINER, *storage.CONTAINERS):
         return "the operator's --agent-image (the chart's agent.image, or the one in spec.template)"
     return "spec.image" if container.name == "trainer" else f"the image of container {container.name} in spec.template"

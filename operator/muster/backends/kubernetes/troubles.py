@@ -34,6 +34,7 @@ _CHECKS: tuple[Check, ...] = (
     start_troubles.sandbox_failed,
     # A neighbour that failed is the least of it while trainer can't begin for a reason of its own.
     end_troubles.sidecar_failed,
+    start_troubles.files_fetched,
 )
 
 

@@ -1,0 +1,230 @@
+"""What brings a job's code, data and snapshots into a pod before its ranks start, and keeps what they leave. Pure.
+
+Both are containers of the operator's image. They ask S3 as the pod's service account: EKS gives its role to every
+container of the pod (IRSA, Pod Identity), and nothing of it stands in the pod's spec.
+"""
+
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.names import STORAGE_KEY, children_name
+from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.setting import Setting
+from muster.plan.facts import Trouble
+from muster.storage.storage_plan import StoragePlan, storage_plan
+
+BRINGS = "muster-bring"
+KEEPS = "muster-keep"
+CONTAINERS = (BRINGS, KEEPS)
+
+CODE = "/opt/ml/code"
+"""Where SageMaker's containers have it, too."""
+
+_DATA = "muster-data"
+_ROOT = "/muster-data"
+_PLAN = "muster-storage"
+_PLAN_FOLDER = "/muster-storage"
+_CONFIG_MAP = "muster-source"
+_CONFIG_MAP_FOLDER = "/muster-source"
+_KEEPER = "keeper"
+_KEEPER_FOLDER = "/muster-keeper"
+
+KEEPER_SOCKET = f"{_KEEPER_FOLDER}/socket"
+"""Where the agent asks for what is to be kept."""
+
+_SHARED = ("cpu", "memory", "ephemeral-storage")
+_KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
+_KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
+"""Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
+
+
+def folders(job: Job) -> tuple[Piece, ...]:
+    """The folders that the ranks find filled, and the working folder of the command."""
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
+    pieces = [Piece(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
+    for channel in plan.channels:
+        place = f"/opt/ml/input/data/{channel.name}"
+        mount = _mounted(place, f"input/{channel.name}", read_only=True)
+        pieces.append(Piece(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
+    if plan.checkpoint is not None:
+        mount = _mounted("/opt/ml/checkpoints", "checkpoints")
+        pieces.append(Piece(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
+    if plan.output is not None:
+        for name in ("model", "output"):
+            mount = _mounted(f"/opt/ml/{name}", name)
+            pieces.append(Piece(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
+    if plan.code is not None:
+        pieces.append(Piece(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        pieces.append(Piece(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
+    return tuple(pieces)
+
+
+def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
+    mount: Fields = {"name": _DATA, "mountPath": path, "subPath": folder}
+    return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
+
+
+def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
+    """The containers that bring and keep, for `pod` as it is without them.
+
+    They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
+    when nobody knows the operator's image.
+    """
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    if not setting.agent_image:
+        words = (
+            f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
+        )
+        raise NotRenderable(Trouble(AGENT_IMAGE_NOT_SET, f"{words}: start it with --agent-image (the chart does)"))
+    around = _Around(plan, pod, setting)
+    bring = _command("bring", "--node", str(node))
+    if plan.code is not None and plan.code.config_map is not None:
+        bring += ["--config-map", _CONFIG_MAP_FOLDER]
+    pieces = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
+    as_trainer = _as_trainer(pod)
+    if as_trainer:
+        why = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
+        pieces.append(around.init(BRINGS, {"resources": as_trainer}, why))
+    if plan.keeps:
+        keep = _command("keep", "--socket", f"{_ROOT}/{_KEEPER}/socket")
+        pieces += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
+        pieces.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        pieces.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+    return tuple(pieces)
+
+
+def fixed(job: Job) -> tuple[Piece, ...]:
+    """What these containers are told, and where the agent finds the one that keeps."""
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    told: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
+    volumes: list[JSON] = [{"name": _PLAN, "configMap": told}]
+    if plan.code is not None and plan.code.config_map is not None:
+        volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
+    pieces = [Piece(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
+    if plan.keeps:
+        why = "where the agent asks for what is to be kept"
+        pieces.append(Piece(_mounted(_KEEPER_FOLDER, _KEEPER), _source(plan), why))
+    return tuple(pieces)
+
+
+def _command(verb: str, *more: str) -> list[JSON]:
+    return ["muster", "storage", verb, "--plan", f"{_PLAN_FOLDER}/{STORAGE_KEY}", "--root", _ROOT, *more]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What these containers are made for: the job's plan, and the pod as it is without them."""
+
+    plan: StoragePlan
+    pod: Fields
+    setting: Setting
+
+    def init(self, name: str, fields: Fields, why: str) -> Piece:
+        """A piece of one of them."""
+        return _init({"name": name, **fields}, self.plan, why)
+
+
+def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[Piece]:
+    container: Fields = {
+        "image": around.setting.agent_image,
+        "command": command,
+        "volumeMounts": _mounts(name, around.plan),
+        # what it says last when it fails becomes the job's message
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if around.setting.agent_pull_policy:
+        container["imagePullPolicy"] = around.setting.agent_pull_policy
+    security: Fields = {"securityContext": _security(around.pod)}
+    pieces = [
+        around.init(name, container, why),
+        around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
+    ]
+    environment = _environment(around.pod, around.setting)
+    if environment:
+        pieces.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
+    return pieces
+
+
+def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
+    mounts: list[JSON] = [
+        {"name": _DATA, "mountPath": _ROOT},
+        {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
+    ]
+    if name == BRINGS and plan.code is not None and plan.code.config_map is not None:
+        mounts.append({"name": _CONFIG_MAP, "mountPath": _CONFIG_MAP_FOLDER, "readOnly": True})
+    return mounts
+
+
+def _environment(pod: Fields, setting: Setting) -> list[JSON]:
+    own = [variable for variable in entries(trainer_of(pod), "env") if str(variable.get("name")).startswith("AWS_")]
+    names = {variable.get("name") for variable in own}
+    given: list[JSON] = [
+        {"name": name, "value": value}
+        for name, value in (("AWS_ENDPOINT_URL_S3", setting.s3_endpoint),)
+        if value and name not in names
+    ]
+    return [*given, *own]
+
+
+def _security(pod: Fields) -> Fields:
+    """As restricted Pod Security wants it where the ranks' container is so, else able to read any user's files."""
+    context: Fields = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    around, trainer = mapping(spec_of(pod).get("securityContext")), mapping(trainer_of(pod).get("securityContext"))
+    whole = {**around, **trainer}
+    if "runAsUser" in whole:
+        # the ranks' user: what one of them writes the other may read
+        context.update({name: whole[name] for name in ("runAsUser", "runAsGroup") if name in whole})
+    elif whole.get("runAsNonRoot") is True:
+        context["runAsNonRoot"] = True
+    else:
+        # the image's user is not known, and libraries write snapshots that only their own user may read
+        context.update({"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
+    return context
+
+
+def _as_trainer(pod: Fields) -> Fields:
+    resources = mapping(trainer_of(pod).get("resources"))
+    same: Fields = {}
+    for kind in ("limits", "requests"):
+        amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
+        if amounts:
+            same[kind] = amounts
+    return same
+
+
+def _beside_trainer(pod: Fields) -> Fields:
+    """A pod whose containers all have limits stays one that is Guaranteed."""
+    limits = mapping(mapping(trainer_of(pod).get("resources")).get("limits"))
+    same: Fields = {name: value for name, value in _KEEP_LIMITS.items() if name in limits}
+    requests: Fields = {**_KEEP_REQUESTS, **same}
+    return {"requests": requests, **({"limits": same} if same else {})}
+
+
+def _init(container: Fields, plan: StoragePlan, why: str) -> Piece:
+    return Piece(in_spec({"initContainers": [container]}), _source(plan), why)
+
+
+def _source(plan: StoragePlan) -> str:
+    """The first field that makes them needed."""
+    if plan.channels:
+        return f"spec.inputs[{plan.channels[0].index}].s3"
+    if plan.checkpoint is not None:
+        return "spec.checkpoint.s3"
+    if plan.output is not None:
+        return "spec.output.s3"
+    return "spec.source"
