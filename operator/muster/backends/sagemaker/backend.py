@@ -21,12 +21,13 @@ from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
+from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob, StopTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import FAILED, Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
 from muster.plan.training_job_name import training_job_name
 from muster.plan.training_job_troubles import WORTH_A_WORD
 from muster.storage.trouble import StorageTrouble
@@ -250,7 +251,16 @@ class SageMakerBackend:
         if training is None or not training.has_trained:
             return
         where = whereabouts(job)
-        source = LogSource(job, attempt, training.name, where.region, where.assume_role_arn, training.is_over)
+        source = LogSource(
+            job,
+            attempt,
+            training.name,
+            where.region,
+            where.assume_role_arn,
+            is_over=training.is_over,
+            has_failed=training.status == FAILED,
+            has_reports=may_report(job),
+        )
         self.news.follow(source, partial(self.wake, job.metadata.uid))
 
     def _is_heard_out(self, uid: str, attempt: int, ledger: Ledger, training: TrainingJob | None) -> bool:

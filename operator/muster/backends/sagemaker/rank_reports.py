@@ -13,6 +13,9 @@ from json import dumps, loads
 from typing import Literal
 
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_launch import distribution_of
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
 from muster.backends.sagemaker.request.training_request import Archive, Fields, TrainingRequest
 
@@ -51,9 +54,14 @@ def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "O
     raise InvalidResource((Problem("spec.sagemaker.rankReports", message),))
 
 
-def has_rank_reports(hyperparameters: Mapping[str, str]) -> bool:
-    """Whether the ranks of a training job with these hyperparameters report."""
-    return _program(hyperparameters).startswith(f"{_ENTRY}.")
+def may_report(job: Job) -> bool:
+    """Whether the job's ranks may report, by its spec alone: then it is worth while to read their log as it grows."""
+    block = job.spec.sagemaker or SageMaker()
+    distribution = distribution_of(job.spec, block)
+    if block.rank_reports != "Auto" or distribution is None:
+        return block.rank_reports == "On"
+    starters = (distribution.torch_distributed, distribution.mpi)
+    return any(starter is not None and starter.enabled for starter in starters)
 
 
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from muster.api.document import quoted
 from muster.api.s3_uri import parse
 from muster.api.spec import Job
 from muster.aws.client import Aws
@@ -17,7 +18,7 @@ from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.storage.git_source import fetch_commit
 from muster.storage.source_archive import pack
-from muster.storage.source_files import SourceFile, SourceFiles, checked, from_texts
+from muster.storage.source_files import SourceFile, SourceFiles, checked, from_texts, refused
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
 """A ConfigMap's entries as files, by namespace and name. Raises `StorageTrouble` and `ApiError`."""
@@ -50,7 +51,11 @@ class PreparedRequests:
             await self._put(uri, content, archive.kms_key, place)
 
     async def _upload_code(self, job: Job, archive: Archive, place: Place) -> None:
-        files = {**await self._source(job), **{path: SourceFile(data) for path, data in archive.files.items()}}
+        own = await self._source(job)
+        taken = min(own.keys() & archive.files.keys(), default=None)
+        if taken is not None:
+            raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster puts there; rename it")
+        files = {**own, **{path: SourceFile(data) for path, data in archive.files.items()}}
         packed = await asyncio.to_thread(pack, checked(files, "spec.source"))
         await self._put(archive.uri, packed.data, archive.kms_key, place)
 
