@@ -97,8 +97,9 @@ class SageMakerBackend:
 
     def close(self) -> None:
         """Look at no training job any more: another operator leads, or will."""
-        for ledger in self._ledgers.values():
+        for uid, ledger in self._ledgers.items():
             ledger.look_away()
+            self.news.forget(uid)
 
     async def observe(self, job: Job, previous: Status, *, is_held: bool) -> TrainingFacts:
         """What is known of the job's present training job. Asks nothing: a sweep looks at all of them."""
