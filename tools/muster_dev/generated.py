@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from muster_dev.places import BIN, PYTHON, ROOT
 
@@ -36,23 +37,44 @@ GENERATED = {
 """Each file and the command that prints it."""
 
 
+SETS = ((str(PYTHON), str(ROOT / "tools" / "muster_dev" / "golden_import.py")),)
+"""Commands that print several files, as one JSON object of texts by their paths."""
+
+
 def stale() -> Sequence[str]:
     """The files that differ from what their command prints now."""
     problems = []
-    for path, command in GENERATED.items():
+    for command, paths in _commands():
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-        file = ROOT / path
         if done.returncode != 0:
-            problems.append(f"{path}: `{' '.join(command)}` failed: {done.stderr.strip()}")
-        elif not file.is_file() or file.read_text(encoding="utf-8") != done.stdout:
-            problems.append(f"{path} is not what the code makes: run `make generate`")
+            problems.append(f"{paths}: `{' '.join(command)}` failed: {done.stderr.strip()}")
+            continue
+        problems += [
+            f"{path} is not what the code makes: run `make generate`"
+            for path, text in _files(command, done.stdout)
+            if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text
+        ]
     return problems
 
 
 def main(_: Sequence[str]) -> int:
     """`make generate`: write them."""
-    for path, command in GENERATED.items():
+    for command, _paths in _commands():
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        (ROOT / path).write_text(done.stdout, encoding="utf-8")
-        print(f"wrote {path}")
+        for path, text in _files(command, done.stdout):
+            (ROOT / path).write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
     return 0
+
+
+def _commands() -> Iterator[tuple[Sequence[str], str]]:
+    """Each command once, and what to call the files that it prints."""
+    yield from ((command, path) for path, command in GENERATED.items() if path != f"charts/muster/{CRD}")
+    yield from ((command, command[-1]) for command in SETS)
+
+
+def _files(command: Sequence[str], printed: str) -> Iterator[tuple[str, str]]:
+    if command in SETS:
+        texts: dict[str, str] = json.loads(printed)
+        yield from texts.items()
+    yield from ((path, printed) for path, made_by in GENERATED.items() if made_by == command)

@@ -16,7 +16,7 @@ _OFF = """\
     # Off: the request is exactly the SageMaker SDK's, and the status knows of ranks what the job's log says of them.
 """
 _TURNED_ON = """\
-    # Auto lets ranks that torchrun or mpirun starts tell muster how they are; the code's archive then has muster's agent.
+    # Auto: ranks that torchrun or mpirun starts tell muster how they are, by its agent in the archive of the code.
 """
 _ONLY_BY_TOOLKIT = """\
     # Ranks can tell muster how they are where SageMaker's toolkit starts them: framework, and start: Toolkit.

@@ -1,0 +1,160 @@
+"""Print what `muster import` makes of launch scripts such as users write, for the golden requests of SageMaker's SDK.
+
+One JSON object: the jobs' files by their paths.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from muster.api.document import JSON
+from muster.cli.import_script import ImportOptions, import_script
+
+JOBS = "tests/unit/sagemaker/jobs"
+GOLDEN = "tests/unit/sagemaker/golden"
+ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
+
+HEAD = """\
+import sagemaker
+from sagemaker.estimator import Estimator
+from sagemaker.huggingface import HuggingFace
+from sagemaker.inputs import TrainingInput
+from sagemaker.instance_group import InstanceGroup
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
+
+role = sagemaker.get_execution_role()
+"""
+
+TRAINER = """\
+from sagemaker.train import ModelTrainer
+from sagemaker.train.configs import Compute, InputData, SourceCode
+from sagemaker.train.distributed import MPI, SMP, Torchrun
+
+trainer = ModelTrainer(
+    training_image="763104351884.dkr.ecr.us-west-2.amazonaws.com/pytorch-training:2.0.1-gpu-py310",
+    role="arn:aws:iam::111122223333:role/SageMakerRole",
+    base_job_name="{name}",
+    source_code=SourceCode(source_dir="src", entry_script="train.py"),
+    distributed={distributed},
+    compute=Compute(instance_type="ml.p4d.24xlarge", instance_count=2),
+    hyperparameters={{"epochs": 10, "batch_size": 32, "lr": 3e-05, "gamma": 0.7}},
+)
+trainer.train(input_data_config=[InputData(channel_name="train", data_source="s3://my-bucket/train")])
+"""
+
+TRAINERS = {
+    "plain": "None",
+    "mpi": "MPI()",
+    "torchrun": "Torchrun()",
+    "torchrun_smp": "Torchrun(smp=SMP(hybrid_shard_degree=2, tensor_parallel_degree=4))",
+}
+"""What makes the difference between the requests that SDK 3 sent."""
+
+REFUSED = "plain_spot_and_warmpool"
+"""The SDK sends it, and SageMaker refuses it: muster doesn't make a job of it."""
+
+_INPUT_ARGUMENTS = {
+    "S3Uri": "s3_data",
+    "S3DataDistributionType": "distribution",
+    "ContentType": "content_type",
+    "InputMode": "input_mode",
+}
+
+
+def scripts(golden: Path) -> Iterator[tuple[str, str]]:
+    """Each case that a script can ask for, and the script. `golden` is the folder of requests."""
+    cases: dict[str, dict[str, JSON]] = json.loads((golden / "cases.json").read_text(encoding="utf-8"))
+    for name, case in cases.items():
+        yield name, case_script(name, case)
+    for name, distributed in TRAINERS.items():
+        yield f"v3_{name}", TRAINER.format(name=f"golden-{name}", distributed=distributed)
+
+
+def case_script(name: str, case: Mapping[str, JSON]) -> str:
+    """A script that trains as one of the golden cases does. The SDK was given a folder for all but plain images."""
+    estimator, arguments = str(case["estimator"]), case["kwargs"]
+    code: dict[str, JSON] = {"entry_point": "train.py", "source_dir": "src"} if estimator != "Estimator" else {}
+    every = {**code, **arguments} if isinstance(arguments, dict) else code
+    given = "".join(f"    {key}={written(value)},\n" for key, value in every.items())
+    job = f"golden-{name.replace('_', '-')}"
+    inputs = written(case["inputs"])
+    return f"{HEAD}estimator = {estimator}(\n    role=role,\n{given})\nestimator.fit({inputs}, job_name={job!r})\n"
+
+
+def written(value: JSON) -> str:
+    """A value as Python source: what was built by a class is built again."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(written, value))}]"
+    if not isinstance(value, dict):
+        return repr(value)
+    fields = {key: item for key, item in value.items() if key != "__type__"}
+    match value.get("__type__"):
+        case "InstanceGroup":
+            return f"InstanceGroup({_arguments(fields)})"
+        case "TrainingInput":
+            return f"TrainingInput({_arguments(_input_arguments(fields['config']))})"
+    return f"{{{', '.join(f'{key!r}: {written(item)}' for key, item in value.items())}}}"
+
+
+def _arguments(fields: Mapping[str, JSON]) -> str:
+    return ", ".join(f"{name}={written(value)}" for name, value in fields.items())
+
+
+def _input_arguments(config: JSON) -> dict[str, JSON]:
+    """TrainingInput's arguments from the part of the request that it made."""
+    found: dict[str, JSON] = {}
+    for name, value in config.items() if isinstance(config, dict) else ():
+        if isinstance(value, dict):
+            found.update(_input_arguments(value))
+        elif name != "S3DataType":
+            found[_INPUT_ARGUMENTS[name]] = value
+    return found
+
+
+def code_folder(folder: Path) -> None:
+    """The folder that the scripts name, with the script that the golden jobs have."""
+    (folder / "src").mkdir()
+    (folder / "src" / "train.py").write_text("print('trained')\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Print them."""
+    made: dict[str, str] = {}
+    golden = Path(GOLDEN).absolute()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        code_folder(Path(folder))
+        for name, script in scripts(golden):
+            if name != REFUSED:
+                made[f"{JOBS}/{name}.yaml"] = imported(script)
+    sys.stdout.write(json.dumps(made))
+
+
+def imported(script: str) -> str:
+    """The script's job as text."""
+    Path("launch.py").write_text(script, encoding="utf-8")
+    options = ImportOptions(
+        script="launch.py",
+        arguments=(),
+        python=None,
+        environment=(),
+        source=None,
+        region="us-west-2",
+        account="111122223333",
+        role=ROLE,
+        timeout_seconds=60,
+    )
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        if import_script(options) != 0:
+            sys.exit(1)
+    return text.getvalue()
+
+
+if __name__ == "__main__":
+    main()
