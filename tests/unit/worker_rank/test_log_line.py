@@ -17,7 +17,9 @@ LINE = RankLine(Event.STARTED, "algo-2", 3, 1, 4, at=10.5, started_at=10.0, pid=
 # what a metric's regular expression may look for.
 TAKEN_FOR_A_REASON = re.compile(r"[A-Z]\w*Error|Exception|Invalid requirement|mpirun\.real|ORTE|torch_xla/|loss=")
 
-words = st.text(st.characters(exclude_categories=("C",)), max_size=400)
+PRINTABLE = st.characters(exclude_categories=["C"])
+
+words = st.text(PRINTABLE, max_size=400)
 lines = st.builds(
     RankLine,
     event=st.sampled_from(Event.ALL),
@@ -29,10 +31,8 @@ lines = st.builds(
     started_at=st.floats(0, 2e9),
     exit_code=st.none() | st.integers(0, 255),
     last_lines=st.lists(words, max_size=8).map(tuple),
-    activity=st.none() | st.text(st.characters(exclude_categories=("C",)), max_size=120),
-    metrics=st.dictionaries(
-        st.text(st.characters(exclude_categories=("C",)), max_size=64), st.floats(-9, 9), max_size=40
-    ),
+    activity=st.none() | st.text(PRINTABLE, max_size=120),
+    metrics=st.dictionaries(st.text(PRINTABLE, max_size=64), st.floats(-9, 9), max_size=40),
 )
 
 

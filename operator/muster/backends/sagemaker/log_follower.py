@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -56,9 +55,8 @@ class _Followed:
 class LogFollower:
     """The ranks' news (`RankNews`), from CloudWatch Logs. Belongs to one event loop."""
 
-    def __init__(self, logs_of: Callable[[Place], Logs], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, logs_of: Callable[[Place], Logs]) -> None:
         self._logs_of = logs_of
-        self._clock = clock
         self._followed: dict[str, _Followed] = {}
 
     @property
@@ -73,13 +71,13 @@ class LogFollower:
         if known is not None and known.source.name == source.name:
             known.wake = wake
             if source.is_over and known.over_since is None:
-                known.over_since = self._clock()
+                known.over_since = _now()
                 known.changed.set()
             known.source = source
             return
         self.forget(uid)
         followed = _Followed(source, wake, RankLog(gang_of(source)))
-        followed.over_since = self._clock() if source.is_over else None
+        followed.over_since = _now() if source.is_over else None
         followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
         self._followed[uid] = followed
 
@@ -111,7 +109,7 @@ class LogFollower:
         logs = self._logs_of(Place(source.region, source.assume_role_arn or ""))
         mark, pause = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
         while not followed.is_complete:
-            is_last = followed.over_since is not None and self._clock() >= followed.over_since + SETTLE_SECONDS
+            source, is_last = followed.source, _is_last(followed)
             try:
                 if source.has_reports:
                     events, mark = await logs.news(source.name, MARK.strip(), mark)
@@ -125,6 +123,8 @@ class LogFollower:
                 followed.is_complete = is_last
             except AwsError as error:
                 pause = min(MOST_PAUSE_SECONDS, 2 * max(pause, LOOK_SECONDS))
+                # the rest of the job does not wait for what may never be said
+                followed.is_complete = is_last
                 _log.warning("The logs of %s are not read for %.0f s: %s", source.name, pause, error.message)
             if followed.is_complete:
                 followed.wake()
@@ -133,7 +133,7 @@ class LogFollower:
 
     async def _rest(self, followed: _Followed, pause: float) -> None:
         if followed.over_since is not None and pause <= LOOK_SECONDS:
-            pause = min(pause, max(0.0, followed.over_since + SETTLE_SECONDS - self._clock()))
+            pause = min(pause, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
         followed.changed.clear()
         try:
             async with asyncio.timeout(pause):
@@ -150,6 +150,19 @@ class LogFollower:
     def _take(self, followed: _Followed, events: list[LogEvent]) -> None:
         if followed.log.feed(LogLine(event.stream, event.at, event.text) for event in events):
             followed.wake()
+
+
+def _is_last(followed: _Followed) -> bool:
+    """Whether what a look finds now is all that there will be."""
+    if followed.over_since is None:
+        return False
+    source = followed.source
+    nothing_to_learn = not source.has_reports and not source.has_failed
+    return nothing_to_learn or _now() >= followed.over_since + SETTLE_SECONDS
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def gang_of(source: LogSource) -> Gang:
