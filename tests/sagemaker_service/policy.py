@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -33,28 +33,32 @@ class Policy:
         effects = {statement["Effect"] for statement in self._statements if _applies(statement, right)}
         return effects == {"Allow"}
 
-    def statements(self) -> Iterator[str]:
-        """What each is called."""
-        return (str(statement["Sid"]) for statement in self._statements)
-
-    def used(self, right: Right) -> set[str]:
-        """The statements that speak of a right."""
-        return {str(statement["Sid"]) for statement in self._statements if _applies(statement, right)}
-
     def actions(self) -> set[str]:
+        """All that it speaks of."""
         return {action for statement in self._statements for action in _listed(statement["Action"])}
 
+    def without(self, action: str) -> Policy:
+        """The same but for an action."""
+        statements = [
+            {**statement, "Action": [each for each in _listed(statement["Action"]) if each != action]}
+            for statement in self._statements
+        ]
+        return Policy({"Version": "2012-10-17", "Statement": statements})
 
-def rights(operation: str, request: Mapping[str, object], arn: str) -> tuple[Right, ...]:
-    """What SageMaker demands (Service Authorization Reference, Amazon SageMaker); `arn` is the training job's."""
+
+def rights(operation: str, request: Mapping[str, object], arn: str, tags: Mapping[str, str]) -> tuple[Right, ...]:
+    """What SageMaker demands (Service Authorization Reference, Amazon SageMaker); `arn`, `tags`: the training job's."""
     if operation == "ListTrainingJobs":
         return (Right("sagemaker:ListTrainingJobs", "*"),)
     if operation != "CreateTrainingJob":
-        return (Right(f"sagemaker:{operation}", arn),)
+        return (Right(f"sagemaker:{operation}", arn, {f"aws:ResourceTag/{key}": tags[key] for key in tags}),)
+    wanted = request.get("Tags")
+    asked = {str(tag["Key"]): str(tag["Value"]) for tag in wanted} if isinstance(wanted, list) else {}
+    tagged = {f"aws:RequestTag/{key}": value for key, value in asked.items()}
     passed = {"iam:PassedToService": "sagemaker.amazonaws.com"}
     return (
-        Right("sagemaker:CreateTrainingJob", arn),
-        *((Right("sagemaker:AddTags", arn),) if request.get("Tags") else ()),
+        Right("sagemaker:CreateTrainingJob", arn, tagged),
+        *((Right("sagemaker:AddTags", arn, tagged),) if asked else ()),
         Right("iam:PassRole", str(request.get("RoleArn")), passed),
     )
 
@@ -71,13 +75,17 @@ def _holds(conditions: object, context: Mapping[str, str]) -> bool:
     if not isinstance(conditions, Mapping):
         raise ValueError(conditions)
     for operator, wanted in conditions.items():
-        if operator not in {"StringEquals", "StringLike"}:
-            raise ValueError(operator)
-        for key, patterns in wanted.items():
-            found = context.get(key)
-            if found is None or not any(_matches(pattern, found) for pattern in _listed(patterns)):
-                return False
+        holds = _OPERATORS[operator]
+        if not all(holds(context.get(key), _listed(patterns)) for key, patterns in wanted.items()):
+            return False
     return True
+
+
+_OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
+    "Null": lambda found, wanted: wanted == [str(found is None).lower()],
+    "StringEquals": lambda found, wanted: found in wanted,
+    "StringLike": lambda found, wanted: found is not None and any(_matches(pattern, found) for pattern in wanted),
+}
 
 
 def _matches(pattern: str, text: str, flags: re.RegexFlag = re.NOFLAG) -> bool:

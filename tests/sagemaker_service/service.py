@@ -148,7 +148,8 @@ class Service:
         if self.policy is None:
             return
         arn = str(request.get("ResourceArn") or place.arn(str(request.get("TrainingJobName", ""))))
-        for right in policy.rights(operation, request, arn):
+        job = place.by_name.get(arn.rpartition("/")[2])
+        for right in policy.rights(operation, request, arn, job.tags if job else {}):
             if not self.policy.allows(right):
                 raise refusal.denied(caller.arn, right.action, right.resource)
 

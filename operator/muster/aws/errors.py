@@ -66,7 +66,7 @@ class AlreadyExists(AwsError):
 class NotFound(AwsError):
     """There is no such training job, bucket, object or log stream."""
 
-    reason = "NotFound"
+    reason = "AwsNotFound"
 
 
 class Invalid(AwsError):

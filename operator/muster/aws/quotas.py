@@ -25,7 +25,6 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
         "StopTrainingJob": Quota(0.9, 3),
         "ListTrainingJobs": Quota(2.0, 1),
         "DescribeTrainingJob": Quota(4.5, 4),
-        "AddTags": Quota(0.9, 3),
         "ListTags": Quota(1.8, 2),
         "DescribeLogStreams": Quota(22.5, 8),
         "FilterLogEvents": Quota(4.5, 4),

@@ -56,11 +56,6 @@ class TrainingJobs:
             if not more:
                 return found
 
-    async def add_tags(self, arn: str, tags: Mapping[str, str]) -> None:
-        """Add them; a tag of the same key gets the new value."""
-        pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
-        await self._ask("AddTags", {"ResourceArn": arn, "Tags": pairs})
-
     async def page(self, since: Since, more: str = "") -> Page:
         """A part of the listing, newest jobs first; a page may be empty although more follow."""
         request: dict[str, object] = {"MaxResults": PAGE, "SortBy": "CreationTime", "SortOrder": "Descending"}

@@ -5,6 +5,7 @@ from types import ModuleType
 
 import pytest
 
+from muster.aws.errors import AwsError
 from muster.backends.kubernetes import end_troubles, not_renderable, refusals, scheduling, start_troubles
 from muster.plan import ends, outcome, suspension, troubles
 from muster_dev.places import ROOT
@@ -27,6 +28,12 @@ def reasons(module: ModuleType) -> set[str]:
 def test_the_page_has_every_reason(module: ModuleType) -> None:
     found = reasons(module) - NOT_BAD
     assert found
+    assert {reason for reason in found if f"`{reason}`" not in PAGE} == set()
+
+
+def test_the_page_has_every_reason_of_aws() -> None:
+    found = {kind.reason for kind in AwsError.__subclasses__()}
+    assert len(found) == 9
     assert {reason for reason in found if f"`{reason}`" not in PAGE} == set()
 
 

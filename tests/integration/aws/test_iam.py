@@ -1,0 +1,164 @@
+"""The documented policy allows what muster asks for, each of its actions is needed, and what is missing is told."""
+
+import re
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.request import Request, urlopen
+
+import boto3
+import pytest
+from botocore.model import OperationModel
+from moto.server import ThreadedMotoServer
+
+from muster.aws.client import Aws
+from muster.aws.errors import AccessDenied
+from muster.aws.job_logs import GROUP, JobLogs, Mark
+from muster.aws.listing import Since
+from muster.aws.place import Endpoints, Place
+from muster_dev.places import ROOT
+from sagemaker_service.callers import ACCOUNT, OWN_ARN
+from sagemaker_service.documented import documented_policy
+from sagemaker_service.policy import Right
+from sagemaker_service.script import completing
+from sagemaker_service.service import Service
+from training_job_requests import training_job_request
+
+HERE = Place("us-west-2")
+ROLE = "arn:aws:iam::444455556666:role/training"
+BUCKET = f"sagemaker-us-west-2-{ACCOUNT}"
+STREAM = "a-1/algo-1-1700000000"
+ASKED = re.compile(r'_?ask\((?:place, )?(?:"[a-z0-9]+", )?"([A-Z]\w+)"')
+RIGHTLESS = "GetCallerIdentity"
+
+
+@dataclass
+class Recorder:
+    """What botocore is asked to send, whatever becomes of it."""
+
+    asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
+
+    def listen(self, aws: Aws, place: Place) -> None:
+        connection = aws.connection(place)
+        for service in ("sagemaker", "logs", "s3", "sts"):
+            connection.client(service).meta.events.register("before-parameter-build", self._note)
+
+    def _note(self, params: Mapping[str, object], model: OperationModel, **_: object) -> None:
+        self.asked.append((model.service_model.service_name, model.name, dict(params)))
+
+    def rights(self) -> Iterator[Right]:
+        """Those of what isn't SageMaker: that one judges for itself."""
+        for service, operation, params in self.asked:
+            if service == "s3":
+                yield Right(f"s3:{operation}", f"arn:aws:s3:::{params['Bucket']}/{params['Key']}")
+            if service == "logs":
+                group = f"arn:aws:logs:us-west-2:{ACCOUNT}:log-group:{params['logGroupName']}"
+                stream = f"{group}:log-stream:{params.get('logStreamName', '')}"
+                yield Right(f"logs:{operation}", stream)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """S3 and CloudWatch Logs, with a bucket and a log."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    # moto keeps what it has for as long as the process lives.
+    urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()  # noqa: S310
+    boto3.client("s3", endpoint_url=url, region_name=HERE.region).create_bucket(
+        Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
+    )
+    logs = boto3.client("logs", endpoint_url=url, region_name=HERE.region)
+    logs.create_log_group(logGroupName=GROUP)
+    logs.create_log_stream(logGroupName=GROUP, logStreamName=STREAM)
+    now = int(time.time() * 1000)
+    logs.put_log_events(
+        logGroupName=GROUP, logStreamName=STREAM, logEvents=[{"timestamp": now, "message": "[muster] {}"}]
+    )
+    yield url
+    server.stop()
+
+
+@pytest.fixture
+async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
+    """An operator that may do what the documentation has it be allowed."""
+    service.policy = documented_policy()
+    aws = Aws(Endpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
+    yield aws
+    await aws.close()
+
+
+async def everything(aws: Aws, service: Service) -> None:
+    """All that muster ever asks for."""
+    service.jobs().script = lambda _request: completing(3600)
+    jobs = aws.training_jobs(HERE)
+    await aws.ask(HERE, "s3", "PutObject", {"Bucket": BUCKET, "Key": "a-1/source/sourcedir.tar.gz", "Body": b"code"})
+    arn = await jobs.create(training_job_request("a-1"))
+    await jobs.describe("a-1")
+    await jobs.tags(arn)
+    await jobs.page(Since())
+    logs = JobLogs(lambda operation, request: aws.ask(HERE, "logs", operation, request))
+    events, _ = await logs.news("a-1", "[muster]", Mark(0))
+    assert [event.text for event in events] == ["[muster] {}"]
+    assert await logs.tails("a-1")
+    await jobs.stop("a-1")
+    service.jobs().by_name["a-1"].course.turn((completing()[-1],), service.now())
+    await jobs.delete("a-1")
+    assert (await aws.identity(Place(HERE.region, ROLE))).account == "444455556666"
+
+
+async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guarded: Aws, service: Service) -> None:
+    policy = documented_policy()
+    recorder = Recorder()
+    recorder.listen(guarded, HERE)
+    await everything(guarded, service)
+    refused = [right for right in recorder.rights() if not policy.allows(right)]
+    assert refused == []
+    assert policy.allows(Right("sts:AssumeRole", ROLE))
+    asked = {f"{service}:{operation}" for service, operation, _ in recorder.asked} - {f"sts:{RIGHTLESS}"}
+    # Of these no request is made by its own name.
+    implied = {"sagemaker:AddTags", "iam:PassRole", "sts:AssumeRole"}
+    assert policy.actions() == asked | implied
+
+
+def test_everything_that_the_code_asks_for_is_tried_here() -> None:
+    files = [*(ROOT / "operator/muster/aws").glob("*.py"), *(ROOT / "operator/muster/backends/sagemaker").rglob("*.py")]
+    found = {operation for file in files for operation in ASKED.findall(file.read_text(encoding="utf-8"))}
+    actions = {action.partition(":")[2] for action in documented_policy().actions()}
+    assert found - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "resource"),
+    [
+        ("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+        ("sagemaker:AddTags", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+        ("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"),
+        ("sagemaker:ListTrainingJobs", "*"),
+        ("sagemaker:DescribeTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+        ("sagemaker:ListTags", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+        ("sagemaker:StopTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+        ("sagemaker:DeleteTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
+    ],
+)
+async def test_an_action_that_is_missing_is_told_with_its_resource(
+    guarded: Aws, service: Service, missing: str, resource: str
+) -> None:
+    service.policy = documented_policy().without(missing)
+    with pytest.raises(AccessDenied) as caught:
+        await everything(guarded, service)
+    assert (caught.value.action, caught.value.resource) == (missing, resource)
+    assert caught.value.message.startswith(f"{OWN_ARN} may not do {missing} on {resource}: no identity-based policy")
+
+
+async def test_muster_may_end_no_job_but_its_own(guarded: Aws, service: Service) -> None:
+    service.jobs().create(training_job_request("theirs", Tags=[]), service.now())
+    with pytest.raises(AccessDenied, match="sagemaker:StopTrainingJob"):
+        await guarded.training_jobs(HERE).stop("theirs")
+    with pytest.raises(AccessDenied, match="sagemaker:CreateTrainingJob"):
+        await guarded.training_jobs(HERE).create(training_job_request("mine", Tags=[]))
+    with pytest.raises(AccessDenied, match="iam:PassRole on arn:aws:iam::111122223333:role/Admin"):
+        await guarded.training_jobs(HERE).create(
+            training_job_request("mine", RoleArn="arn:aws:iam::111122223333:role/Admin")
+        )
