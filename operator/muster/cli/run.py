@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,7 @@ from muster.backends.local.layout import RunLayout, run_folder
 from muster.backends.local.processes import OnLine
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
+from muster.backends.local.storage import bring_here, fetched_folders, keeper, local_plan, without_fetched
 from muster.cli.cluster_fields import cluster_notes
 from muster.cli.display import Display, display_on
 from muster.cli.ending import ending, is_complete
@@ -43,6 +44,7 @@ from muster.plan.world import procs_per_node, world_size
 from muster.runtime.local_run import LocalRun, Session
 from muster.runtime.reconcile import Turn
 from muster.runtime.steady_clock import steady_clock
+from muster.storage.trouble import StorageTrouble
 
 FAILED = 1
 
@@ -67,9 +69,10 @@ def run_job(options: RunOptions) -> int:
     job = with_uid(written)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = resolved_job(job, len(gpus))
+        resolved = with_snapshots(resolved_job(job, len(gpus)), options.checkpoint)
         check_ranks(options.ranks, world_size(resolved))
-        folders = find_folders(job, options.inputs, options.checkpoint)
+        plan = local_plan(resolved, options.inputs)
+        folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
@@ -82,10 +85,18 @@ def run_job(options: RunOptions) -> int:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             run = Run(resolved, layout, display, options)
             machine = machine_of(display, gpus)
-            turn = asyncio.run(run.run(partial(open_session, resolved, layout, machine=machine, folders=folders)))
+            if plan is not None:
+                bring_here(plan, layout, display.note)
+            folders = replace(folders, fetched=fetched_folders(plan, layout))
+            with keeper(plan, layout, display.note):
+                turn = asyncio.run(run.run(partial(open_session, resolved, layout, machine=machine, folders=folders)))
         return finish(run, job, turn)
     except FolderInUse as error:
         raise BadInput(f"{error}; choose another with --dir") from None
+    except StorageTrouble as trouble:
+        display.close(None)
+        display.note(f"muster: {trouble.reason}: {trouble.message}")
+        return FAILED
     except OSError as error:
         # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
         display.close(None)
@@ -102,6 +113,13 @@ def resolved_job(job: Job, gpus: int) -> Job:
     """The job as it runs here, with nothing left open. Raises `MissingVariable`."""
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
     return with_variables(with_procs(running, gpus), os.environ)
+
+
+def with_snapshots(job: Job, folder: Path | None) -> Job:
+    """The job with its snapshots in a folder of the user's, if there is one, and then in no other place."""
+    if folder is None:
+        return job
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"checkpoint": None})})
 
 
 def folder_of(options: RunOptions, job: Job) -> Path:

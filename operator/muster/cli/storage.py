@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from muster.storage import storage_plan
-from muster.storage.bring import Means, bring
+from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
 from muster.storage.keep import Keeping
 from muster.storage.keeper import serve
+from muster.storage.means import Means
 from muster.storage.node_folders import below
 from muster.storage.storage_plan import StoragePlan
 from muster.storage.trouble import StorageTrouble

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri, parse
-from muster.api.source_spec import GitSource
 from muster.storage.bucket import Bucket
+from muster.storage.code import bring_code
 from muster.storage.download import Into, Told, fetch
+from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.objects import check_case, nothing_found, placed, share
-from muster.storage.patience import Pause, patiently
+from muster.storage.patience import patiently
 from muster.storage.snapshots import Snapshots
-from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
-from muster.storage.source_folder import read_archive, write_files
-from muster.storage.storage_plan import CodePlan, S3Channel, StoragePlan
+from muster.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"
-
-
-@dataclass(frozen=True)
-class Means:
-    """What bringing and keeping are done with. `say` tells people how far it is, one line each."""
-
-    client: Callable[[], S3Client]
-    pause: Pause
-    clock: Callable[[], float]
-    say: Callable[[str], object]
 
 
 def bring(plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, means: Means) -> None:
@@ -49,9 +30,7 @@ def bring(plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path |
             key = parse(uri).below(f".muster-{plan.job}").key
             patiently(partial(bucket.try_write, key), means.pause)
     if plan.code is not None:
-        files = code(plan.code, config_map, means)
-        _write(files, folders.code)
-        means.say(f"code: {len(files)} files")
+        bring_code(plan.code, folders.code, config_map, means)
     for channel in plan.channels:
         _channel(plan, channel, node, folders, means)
     if plan.checkpoint is not None:
@@ -64,55 +43,6 @@ def snapshots(uri: str, folders: NodeFolders, means: Means) -> Snapshots:
     place = parse(uri)
     into = Into(folders.checkpoints, folders.notes / "checkpoints")
     return Snapshots(_bucket(means, place, CHECKPOINT_FIELD), place, into, means.pause, means.clock)
-
-
-def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
-    """The files of the job's code, from wherever they are. Raises `StorageTrouble`."""
-    if plan.git is not None:
-        # here and not above: who fetches nothing from git needs no dulwich
-        from muster.storage.git_source import fetch_commit  # noqa: PLC0415
-
-        source = GitSource(url=plan.git.url, commit=plan.git.commit, path=plan.git.path)
-        return patiently(lambda: fetch_commit(source), means.pause)
-    if plan.archive is not None:
-        return _archive(parse(plan.archive), means)
-    if plan.config_map is not None:
-        return _config_map(plan.config_map, config_map)
-    return checked(from_texts(plan.files), "spec.source.inline")
-
-
-def _archive(uri: S3Uri, means: Means) -> SourceFiles:
-    field = "spec.source.s3.uri"
-    bucket = _bucket(means, uri, field)
-    stored = patiently(lambda: bucket.head(uri.key), means.pause)
-    if stored.size > MAX_BYTES:
-        raise refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
-
-    def read() -> bytes:
-        data = io.BytesIO()
-        bucket.read(stored, 0, stored.size, data.write)
-        return data.getvalue()
-
-    return read_archive(io.BytesIO(patiently(read, means.pause)), field)
-
-
-def _config_map(name: str, folder: Path | None) -> SourceFiles:
-    field = "spec.source.configMap"
-    if folder is None:
-        raise refused(field, f"{quoted(name)} is a cluster's, and not on this machine")
-    try:
-        # the kubelet keeps its own links beside the entries
-        entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
-    except OSError as error:
-        raise refused(field, str(error)) from None
-    return checked(entries, field)
-
-
-def _write(files: SourceFiles, folder: Path) -> None:
-    try:
-        write_files(files, folder)
-    except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None
 
 
 def _channel(plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFolders, means: Means) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from muster.api.s3_uri import parse
-from muster.storage.bring import OUTPUT_FIELD, Means, snapshots
+from muster.storage.bring import OUTPUT_FIELD, snapshots
 from muster.storage.bucket import Bucket
+from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
@@ -38,8 +39,7 @@ class Keeping:
         """Upload all that the ranks have left: none of them runs."""
         kept = self._snapshots()
         if kept is not None:
-            count = kept.keep()
-            self.means.say(f"snapshots: {count} files to {self.plan.checkpoint}")
+            self._say("snapshots", kept.keep(), str(self.plan.checkpoint))
         if self.plan.output is not None:
             self._upload_results(self.plan.output)
 
@@ -54,4 +54,8 @@ class Keeping:
             upload(bucket, folder, files, place.below(name), self.means.pause)
             # on one machine the nodes share these folders, and each asks
             self._sent.update((f"{name}/{file.path}", file) for file in files)
-            self.means.say(f"{name}: {len(files)} files to {place.below(name)}")
+            self._say(name, len(files), str(place.below(name)))
+
+    def _say(self, what: str, count: int, place: str) -> None:
+        if count:
+            self.means.say(f"{what}: {count} files to {place}")

@@ -42,7 +42,7 @@ class Snapshots:
         self._pause = pause
         self._clock = clock
         self._note = into.notes / "known.json"
-        self._known = _read(self._note)
+        self._known = _read(self._note, str(self._uri))
 
     def bring(self) -> int:
         """Fetch what is newer there; the number of files. Raises `StorageTrouble`."""
@@ -97,15 +97,17 @@ class Snapshots:
         new = self._note.with_suffix(".new")
         try:
             self._note.parent.mkdir(parents=True, exist_ok=True)
-            new.write_text(json.dumps(entries), encoding="utf-8")
+            new.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
             new.replace(self._note)
         except OSError as error:
             raise StorageTrouble(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
 
 
-def _read(note: Path) -> dict[str, _Known]:
+def _read(note: Path, uri: str) -> dict[str, _Known]:
+    """What is known of the files that are kept in `uri`; of those that were kept elsewhere, nothing."""
     try:
-        entries = json.loads(note.read_text(encoding="utf-8"))
+        noted = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    entries = noted["files"] if noted["uri"] == uri else []
     return {path: _Known(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import s3_server
-from muster.storage.bring import Means
 from muster.storage.bucket import s3_client
+from muster.storage.means import Means
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

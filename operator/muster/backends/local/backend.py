@@ -10,6 +10,7 @@ from typing import assert_never
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
+from muster.backends.local.storage import code_folder
 from muster.plan.actions import (
     Action,
     CreateNode,
@@ -20,6 +21,7 @@ from muster.plan.actions import (
     SendCommand,
 )
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
+from muster.plan.world import keeps_in_s3
 from muster.ranks.gang_credentials import with_credentials
 from muster.ranks.store import RankStore
 from muster_worker.contract import Command
@@ -98,9 +100,10 @@ class LocalBackend:
             AgentStart(
                 node=action.node,
                 generation=action.generation,
-                arguments=agent_command(sys.executable, self.layout, action),
+                arguments=agent_command(sys.executable, self.layout, action, self.job),
                 environment=self.environments[action.node],
                 log=self.layout.node(action.node).log,
+                folder=code_folder(self.layout) if self.job.spec.source is not None else None,
             )
         )
 
@@ -113,7 +116,7 @@ class LocalBackend:
             self.store.send(self.job.metadata.uid, node, command)
 
 
-def agent_command(python: str, layout: RunLayout, action: CreateNode) -> tuple[str, ...]:
+def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
     """The command line of a node's agent; `{lifeline}` becomes the descriptor's number when it is started."""
     node = layout.node(action.node)
     return (
@@ -126,4 +129,5 @@ def agent_command(python: str, layout: RunLayout, action: CreateNode) -> tuple[s
         *("--run", str(node.run)),
         *("--hosts", str(layout.hosts)),
         *("--lifeline", "{lifeline}"),
+        *(("--keeper", str(layout.keeper)) if keeps_in_s3(job) else ()),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.api.spec import Job
@@ -16,10 +16,14 @@ class MissingFolder(Exception):
 
 @dataclass(frozen=True)
 class Folders:
-    """The channels' folders by name, and the one for snapshots (None: the run's own)."""
+    """The channels' folders by name, and the one for snapshots (None: the run's own).
+
+    `fetched` has the channels that came from S3, with a folder for each node.
+    """
 
     channels: Mapping[str, Path]
     checkpoints: Path | None
+    fetched: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
 
 def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | None) -> Folders:
@@ -53,6 +57,8 @@ def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
     for node in range(nodes):
         for name, folder in folders.channels.items():
             link_folder(layout.node(node).channels / name, folder)
+        for name, shares in folders.fetched.items():
+            link_folder(layout.node(node).channels / name, shares[node])
 
 
 def _checkpoints_of(job: Job) -> Path | None:

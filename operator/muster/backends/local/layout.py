@@ -58,6 +58,11 @@ class RunLayout:
         return self.private / "plan.json"
 
     @property
+    def keeper(self) -> Path:
+        """The socket of who keeps things in S3."""
+        return self.private / "keeper.sock"
+
+    @property
     def hosts(self) -> Path:
         return self.private / "hosts"
 

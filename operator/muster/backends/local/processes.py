@@ -26,13 +26,17 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class AgentStart:
-    """What an agent is started with; `arguments` follow the interpreter and may name the lifeline by `{lifeline}`."""
+    """What an agent is started with; `arguments` follow the interpreter and may name the lifeline by `{lifeline}`.
+
+    `folder` is where it runs, None: where muster does.
+    """
 
     node: int
     generation: int
     arguments: Sequence[str]
     environment: Mapping[str, str]
     log: Path
+    folder: Path | None = None
 
 
 @dataclass
@@ -66,6 +70,7 @@ class AgentProcesses:
         process = await asyncio.create_subprocess_exec(
             *(argument.replace("{lifeline}", str(lifeline)) for argument in start.arguments),
             env=dict(start.environment),
+            cwd=start.folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -1,0 +1,78 @@
+"""A job's code, from wherever it is to the folder that its command runs in. Blocks."""
+# ruff: noqa: PLC0415 - what asks git or S3 is loaded when somebody does
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from muster.api.document import quoted
+from muster.api.s3_uri import S3Uri, parse
+from muster.api.source_spec import GitSource
+from muster.storage.means import Means
+from muster.storage.patience import patiently
+from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.storage.source_folder import read_archive, write_files
+from muster.storage.storage_plan import CodePlan
+from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
+
+
+def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, means: Means) -> None:
+    """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageTrouble`."""
+    files = code(plan, config_map, means)
+    _write(files, folder)
+    means.say(f"code: {len(files)} files")
+
+
+def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
+    """The files of the job's code, from wherever they are. Raises `StorageTrouble`."""
+    if plan.git is not None:
+        # here and not above: who fetches nothing from git needs no dulwich
+        from muster.storage.git_source import fetch_commit
+
+        source = GitSource(url=plan.git.url, commit=plan.git.commit, path=plan.git.path)
+        return patiently(lambda: fetch_commit(source), means.pause)
+    if plan.archive is not None:
+        return _archive(parse(plan.archive), means)
+    if plan.config_map is not None:
+        return _config_map(plan.config_map, config_map)
+    return checked(from_texts(plan.files), "spec.source.inline")
+
+
+def _archive(uri: S3Uri, means: Means) -> SourceFiles:
+    # as above, and no boto3
+    from muster.storage.bucket import Bucket
+
+    field = "spec.source.s3.uri"
+    bucket = Bucket(means.client(), uri.bucket, field)
+    stored = patiently(lambda: bucket.head(uri.key), means.pause)
+    if stored.size > MAX_BYTES:
+        raise refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+
+    def read() -> bytes:
+        data = io.BytesIO()
+        bucket.read(stored, 0, stored.size, data.write)
+        return data.getvalue()
+
+    return read_archive(io.BytesIO(patiently(read, means.pause)), field)
+
+
+def _config_map(name: str, folder: Path | None) -> SourceFiles:
+    field = "spec.source.configMap"
+    if folder is None:
+        raise refused(
+            field, f"{quoted(name)} is a cluster's, and not on this machine; name a folder, or write it inline"
+        )
+    try:
+        # the kubelet keeps its own links beside the entries
+        entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
+    except OSError as error:
+        raise refused(field, str(error)) from None
+    return checked(entries, field)
+
+
+def _write(files: SourceFiles, folder: Path) -> None:
+    try:
+        write_files(files, folder)
+    except OSError as error:
+        raise StorageTrouble(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None

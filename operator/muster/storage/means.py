@@ -1,0 +1,22 @@
+"""What bringing and keeping are done with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.storage.patience import Pause
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True)
+class Means:
+    """`client` gives whoever asks S3, made when it is needed. `say` tells people how far it is, one line each."""
+
+    client: Callable[[], S3Client]
+    pause: Pause
+    clock: Callable[[], float]
+    say: Callable[[str], object]
