@@ -18,6 +18,8 @@ from muster.cli.config_file import with_config
 from muster.cli.explanations import Explanation, explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
+from muster.cli.training_explanations import training_explanations
+from muster.cli.training_request import made_request, some_region
 
 _VALUE_CHARS = 60
 """Longer values don't widen their column; a terminal shows their beginning."""
@@ -28,21 +30,32 @@ _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
     """Print the tables of one node: on a terminal to be looked at, else as lines that tools can cut.
 
-    `config` is the operator's (None: unknown).
+    A job of backend SageMaker has one table, of its request. `config` is the operator's (None: unknown).
     """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
-    try:
-        found = _explained(with_config(job, config), node)
-    except NotRenderable as problem:
-        raise BadInput(f"not for a cluster yet: {problem}") from None
-    except InvalidResource as invalid:
-        raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
+    found = _of_request(job, config) if job.spec.backend == "SageMaker" else _of_node(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
         console.print(*tables(found))
     else:
         sys.stdout.write(plain_text(found))
+
+
+def _of_request(job: Job, config: OperatorConfig | None) -> Sequence[Explanation]:
+    try:
+        return training_explanations(job, made_request(job, some_region(job, config)))
+    except InvalidResource as invalid:
+        raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
+
+
+def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
+    try:
+        return _explained(with_config(job, config), node)
+    except NotRenderable as problem:
+        raise BadInput(f"not for a cluster yet: {problem}") from None
+    except InvalidResource as invalid:
+        raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
 
 
 def _explained(job: Job, node: int) -> Sequence[Explanation]:

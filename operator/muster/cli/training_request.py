@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from muster.api.document import Document
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource
+from muster.api.problems import InvalidResource, Problem
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
 from muster.backends.sagemaker.image_facts import image_facts
@@ -60,6 +61,26 @@ def known_region(job: Job, region: str | None, config: OperatorConfig | None) ->
     if found is None:
         raise BadInput("the job names no region: give one with --aws-region, or write spec.sagemaker.region")
     return found
+
+
+def some_region(job: Job, config: OperatorConfig | None) -> str:
+    """The job's region or the operator's, else any: for what doesn't depend on it."""
+    own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
+    return own or (config.sagemaker.region if config is not None else None) or ANY_REGION
+
+
+def checked_request(job: Job, document: Document, config: OperatorConfig | None) -> None:
+    """Raise `InvalidResource`, with the document's lines, for a job that SageMaker has no image or no room for."""
+    if job.spec.backend != "SageMaker":
+        return
+    try:
+        made_request(job, some_region(job, config))
+    except InvalidResource as invalid:
+        problems = [
+            Problem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
+            for problem in invalid.problems
+        ]
+        raise InvalidResource(tuple(problems), document.source) from None
 
 
 def _archive_lines(archive: Archive | None) -> list[str]:

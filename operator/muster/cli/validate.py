@@ -14,6 +14,7 @@ from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
 from muster.cli.config_file import checked_with_config
 from muster.cli.job_source import read_source, source_name
+from muster.cli.training_request import checked_request
 
 _INVALID = 1
 _UNREADABLE = 2
@@ -50,6 +51,7 @@ def _check(document: Document, config: OperatorConfig | None, *, alone: bool) ->
     try:
         job = validate_document(document)
         checked_with_config(job, document, config)
+        checked_request(job, document, config)
     except InvalidResource as error:
         typer.echo(str(error), err=True)
         return _INVALID

@@ -1,0 +1,116 @@
+"""`muster render`, `validate` and `explain` of a job for SageMaker: AWS isn't asked, nothing goes unsaid."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from muster.api.load import load_bytes
+from muster.api.operator_config import OperatorConfig
+from muster.api.sagemaker_config import SageMakerConfig
+from muster.api.spec import Job
+from muster.cli.explain import explain_job
+from muster.cli.problem import BadInput
+from muster.cli.training_explanations import training_explanations
+from muster.cli.training_origins import GROUPS
+from muster.cli.training_request import made_request, request_text
+from muster.cli.validate import check_files
+from unit.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
+
+REGION = "us-west-2"
+ACCOUNT = "111122223333"
+
+JOBS = [
+    sagemaker_job(),
+    sagemaker_job({"launcher": {"direct": {}}}),
+    sagemaker_job({"command": ["bash", "-c", "ls"], "launcher": {"perNode": {}}}),
+    sagemaker_job({"image": "img:1", "launcher": {"perNode": {}}, "command": ["train"]}, {"framework": None}),
+    sagemaker_job({"env": [{"name": "A", "value": "b"}], "hyperparameters": {"lr": 1}}, {"tags": {"team": "ml"}}),
+    sagemaker_job({}, {"spot": {"maxWaitSeconds": 90000}, "experiment": {"runName": "r"}, "outputKmsKey": "key"}),
+]
+
+
+def test_what_is_shown_is_what_is_sent() -> None:
+    text = request_text(sagemaker_job(), REGION, None, None)
+    assert yaml.safe_load(text) == made_request(sagemaker_job(), REGION).body
+    assert "# CreateTrainingJob in us-west-2, account 111122223333\n" in text
+    assert "sourcedir.tar.gz: the job's code is uploaded there first" in text
+
+
+def test_the_account_is_the_role_s_unless_another_is_named() -> None:
+    assert "s3://sagemaker-us-west-2-111122223333/" in request_text(sagemaker_job(), REGION, None, None)
+    assert "s3://sagemaker-us-west-2-999900001111/" in request_text(sagemaker_job(), REGION, "999900001111", None)
+
+
+def test_files_of_muster_s_own_are_named() -> None:
+    text = request_text(sagemaker_job({"launcher": {"direct": {}}}), REGION, ACCOUNT, None)
+    assert "muster_start.json, muster_start.py beside it" in text
+
+
+@pytest.mark.parametrize(
+    ("block", "option", "config", "region"),
+    [
+        ({"region": "eu-west-1"}, None, None, "eu-west-1"),
+        ({"region": "eu-west-1"}, "eu-west-1", "us-east-1", "eu-west-1"),
+        ({}, "eu-west-1", "us-east-1", "eu-west-1"),
+        ({}, None, "us-east-1", "us-east-1"),
+    ],
+)
+def test_the_region_is_the_job_s_or_the_one_that_is_named(
+    block: dict[str, str], option: str | None, config: str | None, region: str
+) -> None:
+    operator = OperatorConfig(sagemaker=SageMakerConfig(region=config))
+    assert f"CreateTrainingJob in {region}," in request_text(sagemaker_job({}, {**block}), option, ACCOUNT, operator)
+
+
+def test_no_region_and_another_region_are_said() -> None:
+    with pytest.raises(BadInput, match="give one with --aws-region"):
+        request_text(sagemaker_job(), None, ACCOUNT, None)
+    with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job says spec.sagemaker.region: eu-west-1"):
+        request_text(sagemaker_job({}, {"region": "eu-west-1"}), REGION, ACCOUNT, None)
+
+
+def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = sagemaker_spec({}, {"framework": {"name": "PyTorch", "version": "2.0.9", "pythonVersion": "py310"}})
+    spec["launcher"] = {"perNode": {}}
+    job = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": {"name": "vit"}}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump({**job, "spec": spec}))
+    assert check_files([str(path)]) == 1
+    said = capsys.readouterr().err
+    (document,) = load_bytes(path.read_bytes(), "job.yaml")
+    line = document.line(("spec", "sagemaker", "framework", "version"))
+    assert f"job.yaml:{line}: spec.sagemaker.framework.version: found '2.0.9'" in said
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: json.dumps(job.spec.command))
+def test_every_field_of_the_request_is_explained(job: Job) -> None:
+    made = made_request(job, REGION)
+    found = training_explanations(job, made)
+    assert [each.group for each in found] == sorted((each.group for each in found), key=GROUPS.index)
+    settings = {each.setting.partition("[")[0].partition(".")[0] for each in found}
+    assert settings == set(made.body)
+    assert all(each.source and each.why for each in found)
+
+
+def test_a_default_is_not_called_the_job_s() -> None:
+    plain = {each.setting: each.source for each in training_explanations(JOBS[0], made_request(JOBS[0], REGION))}
+    assert plain["ResourceConfig.VolumeSizeInGB"] == "muster"
+    assert plain["RoleArn"] == "spec.sagemaker.role"
+    assert plain["HyperParameters.sagemaker_torch_distributed_enabled"] == "spec.launcher"
+    assert plain["HyperParameters.sagemaker_program"] == "spec.sagemaker.rankReports"
+    own = sagemaker_job({}, {"rankReports": "Off", "volumeSizeGb": 50, "distribution": {"torchDistributed": {}}})
+    said = {each.setting: each.source for each in training_explanations(own, made_request(own, REGION))}
+    assert said["ResourceConfig.VolumeSizeInGB"] == "spec.sagemaker.volumeSizeGb"
+    assert said["HyperParameters.sagemaker_torch_distributed_enabled"] == "spec.sagemaker.distribution"
+    assert said["HyperParameters.sagemaker_program"] == "spec.command"
+
+
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    explain_job(sagemaker_job(), 0)
+    text = capsys.readouterr().out
+    assert re.search(rf"^  RoleArn +{ROLE} +spec.sagemaker.role +the training job works as it$", text, re.MULTILINE)
