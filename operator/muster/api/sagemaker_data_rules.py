@@ -100,13 +100,18 @@ def _unused_debugging(spec: Spec) -> Iterator[Breach]:
         yield Breach(("sagemaker", "profiler"), f"settings with mode: {profiler.mode}")
 
 
-def _debugged_parameter_server(spec: Spec) -> Iterator[Breach]:
+def _lost_debugger(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
+        name = block.framework.name if block.framework is not None else ""
         server = block.distribution.parameter_server if block.distribution is not None else None
-        is_tensorflow = block.framework is not None and block.framework.name == "TensorFlow"
-        asked = block.debugger not in (Debugger(), Debugger(hook="Disabled"))
-        if server is not None and server.enabled and is_tensorflow and asked:
-            yield Breach(("sagemaker", "debugger"), "settings with parameterServer")
+        if name == "TensorFlow" and server is not None and server.enabled:
+            if block.debugger not in (Debugger(), Debugger(hook="Disabled")):
+                yield Breach(("sagemaker", "debugger"), "settings with parameterServer")
+            continue
+        keeps_snapshots = spec.checkpoint is not None and spec.checkpoint.s3 is not None
+        in_the_way = keeps_snapshots and block.checkpoint_path is not None and name in {"PyTorch", "TensorFlow"}
+        if in_the_way and block.debugger.hook == "Auto" and block.debugger != Debugger(rules=block.debugger.rules):
+            yield Breach(("sagemaker", "debugger"), "settings of hook: Auto with checkpointPath")
 
 
 def _rule_names(spec: Spec) -> Iterator[Breach]:
@@ -179,10 +184,10 @@ SAGEMAKER_DATA_RULES = (
     ),
     Rule(
         places=("spec.sagemaker.debugger",),
-        why="SageMaker Debugger doesn't work with parameter servers, and the SageMaker SDK leaves it out without a "
-        "word.",
+        why="SageMaker Debugger doesn't work with parameter servers, nor with snapshots in a folder of one's own, and "
+        "the SageMaker SDK leaves it out without a word.",
         sentence="remove them",
-        breaches=_debugged_parameter_server,
+        breaches=_lost_debugger,
     ),
     Rule(
         places=("spec.sagemaker",),

@@ -5,13 +5,14 @@ pytorch/, tensorflow/ and huggingface/ make of a distribution.
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from muster.api.document import quoted
 from muster.api.model_parallel import parameter_breaches
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_launch import rank_groups
-from muster.api.sagemaker_ways import DISTRIBUTION, FIELDS, PLACES, given, is_on, trained_by, ways
+from muster.api.sagemaker_ways import DISTRIBUTION, FIELDS, PLACES, given, is_on, told, trained_by, ways
 from muster.api.spec import Spec
 
 
@@ -30,26 +31,18 @@ def _without_framework(spec: Spec) -> Iterator[Breach]:
 def _ignored(spec: Spec) -> Iterator[Breach]:
     for block, distribution in given(spec):
         estimator, trains, _ = trained_by(block)
-        told = _told(estimator, distribution)
+        heard = _told(estimator, distribution)
         for way in ways(distribution):
-            if way not in told:
+            if way not in heard:
                 yield Breach(
-                    (*DISTRIBUTION, way), f"it beside {' and '.join(sorted(told))}" if told else f"it with {trains}"
+                    (*DISTRIBUTION, way), f"it beside {' and '.join(sorted(heard))}" if heard else f"it with {trains}"
                 )
 
 
-def _told(estimator: str, distribution: Distribution) -> set[str]:
+def _told(estimator: str, distribution: Distribution) -> AbstractSet[str]:
     """What of the distribution the SDK's estimator would tell the toolkit."""
     said = set(ways(distribution))
-    if estimator == "TensorFlow":
-        return said - {"torchDistributed", "pytorchDdp"}
-    if estimator == "HuggingFace":
-        if is_on(distribution, "pytorchDdp"):
-            return {"pytorchDdp"}
-        own = is_on(distribution, "torchDistributed") and "pytorchDdp" not in said
-        return {"torchDistributed"} if own else said
-    has_parallel = bool(said & {"dataParallel", "modelParallel", "pytorchDdp"})
-    return {"torchDistributed"} if is_on(distribution, "torchDistributed") and not has_parallel else said
+    return told(estimator, said, {way for way in said if is_on(distribution, way)})
 
 
 def _two_libraries(spec: Spec) -> Iterator[Breach]:
@@ -89,8 +82,8 @@ def _group_without_ranks(spec: Spec) -> Iterator[Breach]:
         by_mpi = any(is_on(distribution, way) for way in ("mpi", "dataParallel"))
         by_mpi = by_mpi or (estimator == "PyTorch" and is_on(distribution, "pytorchDdp"))
         alone = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
-        told = _told(estimator, distribution)
-        by_torch = len(told) == 1 and told <= alone and all(is_on(distribution, way) for way in told)
+        heard = _told(estimator, distribution)
+        by_torch = len(heard) == 1 and heard <= alone and all(is_on(distribution, way) for way in heard)
         if rank_groups(block) and not by_mpi and not by_torch:
             yield Breach(DISTRIBUTION, f"instance groups with {' and '.join(ways(distribution)) or 'nothing'}")
 

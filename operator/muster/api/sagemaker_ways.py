@@ -1,6 +1,7 @@
 """The ways in which a job on SageMaker may start its ranks, by their names in `spec.sagemaker.distribution`."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from muster.api.document import Path
 from muster.api.sagemaker_distribution import Distribution
@@ -38,6 +39,21 @@ def is_on(distribution: Distribution, way: str) -> bool:
     """Whether the one of that name is set and on."""
     switch = getattr(distribution, FIELDS[way])
     return switch is not None and bool(switch.enabled)
+
+
+def told(estimator: str, said: AbstractSet[str], on: AbstractSet[str]) -> AbstractSet[str]:
+    """The ways that the SDK's estimator tells the toolkit, of those that are said, of which some are on.
+
+    It passes over the others without a word (pytorch/, tensorflow/ and huggingface/estimator.py, hyperparameters).
+    """
+    if estimator == "TensorFlow":
+        return said - {"torchDistributed", "pytorchDdp"}
+    if estimator == "HuggingFace":
+        if "pytorchDdp" in on:
+            return {"pytorchDdp"}
+        return {"torchDistributed"} if "torchDistributed" in on and "pytorchDdp" not in said else said
+    has_parallel = bool(said & {"dataParallel", "modelParallel", "pytorchDdp"})
+    return {"torchDistributed"} if "torchDistributed" in on and not has_parallel else said
 
 
 def trained_by(block: SageMaker) -> tuple[str, str, str | None]:

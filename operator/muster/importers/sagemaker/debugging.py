@@ -5,8 +5,11 @@ What a configuration becomes is in sagemaker 2.257.7, debugger/*.py (`_to_reques
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muster.api.document import JSON, quoted
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.api.sagemaker_support import WITHOUT_DEBUGGER
+from muster.importers.sagemaker.reading import Arguments, Problems, inside, put, shown
 
 
 def debugging(arguments: Arguments) -> dict[str, JSON]:
@@ -20,6 +23,30 @@ def debugging(arguments: Arguments) -> dict[str, JSON]:
         put(fields, "tensorBoard", _places(board))
         board.nothing_left("")
     return fields
+
+
+def without_lost_settings(kind: str, block: Mapping[str, JSON], problems: Problems) -> dict[str, JSON]:
+    """The block without settings of Debugger that the SDK loses (`_validate_and_set_debugger_configs`).
+
+    Parameter servers and snapshots in a folder of one's own are in Debugger's way. The SDK refuses before that.
+    """
+    debugger = block.get("debugger")
+    if not isinstance(debugger, dict) or debugger.get("hook") == "Disabled" or block.get("region") in WITHOUT_DEBUGGER:
+        return {**block}
+    distribution = block.get("distribution")
+    server = distribution.get("parameterServer") if isinstance(distribution, dict) else None
+    kept: dict[str, JSON] = {}
+    if kind == "TensorFlow" and isinstance(server, dict) and server.get("enabled", True) is True:
+        why = "parameter_server"
+    elif kind in {"PyTorch", "TensorFlow"} and "checkpointPath" in block:
+        why = "checkpoint_local_path"
+        kept = {name: value for name, value in debugger.items() if name == "rules"}
+    else:
+        return {**block}
+    if kept != debugger:
+        problems.warn(f"{kind}(debugger_hook_config=...)", f"is ignored beside {why}, as by the SDK")
+    others = {name: value for name, value in block.items() if name != "debugger"}
+    return {**others, "debugger": kept} if kept else others
 
 
 def _with(fields: dict[str, JSON], name: str, value: JSON) -> dict[str, JSON]:

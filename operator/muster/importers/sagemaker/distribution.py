@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.api.document import JSON
+from muster.importers.sagemaker.ignored_ways import without_ignored
 from muster.importers.sagemaker.reading import Arguments, Problems, put, shown
 from muster.importers.sagemaker.recording import Built, Value
 
@@ -50,8 +51,8 @@ class Distributed:
     processes: int | None = None
 
 
-def distributed(arguments: Arguments) -> Distributed:
-    """How an estimator's ranks are started."""
+def distributed(arguments: Arguments, block: Mapping[str, JSON], image: str | None) -> Distributed:
+    """How the ranks of an estimator are started. `block` has its framework and its instances, `image` is its own."""
     given = arguments.dictionary("distribution")
     where = arguments.where("distribution")
     problems = arguments.problems
@@ -67,7 +68,7 @@ def distributed(arguments: Arguments) -> Distributed:
             problems.add(where, "pytorchxla goes with the training compiler, for which muster's jobs have no field")
         else:
             problems.warn(where, f"{strategy} is ignored, as by the SDK{_meant(strategy, (*_KNOWN, 'smdistributed'))}")
-    return _divided(toolkit)
+    return _divided(without_ignored(toolkit, block, image, where, problems))
 
 
 def _divided(toolkit: dict[str, JSON]) -> Distributed:

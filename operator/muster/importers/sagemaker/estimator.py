@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.channels import inputs, mode_of_all, model_channel
-from muster.importers.sagemaker.debugging import debugging
+from muster.importers.sagemaker.debugging import debugging, without_lost_settings
 from muster.importers.sagemaker.distribution import distributed
 from muster.importers.sagemaker.entry import Entry, entry
 from muster.importers.sagemaker.hyperparameters import Encoding, Hyperparameters, hyperparameters
@@ -31,10 +31,10 @@ def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translate
     arguments = Arguments(f"{fit.kind}({{}}=...)", fit.arguments, problems)
     call = Arguments("fit({}=...)", fit.call, problems)
     start = entry(fit.kind, arguments)
-    ranks = distributed(arguments)
     sent = _hyperparameters(fit, start, problems)
     count, node_type = nodes(arguments)
     block: dict[str, JSON] = {**start.block, **node_type}
+    ranks = distributed(arguments, block, start.image)
     put(block, "region", fit.session.region or place.region)
     put(block, "role", place.role_arn(arguments))
     put(block, "distribution", ranks.toolkit)
@@ -47,7 +47,7 @@ def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translate
     spec.update(_portable(arguments))
     put(spec, "inputs", [*inputs(call), *model_channel(arguments)])
     put(spec, "output", _output(fit, arguments))
-    spec["sagemaker"] = {**block, **_block(fit, arguments, call)}
+    spec["sagemaker"] = without_lost_settings(fit.kind, {**block, **_block(fit, arguments, call)}, problems)
     name = call.text("job_name") or arguments.text("base_job_name") or ""
     call.nothing_left("")
     arguments.nothing_left("")
@@ -100,7 +100,8 @@ def _block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str
     """What only SageMaker needs to know, but for how the ranks start."""
     block = {**machines(arguments), **limits(arguments), **network(arguments), **switches(arguments)}
     block.update(debugging(arguments))
-    mode = mode_of_all(fit.call.get("inputs")) or arguments.text("input_mode")
+    own_mode = arguments.text("input_mode")
+    mode = mode_of_all(fit.call.get("inputs")) or own_mode
     put(block, "inputMode", mode if mode != "File" else None)
     put(block, "outputKmsKey", arguments.text("output_kms_key"))
     put(block, "outputCompression", "None" if arguments.truth("disable_output_compression") else None)

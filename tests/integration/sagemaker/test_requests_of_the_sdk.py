@@ -1,0 +1,118 @@
+"""What muster sends for a launch script's estimators, beside what the SageMaker SDK itself sends for them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.load import load_bytes
+from muster.api.problems import InvalidResource
+from muster.api.validate import validate
+from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.request.render import request
+from muster.backends.sagemaker.request.setting import Setting
+from muster.importers.sagemaker.jobs import Sources, imported
+from muster.importers.sagemaker.recording import EstimatorFit, Recording, record
+from muster.importers.sagemaker.translation import Place
+from muster_dev import sagemaker_sdk
+from muster_dev.places import ROOT
+from sagemaker_sdk.estimator_cases import Case, cases
+
+ACCOUNT = "111122223333"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"
+GOLDEN = ROOT / "tests" / "unit" / "sagemaker" / "golden"
+SEED, COUNT = 20261121, 250
+
+REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot",)
+"""What the SDK sends although SageMaker refuses it: muster doesn't."""
+
+
+def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]:
+    """The SDK's answers by the cases' names: {"request": ...} or {"refused": ...}."""
+    question = {"account": ACCOUNT, "role": ROLE, "cases": [asdict(case) for case in questions]}
+    lines = sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "sent_requests.py", json.dumps(question))
+    return {answer.pop("name"): answer for answer in map(json.loads, lines.splitlines())}
+
+
+def asked_of_muster(case: Case, folder: Path) -> Mapping[str, JSON]:
+    """The same from muster: the script's call imported as a job, the job's file read, its request made."""
+    run = fit_of(case)
+    (folder / "code").mkdir(exist_ok=True)
+    (folder / "code" / "train.py").write_text("print('training')\n", encoding="utf-8")
+    place = Place(case.region, ACCOUNT, ROLE)
+    result = imported(Recording([run]), "launch.py", place, Sources(folder, None), lambda _: None)
+    if result.problems:
+        return {"refused": "; ".join(result.problems)}
+    [document] = load_bytes(result.documents[0].encode(), "launch.yaml")
+    try:
+        return {"request": request(validate(document), Setting(case.region, ACCOUNT, case.name), image_facts()).body}
+    except InvalidResource as invalid:
+        return {"refused": "; ".join(str(problem) for problem in invalid.problems)}
+
+
+def fit_of(case: Case) -> EstimatorFit:
+    """The case as the process of a launch script would tell it."""
+    code = {} if case.estimator == "Estimator" else {"entry_point": "train.py", "source_dir": "code"}
+    arguments = {name: value for name, value in case.kwargs.items() if name != "hyperparameters"}
+    told = {
+        "kind": "fit",
+        "place": "launch.py:1",
+        "class": case.estimator,
+        "arguments": shaped({"role": ROLE, **code, **arguments}),
+        "hyperparameters": case.kwargs.get("hyperparameters", {}),
+        "call": shaped({"inputs": case.inputs, "job_name": case.name}),
+        "session": {},
+    }
+    fit = record(json.dumps(told))
+    assert isinstance(fit, EstimatorFit)
+    return fit
+
+
+def shaped(value: JSON) -> JSON:
+    """The value with objects of the SDK's classes as the script's process writes them."""
+    if isinstance(value, list):
+        return [shaped(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: shaped(item) for name, item in value.items() if name != "__type__"}
+    return {"$shape": value["__type__"], "fields": fields} if "__type__" in value else fields
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Mapping[str, JSON]]:
+    """The SDK's, asked once for all: it takes seconds to start."""
+    return asked_of_the_sdk([*cases(SEED, COUNT), *golden_cases()])
+
+
+def golden_cases() -> list[Case]:
+    given = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
+    return [Case(f"golden-{name.replace('_', '-')}", "us-west-2", **case) for name, case in given.items()]
+
+
+def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(
+    answers: dict[str, Mapping[str, JSON]], tmp_path: Path
+) -> None:
+    questions = cases(SEED, COUNT)
+    different = []
+    for case in questions:
+        theirs, ours = answers[case.name], asked_of_muster(case, tmp_path)
+        both_refuse = "refused" in theirs and "refused" in ours
+        knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
+        if ours != theirs and not both_refuse and not knows_better:
+            different.append((case, theirs, ours))
+    assert different == []
+    # enough of both that the comparison says something
+    sent = [case for case in questions if "request" in answers[case.name]]
+    assert len(sent) > COUNT * 0.6
+    assert len(questions) - len(sent) > COUNT * 0.1
+    assert {case.estimator for case in sent} == {"Estimator", "PyTorch", "TensorFlow", "HuggingFace"}
+
+
+def test_the_sdk_sends_the_golden_requests(answers: dict[str, Mapping[str, JSON]]) -> None:
+    """So the capture is right, and the goldens are this SDK's."""
+    for case in golden_cases():
+        file = GOLDEN / f"{case.name.removeprefix('golden-').replace('-', '_')}.json"
+        assert answers[case.name] == {"request": json.loads(file.read_text(encoding="utf-8"))}, case.name

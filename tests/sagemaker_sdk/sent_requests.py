@@ -1,0 +1,127 @@
+"""Write which CreateTrainingJob the SageMaker SDK sends for estimators: run by itself, without muster and network.
+
+The question is a JSON object: account, role, and cases, each with its name, region, estimator's class, kwargs and the
+inputs of `fit`; objects of the SDK's classes are written with their `__type__`. The answer is one JSON object a line:
+the case's name, and the request as botocore would send it, or why the SDK refuses.
+"""
+
+import json
+import logging
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import BotoCoreError
+from sagemaker import image_uris, utils
+from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, ProfilerConfig, TensorBoardOutputConfig
+from sagemaker.estimator import Estimator
+from sagemaker.huggingface import HuggingFace
+from sagemaker.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+from sagemaker.instance_group import InstanceGroup
+from sagemaker.pytorch import PyTorch
+from sagemaker.session import Session
+from sagemaker.telemetry import telemetry_logging
+from sagemaker.tensorflow import TensorFlow
+
+ESTIMATORS = {"Estimator": Estimator, "PyTorch": PyTorch, "TensorFlow": TensorFlow, "HuggingFace": HuggingFace}
+KINDS = (
+    *(CollectionConfig, DebuggerHookConfig, FileSystemInput, ProfilerConfig, ShuffleConfig, TensorBoardOutputConfig),
+    TrainingInput,
+)
+TYPES: dict[str, Any] = {kind.__name__: kind for kind in KINDS}
+
+
+class Wire:
+    """What goes out, instead of the network: it is kept, and answered as AWS does when all is well."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        self.requests: list[dict[str, Any]] = []
+
+    def send(self, model: Any, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]]:
+        """For botocore's event `before-call`: who returns something there has answered."""
+        if model.name == "CreateTrainingJob":
+            self.requests.append(json.loads(params["body"]))
+        return AWSResponse("", 200, HTTPHeaders(), None), {
+            "ResponseMetadata": {"HTTPStatusCode": 200},
+            **self.answer(model.name),
+        }
+
+    def answer(self, action: str) -> dict[str, Any]:
+        """The SDK asks who it is, and which buckets there are."""
+        if action == "GetCallerIdentity":
+            return {"Account": self.account}
+        return {"Buckets": []} if action == "ListBuckets" else {}
+
+
+def main() -> None:
+    logging.disable()
+    # The SDK tells AWS of each call; opting out of that in its configuration makes each take a second.
+    telemetry_logging._send_telemetry_request = lambda *_, **__: None
+    # It reads the same files anew for each job.
+    utils._botocore_resolver = lru_cache(utils._botocore_resolver)
+    image_uris.config_for_framework = lru_cache(image_uris.config_for_framework)
+    with patch("socket.getaddrinfo", refused), patch("socket.socket.connect", refused):
+        answer_all(json.load(sys.stdin), Path(sys.argv[1]))
+
+
+def answer_all(question: dict[str, Any], file: Path) -> None:
+    wire = Wire(question["account"])
+    sessions = {region: session(region, wire) for region in {case["region"] for case in question["cases"]}}
+    with tempfile.TemporaryDirectory() as source, file.open("w", encoding="utf-8") as answers:
+        (Path(source) / "train.py").write_text("print('training')\n", encoding="utf-8")
+        for case in question["cases"]:
+            script = {} if case["estimator"] == "Estimator" else {"entry_point": "train.py", "source_dir": source}
+            fixed = {"role": question["role"], "sagemaker_session": sessions[case["region"]], **script}
+            answers.write(json.dumps({"name": case["name"], **asked(case, fixed, wire)}) + "\n")
+
+
+def session(region: str, wire: Wire) -> Session:
+    boto = boto3.Session(region_name=region)
+    boto._session.get_component("event_emitter").register("before-call", wire.send)
+    return Session(boto)
+
+
+def refused(*_: object) -> None:
+    raise OSError("the SDK is asked without a network")
+
+
+def asked(case: dict[str, Any], fixed: dict[str, Any], wire: Wire) -> dict[str, Any]:
+    """The request for a case, or the SDK's own words on why there is none."""
+    wire.requests.clear()
+    groups: dict[str, Any] = {}
+    try:
+        kwargs = {name: built(value, groups) for name, value in case["kwargs"].items()}
+        estimator = ESTIMATORS[case["estimator"]](**{**fixed, **kwargs})
+        estimator.fit(built(case["inputs"], groups), wait=False, job_name=case["name"])
+    except (ValueError, AttributeError, TypeError, KeyError, RuntimeError, BotoCoreError) as refusal:
+        return {"refused": f"{type(refusal).__name__}: {refusal}"}
+    [request] = wire.requests
+    return {"request": request}
+
+
+def built(value: Any, groups: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [built(item, groups) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: built(item, groups) for name, item in value.items() if name != "__type__"}
+    kind = value.get("__type__")
+    if kind == "InstanceGroup":
+        # The SDK compares groups by identity.
+        return groups.setdefault(fields["instance_group_name"], InstanceGroup(**fields))
+    if kind == "TrainingInput" and "config" in fields:
+        made = TrainingInput("s3://replaced/by-config")
+        made.config = fields["config"]
+        return made
+    return TYPES[kind](**fields) if kind else fields
+
+
+if __name__ == "__main__":
+    main()
