@@ -16,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Sequence, TypedDict
+    from typing import Dict, List, Mapping, NoReturn, Sequence, TypedDict
 
     class Settings(TypedDict):
         """What muster_start.json holds; `procs` is Auto or a number."""
@@ -59,12 +59,19 @@ def main(arguments: Sequence[str]) -> None:
         start_mpi(settings["command"][-1], arguments, settings["args"], procs)
         return
     command = [*settings["command"], *arguments]
+    if settings["launcher"] == "toolkit":
+        take_over(command, dict(os.environ))
     if settings["launcher"] == "direct":
         sys.exit(start_ranks(command, place, procs, environment))
     if settings["launcher"] == "torchrun":
         command = [*torchrun(place, procs), *settings["args"], "--no-python", *command]
     else:
         environment.update(per_node(place, procs))
+    take_over(command, environment)
+
+
+def take_over(command: List[str], environment: Dict[str, str]) -> NoReturn:
+    """Become the command."""
     sys.stdout.flush()
     os.execvpe(command[0], command, environment)
 

@@ -50,7 +50,8 @@ class SageMakerMpi(Model):
     enabled: bool = Field(default=True, description=_ENABLED)
     processes_per_host: int | None = Field(
         default=None,
-        description="Ranks on each instance; unset: procsPerNode where that is a number, else the toolkit's own 1.",
+        description="Ranks on each instance; unset: procsPerNode where that is a number, else one for each GPU or "
+        "Neuron core.",
         ge=1,
         le=128,
     )

@@ -49,7 +49,7 @@ def launch(spec: Spec, block: SageMaker) -> Launch:
     if not uses_toolkit(block):
         return Launch("Container", by_script=_container_needs_script(spec, block))
     distribution = distribution_of(spec, block)
-    file = program_file(spec.command)
+    file = program_file(spec.command, distribution)
     if file is None or _by_script(spec, block, distribution):
         return Launch("Toolkit", distribution, START_SCRIPT, by_script=True)
     return Launch("Toolkit", distribution, file)
@@ -74,11 +74,14 @@ def distribution_of(spec: Spec, block: SageMaker) -> Distribution | None:
     return None
 
 
-def program_file(command: tuple[str, ...]) -> str | None:
+def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
     """The file that the toolkit can start just as the command does; None when it can't.
 
-    `python train.py` is train.py, and ./train.sh is train.sh.
+    `python train.py` is train.py, and ./train.sh is train.sh; with mpirun `python -m mpi4py train.py` is train.py too,
+    for so the toolkit starts it.
     """
+    if command[1:3] == ("-m", "mpi4py") and by_mpirun(distribution):
+        command = (command[0], *command[3:])
     words = len(command)
     if words == len(("python", "train.py")) and _PYTHON.fullmatch(posixpath.basename(command[0])):
         return command[1] if command[1].endswith(".py") and _is_file(command[1]) else None
@@ -86,6 +89,14 @@ def program_file(command: tuple[str, ...]) -> str | None:
         name = command[0].removeprefix("./")
         return name if _is_file(name) and not name.endswith(".py") else None
     return None
+
+
+def by_mpirun(distribution: Distribution | None) -> bool:
+    """Whether the toolkit's mpirun starts the ranks: its own, or that of SageMaker's data parallel library."""
+    if distribution is None:
+        return False
+    ways = (distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp)
+    return any(way is not None and way.enabled for way in ways)
 
 
 def torch_objection(spec: Spec, block: SageMaker) -> str | None:
@@ -101,6 +112,12 @@ def torch_objection(spec: Spec, block: SageMaker) -> str | None:
         return f"{instance_type}, which has neither GPUs nor Trainium"
     supported = TORCH_DISTRIBUTED_ON_GPU if has_gpus(instance_type) else TORCH_DISTRIBUTED_ON_TRAINIUM
     return None if version in supported else f"PyTorch {version} on {instance_type}"
+
+
+def said_procs(spec: Spec) -> int | None:
+    """The ranks on each node, where the job says a number; None for Auto, also once muster has found one for it."""
+    procs = spec.procs_per_node
+    return None if isinstance(procs, str) or "procs_per_node" not in spec.model_fields_set else procs
 
 
 def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:

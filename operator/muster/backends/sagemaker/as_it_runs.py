@@ -21,7 +21,11 @@ def as_it_runs(job: Job, default_region: str) -> Job:
         "sagemaker": block.model_copy(update={"region": region}),
         "procs_per_node": _procs(job, block),
     }
-    return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+    resolved = job.spec.model_copy(update=changes)
+    if isinstance(job.spec.procs_per_node, str):
+        # The request says it only where the job does: else the toolkit counts for itself.
+        resolved.model_fields_set.discard("procs_per_node")
+    return job.model_copy(update={"spec": resolved})
 
 
 def _procs(job: Job, block: SageMaker) -> int:
@@ -35,10 +39,10 @@ def _procs(job: Job, block: SageMaker) -> int:
 
 
 def _own_count(distribution: Distribution, asked: int | None) -> int | None:
-    """What the toolkit counts otherwise than by devices; None: it doesn't."""
+    """What the toolkit counts otherwise than by devices (sagemaker-training 5.1.4, runner.py); None: it doesn't."""
     mpi = distribution.mpi
-    if mpi is not None and mpi.enabled:
-        return mpi.processes_per_host or asked or 1
+    if mpi is not None and mpi.enabled and (mpi.processes_per_host or asked):
+        return mpi.processes_per_host or asked
     # One process a node, which has all of its devices.
     if distribution.parameter_server is not None or distribution.multi_worker_mirrored is not None:
         return 1

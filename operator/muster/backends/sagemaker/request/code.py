@@ -35,7 +35,7 @@ def code(job: Job, how: Launch, setting: Setting) -> Code:
     """How the job's code reaches the containers."""
     spec, block = job.spec, job.spec.sagemaker or SageMaker()
     if how.start == "Channels":
-        return _in_channels(job, setting)
+        return _in_channels(job, how, setting)
     archive = _archive(job, how, setting)
     given = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
     uri = archive.uri if archive is not None else given
@@ -46,13 +46,13 @@ def code(job: Job, how: Launch, setting: Setting) -> Code:
     return Code(uri, "", archive)
 
 
-def _in_channels(job: Job, setting: Setting) -> Code:
+def _in_channels(job: Job, how: Launch, setting: Setting) -> Code:
     """Code and start script as SDK 3 has them (model_trainer.py, _create_training_job_args)."""
     spec = job.spec
     drivers = input_uri(spec, setting, DRIVERS_CHANNEL)
     own = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
     channel = own or (input_uri(spec, setting, CODE_CHANNEL) if spec.source is not None else "")
-    objects = {f"{drivers}/{name}": content for name, content in driver_files(job).items()}
+    objects = {f"{drivers}/{name}": content for name, content in driver_files(job, how).items()}
     packed = f"{channel}/sourcedir.tar.gz" if channel and not own else ""
     return Code("", channel, Archive(packed, code_key(spec, setting), {}, objects), drivers)
 
@@ -69,7 +69,7 @@ def script_command() -> tuple[str, ...]:
 
 
 def _archive(job: Job, how: Launch, setting: Setting) -> Archive | None:
-    files = start_files(job) if how.by_script else {}
+    files = start_files(job, how) if how.by_script else {}
     source = job.spec.source
     packs_source = source is not None and source.s3 is None
     if not packs_source and not files:

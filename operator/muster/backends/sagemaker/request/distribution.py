@@ -8,7 +8,7 @@ huggingface/estimator.py.
 from muster.api.document import JSON
 from muster.api.sagemaker_distribution import DataParallel, Distribution
 from muster.api.sagemaker_framework import Framework
-from muster.api.sagemaker_launch import rank_groups
+from muster.api.sagemaker_launch import rank_groups, said_procs
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 
@@ -96,14 +96,14 @@ def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
 
 
 def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
-    """The ranks on each instance, where the job gives a number and the toolkit starts them."""
+    """The ranks on each instance, where the job says it and the toolkit starts them; else it counts for itself."""
     mpi, data, ddp = distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp
     said = mpi.processes_per_host if mpi is not None else None
     if said is not None:
         return {PROCESSES: said}
     starts = any(switch is not None and switch.enabled for switch in (mpi, data, ddp, distribution.torch_distributed))
-    procs = spec.procs_per_node
-    return {PROCESSES: procs} if starts and not isinstance(procs, str) else {}
+    procs = said_procs(spec)
+    return {PROCESSES: procs} if starts and procs is not None else {}
 
 
 def _torch(distribution: Distribution) -> bool:

@@ -2,7 +2,7 @@
 
 import shlex
 
-from muster.api.sagemaker_launch import START_SCRIPT
+from muster.api.sagemaker_launch import START_SCRIPT, Launch
 from muster.api.spec import Job
 from muster.backends.sagemaker.request.start_script import start_files
 from muster_worker.arguments import to_arguments
@@ -30,8 +30,8 @@ exec python3 {script} {arguments}
 """requirements.txt is installed as SageMaker's toolkit does it."""
 
 
-def driver_files(job: Job) -> dict[str, bytes]:
+def driver_files(job: Job, how: Launch) -> dict[str, bytes]:
     """The channel's files by their names."""
     arguments = shlex.join(to_arguments(job.spec.hyperparameters))
     program = _STEPS.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
-    return {_PROGRAM: program.encode(), **start_files(job)}
+    return {_PROGRAM: program.encode(), **start_files(job, how)}

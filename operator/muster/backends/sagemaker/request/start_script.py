@@ -1,24 +1,32 @@
-"""muster's start script: what runs the command of a job once a node where SageMaker's toolkit can't. Pure."""
+"""muster's start script: what runs the command of a job where SageMaker's toolkit can't by itself. Pure."""
 
 import json
 from importlib.resources import files
 
-from muster.api.sagemaker_launch import START_SCRIPT
-from muster.api.spec import Job
+from muster.api.sagemaker_launch import START_SCRIPT, Launch, said_procs
+from muster.api.spec import Job, Spec
 
 _SETTINGS = "muster_start.json"
 
 
-def start_files(job: Job) -> dict[str, bytes]:
-    """The script and its settings, as files of the source archive's root."""
+def start_files(job: Job, how: Launch) -> dict[str, bytes]:
+    """The script and its settings, by their names."""
     spec = job.spec
-    torchrun, mpi, direct = spec.launcher.torchrun, spec.launcher.mpi, spec.launcher.direct
-    named = {"torchrun": torchrun, "mpi": mpi, "direct": direct}
+    started = spec.launcher.torchrun or spec.launcher.mpi
     settings = {
-        "launcher": next((name for name, given in named.items() if given is not None), "perNode"),
-        "args": list(torchrun.args if torchrun is not None else mpi.args if mpi is not None else ()),
-        "procs": spec.procs_per_node,
+        "launcher": _launcher(spec, how),
+        "args": [] if started is None else list(started.args),
+        "procs": said_procs(spec) or "Auto",
         "command": list(spec.command),
     }
     script = files("muster_worker").joinpath("sagemaker_start.py").read_bytes()
     return {START_SCRIPT: script, _SETTINGS: (json.dumps(settings, sort_keys=True) + "\n").encode()}
+
+
+def _launcher(spec: Spec, how: Launch) -> str:
+    if how.distribution is not None:
+        # Each rank that the toolkit starts runs the script, which has only to run the command.
+        return "toolkit"
+    launcher = spec.launcher
+    named = {"torchrun": launcher.torchrun, "mpi": launcher.mpi, "direct": launcher.direct}
+    return next((name for name, given in named.items() if given is not None), "perNode")
