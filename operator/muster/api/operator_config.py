@@ -1,22 +1,26 @@
-"""The operator's configuration file: the node pools that jobs may name, and where SageMaker is."""
+"""The operator's configuration file: the node pools that jobs may name, where SageMaker is, and who may use what."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.node_pool import NamedPool
 from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 from muster.api.sentences import found, sentence, unknown_field
+from muster.api.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
 
 MAX_POOLS = 500
 
-_FIELDS = ("nodePools", "sagemaker")
+_FIELDS = ("nodePools", "sagemaker", "tenancy")
 _SAGEMAKER_FIELDS = tuple(SageMakerConfig.model_fields)
 _ENDPOINTS = tuple(AwsEndpoints.model_fields)
+_TENANT_FIELDS = tuple(to_camel(name) for name in Tenant.model_fields)
+_BUCKET_FIELDS = tuple(BucketGrant.model_fields)
 _AS_IN_A_JOB: Path = ("spec", "nodePool")
 """A pool has the same fields there, which the sentences name."""
 
@@ -29,6 +33,7 @@ class OperatorConfig:
 
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
+    tenancy: tuple[Tenant, ...] = ()
 
 
 def read_config(document: Document) -> OperatorConfig:
@@ -36,11 +41,12 @@ def read_config(document: Document) -> OperatorConfig:
     value = document.value
     pools: list[NamedPool] = []
     sagemaker: list[SageMakerConfig] = []
-    findings = (*_findings(value, pools), *_sagemaker(value, sagemaker))
+    tenants: list[Tenant] = []
+    findings = (*_findings(value, pools), *_sagemaker(value, sagemaker), *_tenancy(value, tenants))
     if findings:
         problems = tuple(Problem(shown(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
-    return OperatorConfig(tuple(pools), *sagemaker)
+    return OperatorConfig(tuple(pools), sagemaker[0] if sagemaker else SageMakerConfig(), tuple(tenants))
 
 
 def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
@@ -72,6 +78,25 @@ def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
             is_unknown = detail["type"] == "extra_forbidden"
             known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
             yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+
+
+def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
+    entries = value.get("tenancy") if isinstance(value, dict) else None
+    if entries is None:
+        return
+    if not isinstance(entries, list) or len(entries) > MAX_TENANTS:
+        yield ("tenancy",), f"found {found(entries)}; a list of at most {MAX_TENANTS} entries is expected"
+        return
+    for index, entry in enumerate(entries):
+        try:
+            right.append(Tenant.model_validate_json(json.dumps(entry), by_alias=True, by_name=False))
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                path: Path = ("tenancy", index, *detail["loc"])
+                # The sentences know a job's fields, not these.
+                known = _TENANT_FIELDS if len(detail["loc"]) == 1 else _BUCKET_FIELDS
+                is_unknown = detail["type"] == "extra_forbidden"
+                yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
 
 
 def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:

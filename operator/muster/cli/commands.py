@@ -94,7 +94,6 @@ def run(
     from muster.cli.options import RunOptions, read_inputs, read_output
     from muster.cli.problem import BadInput
     from muster.cli.run import run_job
-    from muster.cli.run_training import run_training
 
     options = RunOptions(
         file=file,
@@ -106,6 +105,8 @@ def run(
         output=read_output(output),
     )
     if local:
+        from muster.cli.run_training import run_training
+
         raise typer.Exit(run_training(options, source))
     if source is not None:
         raise BadInput("--source goes with --local")
@@ -342,5 +343,6 @@ def operator(
         lease_name=lease_name,
         node_pools=configured.node_pools,
         sagemaker=configured.sagemaker,
+        tenancy=configured.tenancy,
     )
     raise typer.Exit(run_operator(options, read_log_format(log_format)))

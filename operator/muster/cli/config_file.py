@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from muster.api import tenancy
 from muster.api.document import Document
 from muster.api.load import NotReadable, load_bytes
 from muster.api.operator_config import OperatorConfig, read_config
@@ -41,7 +42,7 @@ def with_config(job: Job, config: OperatorConfig | None) -> Job:
 
 
 def checked_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
-    """Raise `InvalidResource`, with the document's line, for a pool that a known configuration doesn't have."""
+    """Raise `InvalidResource`, with the document's line, for what a known configuration doesn't have."""
     if config is None:
         return
     try:
@@ -50,3 +51,4 @@ def checked_with_config(job: Job, document: Document, config: OperatorConfig | N
         line = document.line(("spec", "nodePool", "name"))
         problems = tuple(Problem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
+    tenancy.check(job, config.tenancy)

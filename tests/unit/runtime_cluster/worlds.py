@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.api.spec import Job
+from muster.api.tenancy import check
 from muster.aws.client import Aws
 from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.kube.client import Change, Client
@@ -90,6 +91,7 @@ class Site:
             store=self.store,
             desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None),
             as_it_runs=partial(as_it_runs, pools=()),
+            admit=partial(check, tenants=()),
             term=1,
             clock=time.time,
             cpu_clock=self.cpu,

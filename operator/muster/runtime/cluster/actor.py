@@ -15,6 +15,8 @@ from muster.api.timestamps import from_text
 from muster.kube.backoff import pause
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
+from muster.plan.incarnations import was_started
+from muster.plan.training_job_course import told_of
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
@@ -49,6 +51,7 @@ class StatusUnclear(Exception):
 class Tools:
     """What all actors share. `term` is the deciding Lease's, `as_it_runs` adds what the spec leaves to the operator.
 
+    `admit` raises `InvalidResource` for a job that uses what its namespace may not.
     `clock` gives Unix seconds, `cpu_clock` the thread's processor time in seconds, `chance` numbers from 0 to 1.
     `training` is what has the jobs of backend SageMaker.
     """
@@ -57,6 +60,7 @@ class Tools:
     store: RankStore
     desk: Desk
     as_it_runs: Callable[[Job, Status], Job]
+    admit: Callable[[Job], None]
     term: int
     clock: Callable[[], float]
     cpu_clock: Callable[[], float]
@@ -192,6 +196,9 @@ class Actor:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
+            # what was begun is not given up because less is allowed since
+            if not was_started(resource.status) and told_of(resource.status) is None:
+                self.tools.admit(resource.job)
             if resource.job.spec.backend == "SageMaker":
                 return self.tools.training.as_it_runs(resource.job)
             return self.tools.as_it_runs(resource.job, resource.status)

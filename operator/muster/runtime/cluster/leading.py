@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from muster.api import tenancy
 from muster.api.node_pool import NamedPool
+from muster.api.tenancy_spec import Tenant
 from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.kube.client import Client
@@ -52,6 +54,7 @@ class Parts:
     events: EventPoster
     clock: Callable[[], float]
     node_pools: tuple[NamedPool, ...]
+    tenancy: tuple[Tenant, ...]
 
 
 class Leading:
@@ -110,6 +113,7 @@ class Leading:
             store=parts.store,
             desk=Desk(parts.client, WriteBudget(), parts.clock, Told(parts.events)),
             as_it_runs=partial(as_it_runs, pools=parts.node_pools),
+            admit=partial(tenancy.check, tenants=parts.tenancy),
             term=self._term,
             clock=parts.clock,
             cpu_clock=time.thread_time,

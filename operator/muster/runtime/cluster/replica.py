@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from muster.api.node_pool import NamedPool
 from muster.api.sagemaker_config import SageMakerConfig
+from muster.api.tenancy_spec import Tenant
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints
 from muster.backends.kubernetes.backend import KubernetesBackend
@@ -53,6 +54,7 @@ class OperatorOptions:
     lease_name: str
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
+    tenancy: tuple[Tenant, ...] = ()
 
 
 @dataclass
@@ -141,7 +143,10 @@ class Replica:
 
     def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
         options = self.options
-        setting = Setting(options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy)
+        s3_endpoint = options.sagemaker.endpoints.s3 or ""
+        setting = Setting(
+            options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy, s3_endpoint
+        )
         return Parts(
             client=self.client,
             namespaces=self.options.namespaces,
@@ -155,6 +160,7 @@ class Replica:
             events=self._events,
             clock=self._clock,
             node_pools=self.options.node_pools,
+            tenancy=self.options.tenancy,
         )
 
     async def _lead(self, parts: Parts, term: int) -> None:
