@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from dataclasses import dataclass
 _SYSTEM = re.compile(r"(?P<indent>\s*)!(?P<command>.*)")
 _ASSIGNED = re.compile(r"(?P<name>\s*[\w, ]+=\s*)!(?P<command>.*)")
 _MAGIC = re.compile(r"(?P<indent>\s*)%(?P<magic>\w+)(?P<line>.*)")
-_HELP = re.compile(r"\s*\??\??[\w.]+\?\??\s*")
+_HELP = re.compile(r"\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*")
+
+_AROUND = frozenset({"capture", "prun", "time", "timeit"})
+"""Cell magic that runs the cell's Python and looks at it."""
 
 
 class NotANotebook(Exception):
@@ -46,8 +50,19 @@ def _python(cell: str) -> str:
     if cell.startswith("%%"):
         head, _, body = cell.partition("\n")
         magic, _, line = head[2:].partition(" ")
+        if magic in _AROUND:
+            return "\n" + _python(body)
         return f"get_ipython().run_cell_magic({magic!r}, {line.strip()!r}, {body!r})\n"
-    return "".join(_lines(cell))
+    return cell if _is_python(cell) else "".join(_lines(cell))
+
+
+def _is_python(cell: str) -> bool:
+    """Whether the cell has no magic: then a line in a text may begin as it likes."""
+    try:
+        ast.parse(cell)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _lines(cell: str) -> Iterator[str]:
@@ -59,7 +74,7 @@ def _lines(cell: str) -> Iterator[str]:
             yield f"{found['name']}get_ipython().getoutput({found['command'].strip()!r})\n"
         elif found := _MAGIC.fullmatch(line):
             yield f"{found['indent']}get_ipython().run_line_magic({found['magic']!r}, {found['line'].strip()!r})\n"
-        elif _HELP.fullmatch(line) and "?" in line:
+        elif _HELP.fullmatch(line):
             yield "\n"
         else:
             yield f"{line}\n"

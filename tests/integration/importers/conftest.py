@@ -1,0 +1,5 @@
+"""What the tests of `muster import` share."""
+
+from import_runs import desk
+
+__all__ = ["desk"]

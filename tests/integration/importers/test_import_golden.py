@@ -1,0 +1,26 @@
+"""The golden launch scripts, imported one by one: the jobs that are checked in, of which the requests are compared."""
+
+import pytest
+
+from import_runs import Desk
+from muster_dev.golden_import import GOLDEN, JOBS, REFUSED, code_folder, scripts
+from muster_dev.places import ROOT
+
+SCRIPTS = dict(scripts(ROOT / GOLDEN))
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != REFUSED])
+def test_a_script_becomes_its_job(desk: Desk, name: str) -> None:
+    code_folder(desk.folder)
+    outcome = desk.run_file(SCRIPTS[name])
+    assert outcome.err == ""
+    assert outcome.out == (ROOT / JOBS / f"{name}.yaml").read_text(encoding="utf-8")
+    assert outcome.code == 0
+
+
+def test_what_sagemaker_refuses_becomes_no_job(desk: Desk) -> None:
+    code_folder(desk.folder)
+    outcome = desk.run_file(SCRIPTS[REFUSED])
+    assert outcome.out == ""
+    assert "keepAliveSeconds with spot; a warm pool and spot exclude each other" in outcome.err
+    assert outcome.code == 1

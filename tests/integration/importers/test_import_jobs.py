@@ -1,0 +1,107 @@
+"""What scripts say in other ways than the golden ones, and the job's part that says it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from import_runs import Desk
+from muster.api.document import JSON
+from muster.cli.problem import BadInput
+
+ROWS = yaml.safe_load(Path(__file__).with_name("import_jobs.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['path']}-{number}" for number, row in enumerate(ROWS)])
+def test_the_job_says_it(desk: Desk, row: dict[str, JSON]) -> None:
+    found: JSON = desk.run(str(row["script"])).spec
+    for name in str(row["path"]).split("."):
+        assert isinstance(found, dict)
+        found = found[name]
+    assert found == row["is"]
+
+
+def test_each_fit_is_a_job_with_a_name_of_its_own(desk: Desk) -> None:
+    script = """\
+    for rate in (0.1, 0.01):
+        pytorch(base_job_name="ViT_large", hyperparameters={"lr": rate}).fit()
+    pytorch().fit(job_name="bert")
+    """
+    outcome = desk.run(script)
+    assert [job["metadata"] for job in outcome.jobs] == [
+        {"name": "vit-large"},
+        {"name": "vit-large-2"},
+        {"name": "bert"},
+    ]
+
+
+def test_the_jobs_alone_are_on_standard_output(desk: Desk) -> None:
+    outcome = desk.run("print('launching'); pytorch().fit()")
+    assert "launching" in outcome.err
+    assert outcome.out.startswith("# Imported from launch.py:10.\napiVersion: ")
+    assert "    # Auto: ranks that torchrun or mpirun starts tell muster" in outcome.out
+
+
+def test_the_script_has_its_arguments_its_name_and_its_neighbours(desk: Desk) -> None:
+    (desk.folder / "settings.py").write_text("NODES = 5\n", encoding="utf-8")
+    script = """\
+    import argparse, settings
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--type")
+    if __name__ == "__main__":
+        pytorch(instance_type=parser.parse_args().type, instance_count=settings.NODES).fit()
+    """
+    outcome = desk.run(script, arguments=("--type", "ml.g5.xlarge"))
+    assert (outcome.spec["nodes"], outcome.block["instanceType"]) == (5, "ml.g5.xlarge")
+    assert not (desk.folder / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ("s3://my-bucket/code.tar.gz", {"s3": {"uri": "s3://my-bucket/code.tar.gz"}}),
+        (f"https://h/o/n.git@{'a' * 40}", {"git": {"url": "https://h/o/n.git", "commit": "a" * 40}}),
+        (
+            f"https://h/o/n.git@{'a' * 40}//src/a",
+            {"git": {"url": "https://h/o/n.git", "commit": "a" * 40, "path": "src/a"}},
+        ),
+    ],
+)
+def test_the_code_may_lie_elsewhere(desk: Desk, given: str, source: JSON) -> None:
+    (desk.folder / "train.py").unlink()
+    assert desk.run("pytorch().fit()", source=given).spec["source"] == source
+
+
+def test_code_that_is_too_much_for_a_file_is_told(desk: Desk) -> None:
+    (desk.folder / "src").mkdir()
+    (desk.folder / "src" / "train.py").write_bytes(b"\xff\xfe")
+    outcome = desk.run("pytorch(source_dir='src').fit()")
+    assert "train.py isn't text; say where the code lies instead: --source https://" in outcome.err
+
+
+def test_what_tools_leave_beside_code_is_left_out_and_told(desk: Desk) -> None:
+    for folder in ("src", "src/__pycache__", "src/lib"):
+        (desk.folder / folder).mkdir()
+    for name in ("train.py", "lib/data.py", "__pycache__/x.pyc"):
+        (desk.folder / "src" / name).write_text("", encoding="utf-8")
+    outcome = desk.run("pytorch(source_dir='src').fit()")
+    assert outcome.spec["source"] == {"inline": {"files": {"lib/data.py": "", "train.py": ""}}}
+    assert "__pycache__ is left out" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"account": "12"}, "12 digits"),
+        ({"source": "ftp://x"}, "is expected"),
+        ({"python": "/no/python"}, "No such file"),
+    ],
+)
+def test_options_are_looked_at(desk: Desk, options: dict[str, str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        desk.run("pytorch().fit()", **options)
+
+
+def test_a_script_that_is_not_there(desk: Desk) -> None:
+    with pytest.raises(BadInput, match="a script"):
+        desk.run_file("x", "launch.txt")

@@ -1,0 +1,73 @@
+"""Notebooks become files as scripts do: their magic is left out, or understood."""
+
+import json
+
+import pytest
+
+from import_runs import ESTIMATOR, Desk
+from muster.cli.problem import BadInput
+
+
+def notebook(*cells: str, markdown: str = "# Training") -> str:
+    code = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": [markdown]}, *code], "nbformat": 4})
+
+
+def test_cells_are_run_in_their_order(desk: Desk) -> None:
+    outcome = desk.run_file(notebook(ESTIMATOR, "p = pytorch()", "p.fit('s3://my-bucket/a')"), "launch.ipynb")
+    assert outcome.err == ""
+    assert outcome.out.startswith("# Imported from launch.ipynb[4]:1.\n")
+
+
+def test_magic_is_left_out_and_told(desk: Desk) -> None:
+    cells = (
+        "%pip install -q sagemaker\n!aws s3 ls\nfiles = !ls\n  \n?print\n" + ESTIMATOR,
+        "%%bash\nrm -rf /",
+        "%%time\npytorch().fit()",
+        "text = '''\n%no magic\n!nor this\n'''\npytorch(base_job_name=text.split()[1]).fit()",
+    )
+    outcome = desk.run_file(notebook(*cells), "launch.ipynb")
+    assert "warning: launch.ipynb[2]:1: %pip install -q sagemaker is left out" in outcome.err
+    assert "warning: launch.ipynb[2]:2: !aws s3 ls is left out" in outcome.err
+    assert "warning: launch.ipynb[3]:1: %%bash is left out" in outcome.err
+    assert outcome.code == 0
+    assert [job["metadata"] for job in outcome.jobs] == [{"name": "launch"}, {"name": "magic"}]
+
+
+def test_a_script_that_the_notebook_writes_is_the_jobs(desk: Desk) -> None:
+    (desk.folder / "train.py").unlink()
+    cells = (
+        ESTIMATOR,
+        "%%writefile train.py\nprint('first')\n",
+        "%%writefile -a train.py\nprint('second')\n",
+        "pytorch().fit()",
+    )
+    outcome = desk.run_file(notebook(*cells), "launch.ipynb")
+    assert outcome.spec["source"] == {"inline": {"files": {"train.py": "print('first')\nprint('second')\n"}}}
+    assert not (desk.folder / "train.py").exists()
+
+
+def test_a_folder_that_the_notebook_fills_is_the_jobs(desk: Desk) -> None:
+    (desk.folder / "src").mkdir()
+    (desk.folder / "src" / "data.py").write_text("DATA = 1\n", encoding="utf-8")
+    cells = (ESTIMATOR, "%%writefile src/train.py\nimport data\n", "pytorch(source_dir='src').fit()")
+    outcome = desk.run_file(notebook(*cells), "launch.ipynb")
+    assert outcome.spec["source"] == {"inline": {"files": {"data.py": "DATA = 1\n", "train.py": "import data\n"}}}
+
+
+def test_a_notebook_saved_as_a_script_is_the_same(desk: Desk) -> None:
+    script = """\
+    get_ipython().run_line_magic('pip', 'install sagemaker')
+    get_ipython().system('ls')
+    get_ipython().run_cell_magic('writefile', 'other.py', "print('x')")
+    pytorch(entry_point="other.py").fit()
+    """
+    outcome = desk.run(script)
+    assert "%pip install sagemaker is left out" in outcome.err
+    assert outcome.spec["source"] == {"inline": {"files": {"other.py": "print('x')"}}}
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"cells": [1]}'])
+def test_what_is_no_notebook_is_told(desk: Desk, text: str) -> None:
+    with pytest.raises(BadInput, match="a notebook of format 4 is expected"):
+        desk.run_file(text, "launch.ipynb")

@@ -1,0 +1,142 @@
+"""A launch script sends nothing under `muster import`, whatever it tries, and finds no credentials to send it with."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from import_runs import Desk
+from muster.cli.problem import BadInput
+
+STAND_IN = Path(__file__).parents[3] / "operator" / "muster" / "importers" / "sagemaker" / "standin"
+
+ATTEMPTS = [
+    "import urllib.request; urllib.request.urlopen('http://127.0.0.1:{port}/')",
+    "import socket; socket.create_connection(('127.0.0.1', {port}))",
+    "import socket; socket.socket().connect(('127.0.0.1', {port}))",
+    "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))",
+    "import socket; socket.getaddrinfo('sagemaker.us-west-2.amazonaws.com', 443)",
+    "import asyncio; asyncio.run(asyncio.open_connection('127.0.0.1', {port}))",
+    "import subprocess; subprocess.run(['aws', 's3', 'ls'])",
+    "import os; os.system('aws s3 ls')",
+    "import os; os.execvp('aws', ['aws'])",
+    "import os; os.posix_spawn('/bin/true', ['true'], {{}})",
+]
+
+
+@contextmanager
+def listener() -> Iterator[tuple[int, list[object]]]:
+    """A port of this machine, and who came to it."""
+    came: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            try:
+                while True:
+                    came.append(server.accept())
+            except OSError:
+                return
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield server.getsockname()[1], came
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt[:44] for attempt in ATTEMPTS])
+def test_nothing_leaves(desk: Desk, attempt: str) -> None:
+    with listener() as (port, came):
+        outcome = desk.run(f"{attempt.format(port=port)}\npytorch().fit()")
+    assert came == []
+    assert "muster import lets a launch script" in outcome.err
+    assert (outcome.code, outcome.out) == (1, "")
+
+
+def test_a_library_that_can_do_without_goes_on(desk: Desk) -> None:
+    outcome = desk.run("import platform; print(platform.processor()); pytorch().fit()")
+    assert outcome.code == 0
+
+
+def test_connections_that_python_does_not_see_lead_nowhere(desk: Desk) -> None:
+    """By libc: where Linux lets a process leave the network, as it lets the tests' one."""
+    call = """\
+import ctypes, struct
+c = ctypes.CDLL(None)
+s = c.socket(2, 1, 0)
+address = struct.pack("<H", 2) + struct.pack(">H", {port}) + bytes([127, 0, 0, 1]) + bytes(8)
+print("connected", c.connect(s, address, 16))
+pytorch().fit()
+"""
+    with listener() as (port, came):
+        outcome = desk.run(call.format(port=port))
+    assert "connected -1" in outcome.err
+    assert came == []
+
+
+def test_the_script_sees_neither_our_environment_nor_our_home(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("HOME", str(desk.folder))
+    (desk.folder / ".aws").mkdir()
+    outcome = desk.run(
+        "import json, os\nprint(json.dumps([sorted(os.environ), os.listdir(os.path.expanduser('~'))]))\npytorch().fit()"
+    )
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("[")]
+    names, home = json.loads(line)
+    assert home == []
+    assert not {name for name in names if name.startswith(("AWS_", "HF_"))}
+
+
+def test_it_is_given_what_the_user_says(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM", "vision")
+    script = "import os\npytorch(tags={'team': os.environ['TEAM'], 'x': os.environ['X']}).fit()"
+    assert desk.run(script, environment=("TEAM", "X=1")).block["tags"] == {"team": "vision", "x": "1"}
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"), [("AWS_SECRET_ACCESS_KEY=x", "no AWS credentials"), ("NOT_SET_HERE", "it isn't set here")]
+)
+def test_but_no_credentials(desk: Desk, pair: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        desk.run("pytorch().fit()", environment=(pair,))
+
+
+def test_a_script_that_waits_for_ever_is_ended(desk: Desk) -> None:
+    outcome = desk.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
+    assert "still running after 1.5 s" in outcome.err
+    assert outcome.code == 1
+
+
+def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:
+    script = """\
+    import time
+    p = pytorch()
+    p.fit(wait=False, job_name="vit")
+    while p.latest_training_job.describe()["TrainingJobStatus"] != "Completed":
+        time.sleep(60)
+    p.latest_training_job.wait()
+    print(p.latest_training_job.name, p.model_data)
+    """
+    outcome = desk.run(script)
+    assert outcome.code == 0
+    assert "vit <unknown: PyTorch.model_data>" in outcome.err
+
+
+def test_a_process_that_dies_is_told(desk: Desk) -> None:
+    outcome = desk.run("import os\npytorch().fit()\nos._exit(3)")
+    assert "the script's process ended with exit code 3" in outcome.err
+    assert outcome.code == 1
+
+
+def test_the_stand_in_needs_python_alone() -> None:
+    """It runs in the script's Python, which has nothing of muster: not even what is installed."""
+    program = f"import sys; sys.path[0] = {str(STAND_IN)!r}; import muster_standin.launch; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, capture_output=True, text=True)
+    assert "'muster_standin.walls'" in done.stdout

@@ -1,0 +1,42 @@
+"""What of a launch script the job doesn't have, and who imports it has to know: on standard error, with its place."""
+
+import pytest
+
+from import_runs import Desk
+
+WARNINGS = [
+    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is left out"),
+    (
+        "sagemaker.Session().upload_data('train.py', key_prefix='x'); pytorch().fit()",
+        "aws s3 cp train.py s3://sagemaker-us-west-2-111122223333/x/train.py",
+    ),
+    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is left out"),
+    ("pytorch(train_max_run=60).fit()", "PyTorch(train_max_run=...): SDK 2 calls it max_run"),
+    ("p = pytorch(); p.instance_cout = 3; p.fit()", "PyTorch.instance_cout = ... changes nothing"),
+    ("pytorch(role='SageMakerRole').fit()", "SageMakerRole is taken for arn:aws:iam::111122223333:role/SageMakerRole"),
+    ("pytorch(checkpoint_local_path='/x').fit()", "is ignored, as by the SDK: there is no checkpoint_s3_uri"),
+    ("pytorch(distribution={'torchdistributed': {'enabled': True}}).fit()", "did you mean torch_distributed?"),
+    (
+        "pytorch(distribution={'mpi': {'enabled': True, 'process_per_host': 2}}).fit()",
+        "mpi: process_per_host is ignored, as by the SDK; did you mean processes_per_host?",
+    ),
+    ("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()", "pytorchddp: enable is ignored"),
+]
+
+
+@pytest.mark.parametrize(("script", "message"), WARNINGS, ids=[message[:40] for _, message in WARNINGS])
+def test_it_is_told_and_the_job_printed(desk: Desk, script: str, message: str) -> None:
+    outcome = desk.run(script)
+    assert outcome.err.startswith(("warning: launch.py:10: ", "warning: launch.py:9: "))
+    assert message in outcome.err
+    assert (outcome.code, len(outcome.jobs)) == (0, 1)
+
+
+def test_a_way_that_is_not_enabled_stays_off_as_with_the_sdk(desk: Desk) -> None:
+    outcome = desk.run("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()")
+    assert outcome.block["distribution"] == {"pytorchDdp": {"enabled": False}}
+    assert outcome.spec["launcher"] == {"perNode": {}}
+
+
+def test_a_right_script_is_imported_without_a_word(desk: Desk) -> None:
+    assert desk.run("pytorch().fit('s3://my-bucket/train', wait=False)").err == ""
