@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from queue import Queue
 
 from aiohttp import web
 
@@ -16,42 +17,38 @@ from sagemaker_service.service import NoReply, Service
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
     """The URL at which `service` answers meanwhile."""
-    loop = asyncio.new_event_loop()
-    url: list[str] = []
-    is_up = threading.Event()
-    stop = asyncio.Event()
+    site: Queue[tuple[str, Callable[[], object]]] = Queue()
 
     async def run() -> None:
-        runner = web.AppRunner(_application(service), shutdown_timeout=0)
+        stop = asyncio.Event()
+        runner = web.AppRunner(_application(service, stop))
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
-        url.append(f"http://{host}:{port}")
-        is_up.set()
+        loop = asyncio.get_running_loop()
+        site.put((f"http://{host}:{port}", lambda: loop.call_soon_threadsafe(stop.set)))
         await stop.wait()
         await runner.cleanup()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(run()), name="sagemaker service")
+    thread = threading.Thread(target=lambda: asyncio.run(run()), name="sagemaker service")
     thread.start()
-    is_up.wait()
+    url, end = site.get()
     try:
-        yield url[0]
+        yield url
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        end()
         thread.join()
-        loop.close()
 
 
-def _application(service: Service) -> web.Application:
+def _application(service: Service, ending: asyncio.Event) -> web.Application:
     async def answer(request: web.Request) -> web.Response:
         reply = service.handle(request.headers, await request.read())
         if not isinstance(reply, NoReply):
             return web.Response(status=reply.status, body=reply.body.encode(), headers=dict(reply.headers))
         if reply.is_silent:
-            await asyncio.Event().wait()
-        assert request.transport is not None
-        request.transport.abort()
+            await ending.wait()
+        if request.transport is not None:
+            request.transport.abort()
         return web.Response()
 
     application = web.Application(client_max_size=16 * 1024 * 1024)

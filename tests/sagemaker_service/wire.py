@@ -15,7 +15,7 @@ from sagemaker_service.service import NoReply, Service
 
 
 def join(aws: Aws, place: Place, service: Service) -> None:
-    """Have `service` answer what `aws` asks SageMaker and STS from a place."""
+    """Have `service` answer what `aws` asks SageMaker, STS and CloudWatch Logs from a place."""
 
     def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
@@ -26,7 +26,7 @@ def join(aws: Aws, place: Place, service: Service) -> None:
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
     connection = aws.connection(place)
-    for name in ("sagemaker", "sts"):
+    for name in ("sagemaker", "sts", "logs"):
         connection.client(name).meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
 
 

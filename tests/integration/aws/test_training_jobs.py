@@ -2,7 +2,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from botocore.config import Config
 
+from muster.aws import connection
 from muster.aws.client import Aws
 from muster.aws.errors import (
     AlreadyExists,
@@ -157,3 +159,26 @@ async def test_nobody_listens() -> None:
     with pytest.raises(Unavailable, match="no answer to sagemaker:DescribeTrainingJob in us-west-2"):
         await asyncio.wait_for(deaf.training_jobs(HERE).describe("a-1"), 20)
     await deaf.close()
+
+
+async def test_a_service_that_is_silent_is_not_waited_for_for_ever(
+    aws: Aws, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_CONFIG", connection._CONFIG.merge(Config(read_timeout=0.3)))
+    service.faults.add("CreateTrainingJob", Fault.SILENCE_AFTER)
+    with pytest.raises(Unavailable, match="no answer to sagemaker:CreateTrainingJob"):
+        await aws.training_jobs(HERE).create(training_job_request("a-1"))
+    assert "a-1" in service.jobs().by_name
+
+
+async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Service) -> None:
+    changed = asyncio.Event()
+    names = [f"a-{number}" for number in range(8)]
+    for name in names:
+        service.jobs().create(training_job_request(name), service.now())
+    watches = [aws.sweep(HERE).watch(name, service.now(), changed.set) for name in names]
+    async with asyncio.timeout(60):
+        while any(watch.sighting.description is None for watch in watches):
+            await changed.wait()
+            changed.clear()
+    assert {watch.sighting.description.name for watch in watches if watch.sighting.description} == set(names)
