@@ -46,9 +46,11 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == KNOCK:
         return knock(Path(arguments[1]), arguments[2:])
     host = Host(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
-    sys.path.append(host.archive)
+    # the toolkit hands its own sys.path on to the ranks, which have nothing of muster's there on SageMaker either
+    sys.path[0] = host.archive
     from muster_worker import guardian, hosts  # noqa: PLC0415 - from there
 
+    del sys.path[0]
     why_not = hosts.mount_hosts(host.hosts_file, host.name)
     if why_not is not None:
         sys.stderr.write(f"muster: a training job's hosts need names of their own, and {why_not}\n")

@@ -15,6 +15,7 @@ from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.training_host import TrainingPlaces, host_command
+from muster.plan import last_words
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
 from muster_worker.contract import AgentPhase, Command, CommandKind, Report
@@ -22,8 +23,11 @@ from muster_worker.contract import AgentPhase, Command, CommandKind, Report
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
 
-FALL_SECONDS = 5.0
+FALL_SECONDS = 10.0
 """A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
+
+MAX_FAILURE_CHARS = 1024
+"""As much of the container's output/failure as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
 
 _INCARNATION = 1
 
@@ -88,7 +92,16 @@ class TrainingBackend:
         if process.exit_code == 0:
             return None
         how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        return Trouble("ContainerFailed", f"SageMaker's toolkit ended with {how}; its log says why")
+        why = last_words.clean(self._failure(), limit=MAX_FAILURE_CHARS)
+        return Trouble("ContainerFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
+
+    def _failure(self) -> str:
+        """What would be the beginning of the training job's FailureReason: the first host's word that failed."""
+        try:
+            with (self.layout.output / "failure").open(encoding="utf-8", errors="replace") as file:
+                return file.read(MAX_FAILURE_CHARS)
+        except OSError:
+            return ""
 
     async def _create(self, action: CreateNode) -> None:
         await self.processes.start(
