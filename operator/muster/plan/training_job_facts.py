@@ -95,12 +95,15 @@ class TrainingJob:
     @property
     def has_instances(self) -> bool:
         """Whether it has got all of its instances, ever."""
-        return self.has_trained or any(span.status not in _WITHOUT_INSTANCES for span in self._way)
+        return any(span.status not in _WITHOUT_INSTANCES for span in self._way)
 
     @property
     def has_trained(self) -> bool:
-        """Whether its containers have begun, ever."""
-        return self.is_at_work or self.started_at is not None or any(span.status in _AT_WORK for span in self.history)
+        """Whether its containers have begun, ever. TrainingStartTime tells less: data is fetched from then on."""
+        if self.is_at_work or self.status == COMPLETED:
+            return True
+        has_begun = self.started_at is not None
+        return any(span.status in _AT_WORK or (has_begun and span.status not in _BEFORE_WORK) for span in self._way)
 
     @property
     def is_at_work(self) -> bool:

@@ -1,6 +1,5 @@
 """A training job's instances as the job's nodes: what SageMaker says of all of them, and ranks of themselves."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from muster.api.spec import Job
@@ -22,40 +21,42 @@ def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, a
     `training` is the present attempt's; None while there is none.
     """
     agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
+    end = training if training is not None and training.is_over and facts.is_heard_out else None
     return JobFacts(
         created_at=facts.created_at,
-        nodes=tuple(_node(job, node, training, agents, attempt) for node in range(job.spec.nodes)),
+        nodes=tuple(
+            _ended(job, node, end, agents.get(node), attempt)
+            if end is not None
+            else _standing(node, training, agents.get(node))
+            for node in range(job.spec.nodes)
+        ),
         heartbeat_seconds=facts.heartbeat_seconds,
     )
 
 
-def _node(
-    job: Job, node: int, training: TrainingJob | None, agents: Mapping[int, AgentFacts], attempt: int
-) -> NodeFacts:
-    name = node_name(node)
+def _standing(node: int, training: TrainingJob | None, agent: AgentFacts | None) -> NodeFacts:
+    """A node of a training job that is not over, or of whose end its ranks' last words are still missing."""
     if training is None:
-        return NodeFacts(node, name, ProcessFacts(ProcessState.MISSING))
-    agent = agents.get(node)
-    if training.is_over and training.has_trained:
-        agent = _heard_out(job, node, training, agent, attempt)
-    return NodeFacts(node, name, _process(training, agent), agent)
-
-
-def _process(training: TrainingJob, agent: AgentFacts | None) -> ProcessFacts:
-    placed_at = _placed_at(training)
-    if training.is_over:
-        return ProcessFacts(
-            ProcessState.EXITED,
-            exit_code=0 if training.status == COMPLETED else None,
-            started_at=training.started_at,
-            ended_at=training.ended_at,
-            scheduled_at=placed_at,
-            trouble=None if training.status == COMPLETED else _trouble(training),
-        )
+        return NodeFacts(node, node_name(node), ProcessFacts(ProcessState.MISSING))
     # What its ranks say reaches muster before SageMaker's own word, or after it.
     runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
     state = ProcessState.RUNNING if runs else ProcessState.WAITING
-    return ProcessFacts(state, started_at=training.started_at, scheduled_at=placed_at)
+    process = ProcessFacts(state, started_at=training.started_at, scheduled_at=_placed_at(training))
+    return NodeFacts(node, node_name(node), process, agent)
+
+
+def _ended(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> NodeFacts:
+    is_good = training.status == COMPLETED
+    process = ProcessFacts(
+        ProcessState.EXITED,
+        exit_code=0 if is_good else None,
+        started_at=training.started_at,
+        ended_at=training.ended_at,
+        scheduled_at=_placed_at(training),
+        trouble=None if is_good else _trouble(training),
+    )
+    known = _heard_out(job, node, training, agent, attempt) if training.has_trained else agent
+    return NodeFacts(node, node_name(node), process, known)
 
 
 def _placed_at(training: TrainingJob) -> float | None:

@@ -88,9 +88,12 @@ def _phase(picture: Picture, facts: TrainingFacts, seen: Judgement) -> str:
 
 
 def _phase_of(picture: Picture, training: TrainingJob) -> str:
-    # How it ended is still being read, or somebody else stops it.
+    # What ranks said of its end is still being read.
+    if training.is_over:
+        return picture.previous.phase
+    # By somebody else.
     if training.is_asked_to_end:
-        return "Running" if training.is_over and picture.previous.phase == "Running" else "Stopping"
+        return "Stopping"
     if any(node.process.state is ProcessState.RUNNING for node in picture.facts.nodes):
         return "Running"
     return _BEFORE.get(training.secondary_status, "Starting")

@@ -16,9 +16,8 @@ from muster.api.timestamps import from_text
 from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.aws.place import Place
-from muster.aws.sweep import Watch
-from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
+from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_words
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import may_report
@@ -29,7 +28,6 @@ from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob, StopT
 from muster.plan.training_job_course import attempt_looked_at, told_of
 from muster.plan.training_job_facts import FAILED, Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
 from muster.plan.training_job_name import training_job_name
-from muster.plan.training_job_troubles import WORTH_A_WORD
 from muster.storage.trouble import StorageTrouble
 
 NEWS_SECONDS = 30.0
@@ -52,24 +50,6 @@ class Requests(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Target:
-    """A training job, and where it is. `since`: it was made no earlier."""
-
-    name: str
-    place: Place
-    since: datetime
-
-
-@dataclass(frozen=True)
-class _Sight:
-    """`training` None and not `blind`: there is none."""
-
-    training: TrainingJob | None = None
-    blind: Setback | None = None
-    stale: Setback | None = None
-
-
 @dataclass
 class SageMakerBackend:
     """The training jobs of all jobs, for as long as this process leads.
@@ -83,10 +63,12 @@ class SageMakerBackend:
     clock: Callable[[], float]
     wake: Callable[[str], None]
     _looking_since: float = field(init=False)
+    _lookout: Lookout = field(init=False)
     _ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._looking_since = self.clock()
+        self._lookout = Lookout(self.aws, self.clock, self.wake)
 
     def forget(self, job_uid: str) -> None:
         """The job's resource is gone."""
@@ -102,16 +84,17 @@ class SageMakerBackend:
             self.news.forget(uid)
 
     async def observe(self, job: Job, previous: Status, *, is_held: bool) -> TrainingFacts:
-        """What is known of the job's present training job. Asks nothing: a sweep looks at all of them."""
+        """What is known of the job's present training job. A sweep looks at all of them; only whose it is, is asked."""
         uid, ledger = job.metadata.uid, self._ledger(job.metadata.uid)
         attempt = attempt_looked_at(previous)
-        sight = _Sight()
+        sight = Sight()
         # Of a job that is over nothing is to be learned.
         if attempt is not None and final_condition(previous) is None:
-            sight = self._look(uid, ledger, self._target(job, previous, attempt))
+            sight = await self._lookout.look(ledger, self._target(job, previous, attempt))
             self._listen(job, attempt, sight.training)
         else:
             ledger.look_away()
+            self.news.forget(uid)
         if ledger.generation != job.metadata.generation:
             ledger.setback, ledger.generation = None, job.metadata.generation
         return TrainingFacts(
@@ -122,21 +105,23 @@ class SageMakerBackend:
             training=sight.training,
             blind=sight.blind,
             stale=sight.stale,
-            setback=ledger.setback,
+            setback=sight.taken or ledger.setback,
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
             is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
         )
 
-    def observe_leaving(self, uid: str, previous: Status, created_at: float) -> TrainingFacts:
+    async def observe_leaving(self, uid: str, previous: Status, created_at: float) -> TrainingFacts:
         """What is known of the training job of a resource that was deleted, whatever its spec has become."""
         told, ledger = told_of(previous), self._ledger(uid)
-        sight = _Sight()
+        sight = Sight()
         where = Whereabouts("")
         if told is not None:
             where = Whereabouts(told.region, told.assume_role_arn)
             since = datetime.fromtimestamp(from_text(told.tried_at), UTC) - SINCE
-            sight = self._look(uid, ledger, _Target(told.training_job_name, _place(where), since))
+            is_known = told.arn is not None
+            name = told.training_job_name
+            sight = await self._lookout.look(ledger, Target(uid, told.attempt, name, _place(where), since, is_known))
         return TrainingFacts(
             created_at=created_at,
             whereabouts=where,
@@ -145,7 +130,7 @@ class SageMakerBackend:
             training=sight.training,
             blind=sight.blind,
             stale=sight.stale,
-            setback=ledger.setback,
+            setback=sight.taken or ledger.setback,
             is_held=True,
         )
 
@@ -199,10 +184,8 @@ class SageMakerBackend:
                 tags = await jobs.tags(found.arn)
             except NotFound as gone:
                 raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
-            if not is_of(tags, job, attempt):
-                raise AlreadyExists(
-                    f"A training job {name} is there, and it isn't this job's: its tags say otherwise. {taken.message}"
-                ) from taken
+            if not is_of(tags, job.metadata.uid, attempt):
+                raise AlreadyExists(taken_words(name)) from taken
 
     async def _do(self, ledger: Ledger, work: Awaitable[None]) -> bool:
         try:
@@ -219,34 +202,13 @@ class SageMakerBackend:
     def _ledger(self, uid: str) -> Ledger:
         return self._ledgers.setdefault(uid, Ledger())
 
-    def _target(self, job: Job, previous: Status, attempt: int) -> _Target:
+    def _target(self, job: Job, previous: Status, attempt: int) -> Target:
         told, metadata = told_of(previous), job.metadata
         name = training_job_name(metadata.name, metadata.uid, attempt)
         at = from_text(metadata.creation_timestamp if told is None else told.tried_at)
-        return _Target(name, _place(whereabouts(job)), datetime.fromtimestamp(at, UTC) - SINCE)
-
-    def _look(self, uid: str, ledger: Ledger, target: _Target) -> _Sight:
-        # It never changes again.
-        if ledger.over is not None and ledger.over.name == target.name:
-            return _Sight(training_job_of(ledger.over))
-        watch = self._watch(uid, ledger, target)
-        stale = _trouble(watch, self.clock())
-        described = watch.sighting.description
-        if described is not None and described.name == target.name:
-            if described.has_ended:
-                ledger.over, ledger.over_at = described, self.clock()
-                ledger.look_away()
-                stale = None
-            return _Sight(training_job_of(described), stale=stale)
-        if watch.sighting.is_missing and ledger.made != target.name:
-            return _Sight(stale=stale)
-        return _Sight(blind=stale or Setback(Obstacle.SERVICE, _UNSEEN, self.clock()))
-
-    def _watch(self, uid: str, ledger: Ledger, target: _Target) -> Watch:
-        if ledger.watch is None or ledger.watch.name != target.name:
-            ledger.look_away()
-            ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, uid))
-        return ledger.watch
+        is_known = told is not None and told.attempt == attempt and told.arn is not None
+        since = datetime.fromtimestamp(at, UTC) - SINCE
+        return Target(metadata.uid, attempt, name, _place(whereabouts(job)), since, is_known)
 
     def _listen(self, job: Job, attempt: int, training: TrainingJob | None) -> None:
         if training is None or not training.has_trained:
@@ -278,15 +240,6 @@ def whereabouts(job: Job) -> Whereabouts:
 
 def _place(where: Whereabouts) -> Place:
     return Place(where.region, where.assume_role_arn or "")
-
-
-def _trouble(watch: Watch, now: float) -> Setback | None:
-    """Why nothing new is heard, once it is worth a word."""
-    error = watch.trouble
-    if error is None:
-        return None
-    told = setback_of(error, now)
-    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD)
 
 
 async def _unless_gone(work: Awaitable[None]) -> None:

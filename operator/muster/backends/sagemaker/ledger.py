@@ -11,14 +11,16 @@ from muster.plan.training_job_facts import Setback
 
 @dataclass
 class Ledger:
-    """`made` is the name of a training job that is known to exist, though it may not have been seen yet.
+    """`made` is the name of a training job that exists and is the job's, though it may not have been seen yet.
 
-    `over` is the last one that was seen over, and `over_at` since when that is known. `setback` is what the last action
-    came to, None when it went well; `generation` is the spec's that it was about.
+    `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was seen
+    over, and `over_at` since when that is known. `setback` is what the last action came to, None when it went well;
+    `generation` is the spec's that it was about.
     """
 
     watch: Watch | None = None
     made: str = ""
+    taken: tuple[str, Setback] | None = None
     over: Description | None = None
     over_at: float = 0.0
     setback: Setback | None = None

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from muster.api.spec import Job
 from muster.backends.sagemaker.request.identity import ATTEMPT_TAG, UID_TAG
 
 
-def is_of(tags: Mapping[str, str], job: Job, attempt: int) -> bool:
-    """By the tags that muster gives it: names can be guessed, and are cut off from the job's uid."""
-    return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job.metadata.uid, str(attempt))
+def is_of(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
+    """By the tags that muster gives it: whoever may make training jobs may make one of any name."""
+    return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job_uid, str(attempt))

@@ -51,7 +51,7 @@ class TrainingLife:
     async def leave(self, resource: Resource, journal: Journal) -> Outlook:
         """One turn of a resource that was deleted and that muster still holds. Raises what the journal raises."""
         now, previous = self.clock(), resource.status
-        facts = self.backend.observe_leaving(resource.uid, previous, resource.created_at)
+        facts = await self.backend.observe_leaving(resource.uid, previous, resource.created_at)
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
         await journal.write(leaving(previous, facts, todo, resource.generation, now))
         told = told_of(previous)

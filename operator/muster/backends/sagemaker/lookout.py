@@ -1,0 +1,113 @@
+"""What is seen of one training job: by a sweep that looks at all of them, and by its tags, once, whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from muster.aws.client import Aws
+from muster.aws.errors import AlreadyExists, AwsError
+from muster.aws.place import Place
+from muster.aws.sweep import Watch
+from muster.backends.sagemaker.described import training_job_of
+from muster.backends.sagemaker.ledger import Ledger
+from muster.backends.sagemaker.ownership import is_of
+from muster.backends.sagemaker.setbacks import setback_of
+from muster.plan.facts import Trouble
+from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob
+from muster.plan.training_job_troubles import WORTH_A_WORD
+
+_UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A training job, and where it is. `since`: it was made no earlier. `is_known`: it is the job's, others said so."""
+
+    uid: str
+    attempt: int
+    name: str
+    place: Place
+    since: datetime
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class Sight:
+    """`training` None and not `blind`: there is none; `taken`: but somebody else's."""
+
+    training: TrainingJob | None = None
+    blind: Setback | None = None
+    stale: Setback | None = None
+    taken: Setback | None = None
+
+
+@dataclass(frozen=True)
+class Lookout:
+    """`clock` gives Unix seconds; `wake` is called with a job's uid when something new is seen of it."""
+
+    aws: Aws
+    clock: Callable[[], float]
+    wake: Callable[[str], None]
+
+    async def look(self, ledger: Ledger, target: Target) -> Sight:
+        """What is known of a training job now; it is watched from now on, until it is over."""
+        # It never changes again.
+        if ledger.over is not None and ledger.over.name == target.name:
+            return Sight(training_job_of(ledger.over))
+        watch = self._watch(ledger, target)
+        stale = _trouble(watch, self.clock())
+        described = watch.sighting.description
+        if described is None or described.name != target.name:
+            if watch.sighting.is_missing and ledger.made != target.name:
+                return Sight(stale=stale)
+            return Sight(blind=stale or Setback(Obstacle.SERVICE, _UNSEEN, self.clock()))
+        if not target.is_known and ledger.made != target.name:
+            whose = await self._ask_whose(ledger, target, described.arn)
+            if whose is not None:
+                return whose
+        if not described.has_ended:
+            return Sight(training_job_of(described), stale=stale)
+        ledger.over, ledger.over_at = described, self.clock()
+        ledger.look_away()
+        return Sight(training_job_of(described))
+
+    async def _ask_whose(self, ledger: Ledger, target: Target, arn: str) -> Sight | None:
+        """What there is to say while a training job isn't known to be the job's; None when it is."""
+        if ledger.taken is not None and ledger.taken[0] == target.name:
+            return Sight(taken=ledger.taken[1])
+        try:
+            tags = await self.aws.training_jobs(target.place).tags(arn)
+        except AwsError as error:
+            return Sight(blind=setback_of(error, self.clock()))
+        if is_of(tags, target.uid, target.attempt):
+            ledger.made = target.name
+            return None
+        taken = Setback(Obstacle.ELSEWHERE, Trouble(AlreadyExists.reason, taken_words(target.name)), self.clock())
+        ledger.taken = (target.name, taken)
+        return Sight(taken=taken)
+
+    def _watch(self, ledger: Ledger, target: Target) -> Watch:
+        if ledger.watch is None or ledger.watch.name != target.name:
+            ledger.look_away()
+            ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, target.uid))
+        return ledger.watch
+
+
+def _trouble(watch: Watch, now: float) -> Setback | None:
+    """Why nothing new is heard, once it is worth a word."""
+    error = watch.trouble
+    if error is None:
+        return None
+    told = setback_of(error, now)
+    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD)
+
+
+def taken_words(name: str) -> str:
+    """What is said of a training job that bears a job's name and isn't the job's."""
+    return (
+        f"A training job {name} is there, and it isn't this job's: its tags say otherwise. Names are never free again "
+        "but by deleting a training job (aws sagemaker delete-training-job); or give this job another name."
+    )

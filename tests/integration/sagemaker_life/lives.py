@@ -1,0 +1,169 @@
+"""Lives of SageMaker jobs: what is asked for, what SageMaker makes of it, what the user does meanwhile, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from sagemaker_service.jobs import ENDED
+from sagemaker_service.script import Script, completing, failing, no_capacity, until_training
+from sagemaker_site.site import Site, spec
+
+JOB = "vit"
+CRASH = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "raise ValueError: no such layer"'
+
+
+@dataclass(frozen=True)
+class Life:
+    """`scripts`: what becomes of the first training job, the second, ...; the last one's also of all later ones."""
+
+    name: str
+    acts: Callable[[Site], Awaitable[None]]
+    phase: str
+    scripts: tuple[Script, ...] = (completing(),)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    async def begin(self, site: Site) -> None:
+        """Have the job applied, once."""
+        made: list[str] = []
+
+        def script(request: Any) -> Script:
+            made.append(str(request["TrainingJobName"]))
+            return self.scripts[min(len(made), len(self.scripts)) - 1]
+
+        site.service.jobs().script = script
+        site.stored.create(JOB, spec(**self.changes))
+
+    def is_over(self, site: Site) -> bool:
+        """Whether the job is as it stays, with nothing left to do."""
+        resource = site.stored.read(JOB)
+        if resource is None:
+            return self.phase == ""
+        is_held = bool(resource["metadata"].get("finalizers"))
+        return site.phase(JOB) == self.phase and not is_held
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is left, with all left out that differs from run to run."""
+
+    phase: str
+    incarnation: int
+    conditions: frozenset[tuple[str, str, str]]
+    jobs: tuple[tuple[str, str], ...]
+    earlier: tuple[tuple[int, str, str], ...]
+    events: frozenset[tuple[str, str]]
+
+
+def ending(site: Site) -> Ending:
+    """How all stands now."""
+    now = site.service.now()
+    jobs = tuple((name, job.state(now)[1].status) for name, job in site.service.jobs().by_name.items())
+    events = frozenset((one["type"], one["reason"]) for one in site.stored.events)
+    if site.stored.read(JOB) is None:
+        return Ending("", 0, frozenset(), jobs, (), events)
+    status = site.status(JOB)
+    told = None if status.backend is None else status.backend.sagemaker
+    return Ending(
+        phase=status.phase,
+        incarnation=status.incarnation,
+        conditions=frozenset((one.type, one.status, one.reason) for one in status.conditions),
+        jobs=jobs,
+        earlier=() if told is None else tuple((one.attempt, one.status, one.reason) for one in told.earlier),
+        events=events,
+    )
+
+
+def wrongs(site: Site) -> list[str]:
+    """What must not be, whatever happened to operators."""
+    made = [
+        call for call in site.service.called("CreateTrainingJob") if not call.outcome or call.outcome.endswith("AFTER")
+    ]
+    names = [str(call.request["TrainingJobName"]) for call in made]
+    attempts = [job.tags["muster.dev/attempt"] for job in site.service.jobs().by_name.values()]
+    found = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
+    found += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
+    found += _together(site)
+    if site.stored.read(JOB) is None:
+        now = site.service.now()
+        left = [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
+        found += [f"{name} was left running" for name in left]
+    for statuses in site.stored.statuses.values():
+        starts = [one.get("incarnation", 0) for one in statuses]
+        found += ["the incarnation fell"] if starts != sorted(starts) else []
+        ends = [_is_over(one) for one in statuses]
+        found += ["an end was taken back"] if ends != sorted(ends) else []
+    return found
+
+
+def _together(site: Site) -> list[str]:
+    """Training jobs of the job that were at work at the same time."""
+    spans = []
+    for name, job in site.service.jobs().by_name.items():
+        end = next((at for at, stage in job.course.stages if stage.status in ENDED), None)
+        spans.append((job.created, end, name))
+    spans.sort()
+    return [
+        f"{after[2]} began before {before[2]} had ended"
+        for before, after in pairwise(spans)
+        if before[1] is None or after[0] < before[1]
+    ]
+
+
+def _is_over(status: dict[str, Any]) -> bool:
+    return any(
+        one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in status.get("conditions", ())
+    )
+
+
+async def looks_on(_: Site) -> None:
+    """Nothing is done."""
+
+
+async def deletes_when_it_trains(site: Site) -> None:
+    """Once its ranks run."""
+    await site.until(lambda: site.phase(JOB) == "Running")
+    site.stored.delete(JOB)
+
+
+async def deletes_at_once(site: Site) -> None:
+    """Before or while its training job is made."""
+    await site.until(lambda: site.stored.read(JOB) is None or bool(_finalizers(site)))
+    if site.stored.read(JOB) is not None:
+        site.stored.delete(JOB)
+
+
+async def suspends_and_resumes(site: Site) -> None:
+    """Once its ranks run, and then when they are stopped."""
+    await site.until(lambda: site.phase(JOB) == "Running")
+    site.stored.change(JOB, suspend=True)
+    await site.until(lambda: site.phase(JOB) == "Suspended")
+    site.stored.change(JOB, suspend=False)
+
+
+async def suspends_and_deletes(site: Site) -> None:
+    """While it is being stopped."""
+    await site.until(lambda: site.phase(JOB) == "Running")
+    site.stored.change(JOB, suspend=True)
+    await site.until(lambda: site.phase(JOB) == "Stopping")
+    site.stored.delete(JOB)
+
+
+def _finalizers(site: Site) -> list[str]:
+    resource = site.stored.read(JOB)
+    return [] if resource is None else list(resource["metadata"].get("finalizers", []))
+
+
+TRAINS = until_training()
+COMPLETES = Life("completes", looks_on, "Succeeded")
+FAILS = Life("fails", looks_on, "Failed", (failing(CRASH),))
+RESTARTS = Life("restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"recovery": {"maxRestarts": 2}})
+WAITS = Life("waits for capacity", looks_on, "Succeeded", (no_capacity(), no_capacity(), completing()))
+RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, completing()))
+DEADLINE = Life("is too long", looks_on, "Failed", (TRAINS,), {"activeDeadlineSeconds": 120})
+DELETED = Life("is deleted", deletes_when_it_trains, "", (TRAINS,))
+DELETED_EARLY = Life("is deleted early", deletes_at_once, "", (TRAINS,))
+DELETED_SUSPENDED = Life("is deleted while suspended", suspends_and_deletes, "", (TRAINS,))
+LIVES = (COMPLETES, FAILS, RESTARTS, WAITS, RESUMES, DEADLINE, DELETED, DELETED_EARLY, DELETED_SUSPENDED)

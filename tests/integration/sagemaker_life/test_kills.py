@@ -1,0 +1,82 @@
+"""The operator is killed at each call to the API server and to AWS: before it is carried out, and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+import virtual_time
+from integration.sagemaker_life.lives import LIVES, Ending, Life, ending, wrongs
+from sagemaker_site.site import Fate, Site, Wire
+
+SETTLE_SECONDS = 400.0
+"""After all is over: what would come afterwards had time to."""
+
+LISTS = 3
+"""Listings go on for ever: a kill at one of the first is a kill at any."""
+
+MISSED = 4
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What one life came to."""
+
+    ending: Ending
+    wrongs: list[str]
+    calls: list[str]
+    deaths: int
+
+
+def live(wire: Wire, life: Life, fate: Callable[[str], Fate]) -> Lived:
+    """Live it, in virtual time."""
+
+    async def run() -> Lived:
+        site = Site(wire, fate)
+        site.begin()
+        try:
+            await life.begin(site)
+            await life.acts(site)
+            await site.until(lambda: life.is_over(site))
+            await site.until_settled(SETTLE_SECONDS)
+            return Lived(ending(site), wrongs(site), site.calls, site.deaths)
+        finally:
+            await site.close()
+
+    return virtual_time.run(run(), lambda: 0.05)
+
+
+@dataclass
+class AtCall:
+    """Kill at the nth call that does this."""
+
+    what: str
+    nth: int
+    fate: Fate
+    _count: int = 0
+
+    def __call__(self, what: str) -> Fate:
+        self._count += what == self.what
+        return self.fate if (what, self._count) == (self.what, self.nth) else "pass"
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
+def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
+    clean = live(wire, life, lambda _: "pass")
+    assert clean.wrongs == []
+    steps = [(what, clean.calls[: index + 1].count(what)) for index, what in enumerate(clean.calls)]
+    found, missed = {}, 0
+    for what, nth in steps:
+        if what == "ListTrainingJobs" and nth > LISTS:
+            continue
+        for fate in ("before", "after"):
+            lived = live(wire, life, AtCall(what, nth, fate))
+            wrong = [*lived.wrongs, *([] if lived.ending == clean.ending else [f"{lived.ending}\nnot {clean.ending}"])]
+            # A step of the clean life may not come in another one, such as an event that is told once more.
+            missed += lived.deaths == 0
+            if wrong:
+                found[what, nth, fate] = wrong
+    assert missed <= MISSED
+    assert not found, "\n".join(f"{step}: {wrong}" for step, wrong in found.items())

@@ -1,0 +1,291 @@
+"""The life of SageMaker jobs, from the resource to the training job and back, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from pathlib import Path
+
+import virtual_time
+from sagemaker_service.faults import Fault
+from sagemaker_service.policy import Policy
+from sagemaker_service.script import Stage, completing, failing, until_training
+from sagemaker_site.site import HERE, Site, Wire, spec
+
+NAME = "vit-4a49acf8a6-1"
+LOGS = Path(__file__).parents[2] / "unit" / "sagemaker" / "logs"
+
+
+def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
+    """Live a life with one operator."""
+
+    async def run() -> None:
+        site = Site(wire)
+        site.begin()
+        try:
+            await life(site)
+        finally:
+            await site.close()
+
+    virtual_time.run(run(), lambda: 0.05)
+
+
+def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        running = site.status()
+        assert running.message == "Training: Training image download completed. Training in progress."
+        assert running.ranks is not None
+        assert [(one.state, one.ranks) for one in running.ranks.by_state] == [("Unknown", "0-1")]
+        assert running.ranks.details == ()
+        await site.until(lambda: site.phase() == "Succeeded")
+        told = site.record()
+        assert [one.status for one in told.history] == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+        assert (told.training_job_name, told.attempt, told.status) == (NAME, 1, "Completed")
+        assert told.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
+        assert (told.billable_seconds, told.instance_type, told.instance_count) == (80, "ml.c5.xlarge", 2)
+        assert (
+            told.console_url == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
+        )
+        progress = site.status().progress
+        assert progress is not None
+        assert progress.metrics == {"loss": 0.25}
+        assert site.status().message == "All 2 ranks succeeded"
+
+    lived(wire, life)
+
+
+def test_the_rank_that_failed_first_is_named(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("AlgorithmError: ExecuteUserScriptError: ExitCode 1", 60.0)
+        site.stored.create("vit", spec(**_toolkit()))
+        await site.until(lambda: site.phase() == "Running")
+        for host in (1, 2):
+            for line in (LOGS / f"torchrun-raise-silent-algo-{host}.log").read_text(encoding="utf-8").splitlines():
+                site.logs.write(NAME, host, line, after=30.0)
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.status().message.startswith("Rank 3 on algo-2 failed with exit code 1")
+        assert site.condition("Failed")[:2] == ("True", "RankFailed")
+        assert site.record().failure_reason == "AlgorithmError: ExecuteUserScriptError: ExitCode 1"
+
+    lived(wire, life)
+
+
+def test_want_of_room_is_told_and_waited_out(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().quota["ml.c5.xlarge"] = 0
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.record_if_any() is not None and site.record().retry is not None)
+        assert site.phase() == "Pending"
+        assert site.condition("Scheduled")[:2] == ("False", "NoCapacity")
+        assert site.condition("Stalled")[0] == "False"
+        assert "The account-level service limit 'ml.c5.xlarge for training job usage' is 0" in site.status().message
+        await site.until(lambda: (retry := site.record().retry) is not None and retry.tries == 4)
+        asked = [call.at.timestamp() for call in site.service.called("CreateTrainingJob")]
+        pauses = [after - before for before, after in pairwise(asked)]
+        assert pauses == sorted(pauses)
+        assert pauses[-1] > 2 * pauses[0]
+        site.service.jobs().quota.clear()
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert list(site.service.jobs().by_name) == [NAME]
+
+    lived(wire, life)
+
+
+def test_missing_rights_are_a_condition_and_are_asked_for_again(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.policy = _policy("sagemaker:DescribeTrainingJob", "sagemaker:ListTrainingJobs")
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.condition("Stalled")[1] == "AwsAccessDenied")
+        message = site.condition("Stalled")[2]
+        assert "may not do sagemaker:CreateTrainingJob on " in message
+        assert site.condition("Accepted")[0] == "True"
+        site.service.policy = None
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert site.condition("Stalled")[0] == "False"
+
+    lived(wire, life)
+
+
+def test_a_request_that_is_refused_is_not_accepted(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.faults.chance = lambda _: None
+        site.stored.create(
+            "vit", spec(sagemaker={**spec()["sagemaker"], "maxRunSeconds": 28 * 86400}, command=["x"] * 120)
+        )
+        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        assert site.condition("Stalled")[0] == "True"
+        assert not site.service.jobs().by_name
+
+    lived(wire, life)
+
+
+def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        request = {"TrainingJobName": NAME, **_plain_request()}
+        site.service.jobs().create(request, site.service.now())
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
+        assert "it isn't this job's" in site.status().message
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert not site.service.called("StopTrainingJob")
+
+    lived(wire, life)
+
+
+def test_a_lost_answer_makes_no_second_training_job(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.faults.add("CreateTrainingJob", Fault.DROP_AFTER)
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert list(site.service.jobs().by_name) == [NAME]
+
+    lived(wire, life)
+
+
+def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        await site.until(lambda: site.phase() == "Running")
+        site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.condition("Failed")[1] == "StoppedElsewhere"
+        assert site.status().message == f"Training job {NAME} was stopped: somebody other than muster stopped it"
+        assert list(site.service.jobs().by_name) == [NAME]
+
+    lived(wire, life)
+
+
+def test_restarts_are_counted_and_end(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("InternalServerError: We encountered an internal error.")
+        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.record().restarts == 2
+        assert [(one.attempt, one.reason) for one in site.record().earlier] == [
+            (1, "InternalServerError"),
+            (2, "InternalServerError"),
+        ]
+        assert all(one.billable_seconds is not None for one in site.record().earlier)
+        assert site.status().incarnation == 3
+
+    lived(wire, life)
+
+
+def test_what_the_job_asks_for_wrongly_is_not_tried_again(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("ClientError: No S3 objects found under S3 URL s3://team/none")
+        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.condition("Failed")[1] == "ClientError"
+        assert len(site.service.jobs().by_name) == 1
+
+    lived(wire, life)
+
+
+def test_words_that_are_not_known_yet_are_kept(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        dreaming = Stage("Dreaming", 60.0, message="Dreaming of electric sheep")
+        site.service.jobs().script = lambda _: (*until_training()[:2], dreaming, *completing()[3:])
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.record_if_any() is not None and site.record().secondary_status == "Dreaming")
+        assert site.phase() == "Running"
+        assert site.status().message == "Dreaming: Dreaming of electric sheep"
+        await site.until(lambda: site.phase() == "Succeeded")
+
+    lived(wire, life)
+
+
+def test_a_finalizer_is_given_up_when_nobody_may_stop_the_training_job(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.service.policy = _policy("sagemaker:DescribeTrainingJob", "sagemaker:ListTrainingJobs")
+        deleted_at = site.now()
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert site.now() - deleted_at > 590
+        await site.until_settled(5.0)
+        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert f"aws sagemaker stop-training-job --region {HERE.region} --training-job-name {NAME}" in told["message"]
+
+    lived(wire, life)
+
+
+def test_a_job_that_is_over_is_deleted_without_aws(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Succeeded" and not _finalizers(site))
+        asked = len(site.service.calls)
+        site.stored.delete("vit")
+        assert site.stored.read("vit") is None
+        assert len(site.service.calls) == asked
+
+    lived(wire, life)
+
+
+def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec(cleanup={"afterSeconds": 600}))
+        await site.until(lambda: site.phase() == "Succeeded")
+        over_at = site.now()
+        while site.service.jobs().by_name:
+            await site.until_settled(10.0)
+        assert 600 <= site.now() - over_at < 630
+        assert site.phase() == "Succeeded"
+        await site.until_settled(600.0)
+        assert len(site.service.called("DeleteTrainingJob")) == 1
+
+    lived(wire, life)
+
+
+def test_a_place_is_the_jobs_or_is_missing(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        block = {key: value for key, value in spec()["sagemaker"].items() if key != "region"}
+        site.stored.create("vit", spec(sagemaker=block))
+        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        assert "spec.sagemaker.region: missing" in site.status().message
+        site.stored.delete("vit")
+        assert site.stored.read("vit") is None
+
+    lived(wire, life)
+
+
+def _toolkit() -> dict[str, object]:
+    """Torchrun by SageMaker's toolkit, of code that muster doesn't pack: so that ranks say nothing of themselves."""
+    block = {
+        **spec()["sagemaker"],
+        "start": "Toolkit",
+        "distribution": {"torchDistributed": {}},
+        "instanceType": "ml.p3.8xlarge",
+    }
+    return {
+        "launcher": {"torchrun": {}},
+        "procsPerNode": 2,
+        "sagemaker": block,
+        "source": {"s3": {"uri": "s3://team/code.tar.gz"}},
+    }
+
+
+def _finalizers(site: Site) -> list[str]:
+    resource = site.stored.read("vit")
+    return [] if resource is None else list(resource["metadata"].get("finalizers", []))
+
+
+def _policy(*actions: str) -> Policy:
+    allowed = {"Sid": "Some", "Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    return Policy({"Version": "2012-10-17", "Statement": [allowed]})
+
+
+def _plain_request() -> dict[str, object]:
+    return {
+        "AlgorithmSpecification": {"TrainingImage": "i", "TrainingInputMode": "File"},
+        "RoleArn": spec()["sagemaker"]["role"],
+        "OutputDataConfig": {"S3OutputPath": "s3://team/out"},
+        "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+    }
