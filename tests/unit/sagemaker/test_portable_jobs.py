@@ -245,6 +245,7 @@ def test_debugger_and_profiler_in_a_region_without_them() -> None:
     body = request(job, setting, image_facts()).body
     assert "DebugHookConfig" not in body
     assert body["ProfilerConfig"] == {"DisableProfiler": True}
-    for block in ({"debugger": {"hook": "Enabled"}}, {"profiler": {"mode": "Enabled"}}):
+    asked: tuple[dict[str, JSON], ...] = ({"debugger": {"hook": "Enabled"}}, {"profiler": {"mode": "Enabled"}})
+    for block in asked:
         with pytest.raises(InvalidResource, match="found settings for eu-central-2, which has no Debugger"):
-            request(sagemaker_job({"image": "img:1"}, {**block}), setting, image_facts())
+            request(sagemaker_job({"image": "img:1"}, block), setting, image_facts())
