@@ -101,15 +101,18 @@ def _framework(kind: str, arguments: Arguments) -> JSON:
 def _code(script: str | None, folder: str | None, arguments: Arguments) -> Mapping[str, JSON] | Folder | None:
     beside = tuple(str(name) for name in arguments.texts("dependencies"))
     git = arguments.dictionary("git_config")
-    if script is None and folder is None:
+    if script is None:
+        for name, given in (("source_dir", folder), ("dependencies", beside), ("git_config", git)):
+            if given:
+                arguments.problems.add(arguments.where(name), "code goes with an entry_point that runs it")
         return None
     if beside and (git or (folder is not None and _is_archive(folder))):
         arguments.problems.add(arguments.where("dependencies"), "muster takes a repository or an archive as it is")
     if git:
-        return {"git": _git(git, script or "", folder, arguments)}
+        return {"git": _git(git, script, folder, arguments)}
     if folder is not None and _is_archive(folder):
         return {"s3": {"uri": folder}}
-    return Folder(script or "", folder, beside)
+    return Folder(script, folder, beside)
 
 
 def _git(git: Mapping[str, object], script: str, folder: str | None, arguments: Arguments) -> JSON:

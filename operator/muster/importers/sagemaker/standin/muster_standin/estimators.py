@@ -79,7 +79,7 @@ class Estimator:
     _hyperparameters: dict[str, object]
 
     def __init__(self, *given: object, **named: object) -> None:
-        names = (*self.first, *(name for name in _BASE if name not in self.first))
+        names = self.parameters()
         current = {_RENAMED.get(name, name): value for name, value in named.items()}
         for old in named.keys() & _RENAMED.keys():
             world().recorder.warn(f"{self.kind}({old}=...): SDK 2 calls it {_RENAMED[old]}")
@@ -95,6 +95,11 @@ class Estimator:
             latest_training_job=None,
             jobs=[],
         )
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """The names of all arguments, those that may come without one first."""
+        return (*cls.first, *(name for name in _BASE if name not in cls.first))
 
     def _kept(self, hyperparameters: dict[str, object]) -> dict[str, object]:
         # as the SDK has it: of a generic estimator's dictionary a copy counts, of a framework's the dictionary itself

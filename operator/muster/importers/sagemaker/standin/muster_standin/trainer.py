@@ -12,7 +12,7 @@ from .unknown import Unknown
 from .values import encoded
 from .world import world
 
-_NAMES = (
+NAMES = (
     "training_mode", "sagemaker_session", "role", "base_job_name", "input_s3_key_prefix", "source_code", "distributed",
     "compute", "networking", "stopping_condition", "training_image", "training_image_config", "algorithm_name",
     "output_data_config", "input_data_config", "checkpoint_config", "training_input_mode", "environment",
@@ -91,19 +91,19 @@ class ModelTrainer:
     def __init__(self, *given: object, **named: object) -> None:
         if given:
             bound("ModelTrainer", (), given, {})
-        arguments = bound("ModelTrainer", _NAMES, (), named)
+        arguments = bound("ModelTrainer", NAMES, (), named)
         check_session("ModelTrainer", arguments.get("sagemaker_session"))
         vars(self).update(_arguments=arguments, _latest_training_job=None)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in _NAMES:
+        if name in NAMES:
             return vars(self)["_arguments"].get(name)
         return world().unknown(f"ModelTrainer.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        vars(self)["_arguments"].update(bound("ModelTrainer", _NAMES, (), {name: value}))
+        vars(self)["_arguments"].update(bound("ModelTrainer", NAMES, (), {name: value}))
 
     def with_tensorboard_output_config(self, tensorboard_output_config: object = None) -> ModelTrainer:
         return self._with(
