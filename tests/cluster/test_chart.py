@@ -25,6 +25,8 @@ EVERYTHING: Values = {
     "namespaces": ["a", "b"],
     "clusterDomain": "example.internal",
     "nodePools": [{"name": "p5", "instanceType": "p5.48xlarge", "zone": "Same"}, {"name": "cpu", "machine": "Any"}],
+    "sagemaker": {"region": "us-west-2"},
+    "tenancy": [{"namespaces": ["a"], "buckets": [{"name": "data", "prefixes": ["a/"]}], "gitHosts": ["git.example"]}],
     "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
     "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
@@ -76,6 +78,7 @@ def test_all_values_arrive() -> None:
         "--health-port=8080",
         "--cluster-domain=example.internal",
         "--agent-image=mirror.example/muster:1",
+        f"--storage-image=registry.example/muster@sha256:{'0' * 64}",
         "--agent-pull-policy=Never",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
@@ -105,6 +108,7 @@ def test_the_operator_can_read_its_configuration() -> None:
     config, hashed = config_of(EVERYTHING)
     assert [pool.name for pool in config.node_pools] == ["p5", "cpu"]
     assert (config.node_pools[0].instance_type, config.node_pools[1].machine) == ("p5.48xlarge", "Any")
+    assert (config.sagemaker.region, config.tenancy[0].buckets[0].prefixes) == ("us-west-2", ("a/",))
     assert config_of({**EVERYTHING, "replicas": 1})[1] == hashed
     assert config_of({**EVERYTHING, "nodePools": [{"name": "p5"}]})[1] != hashed
 

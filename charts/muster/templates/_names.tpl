@@ -55,8 +55,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- /* The operator's configuration file. */ -}}
 {{- define "muster.config" -}}
+{{- with .Values.nodePools }}
 nodePools:
-{{ toYaml .Values.nodePools }}
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.sagemaker }}
+sagemaker:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tenancy }}
+tenancy:
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "muster.account" -}}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.operator_command import operator
 from muster.cli.storage_commands import storage
 
 app = typer.Typer(
@@ -281,68 +282,4 @@ def wait(
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 
 
-CollectorUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
-]
-
-AgentImage = Annotated[
-    str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
-]
-
-AgentPullPolicy = Annotated[
-    str, typer.Option(metavar="POLICY", help="How kubelets fetch it: Always, IfNotPresent or Never. [theirs]")
-]
-
-
-LeaseNamespace = Annotated[
-    str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
-]
-
-LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")]
-
-
-@app.command()
-def operator(
-    *,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
-    ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
-    collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
-    collector_url: CollectorUrl = None,
-    health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
-    cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
-    agent_image: AgentImage = "",
-    agent_pull_policy: AgentPullPolicy = "",
-    lease_namespace: LeaseNamespace = None,
-    lease_name: LeaseName = "muster",
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Its configuration, read once: node pools, where SageMaker is.")
-    ] = None,
-    log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
-) -> None:
-    """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
-    from muster.api.operator_config import OperatorConfig
-    from muster.cli.config_file import read_config_file
-    from muster.cli.operator import read_collector_url, read_log_format, read_pull_policy, run_operator
-    from muster.runtime.cluster.replica import OperatorOptions
-
-    configured = read_config_file(config) or OperatorConfig()
-    options = OperatorOptions(
-        namespaces=tuple(dict.fromkeys(namespace or ())),
-        host=host,
-        collector_port=collector_port,
-        collector_url=read_collector_url(collector_url),
-        health_port=health_port,
-        cluster_domain=cluster_domain,
-        agent_image=agent_image,
-        agent_pull_policy=read_pull_policy(agent_pull_policy),
-        lease_namespace=lease_namespace,
-        lease_name=lease_name,
-        node_pools=configured.node_pools,
-        sagemaker=configured.sagemaker,
-        tenancy=configured.tenancy,
-    )
-    raise typer.Exit(run_operator(options, read_log_format(log_format)))
+app.command()(operator)

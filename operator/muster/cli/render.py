@@ -27,7 +27,7 @@ from muster.plan.render import render_plan
 from muster.status.ranges import ranges
 from muster_worker.contract import Launcher, Plan
 
-SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE")
+SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
 """What a cluster would say of itself."""
 
 _UID = "UID"

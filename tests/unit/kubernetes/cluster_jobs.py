@@ -15,6 +15,7 @@ SETTING = Setting(
     cluster_domain="cluster.local",
     collector_url="https://muster-collector.muster-system.svc:8443",
     agent_image="registry.example/muster:1",
+    storage_image="registry.example/muster:1",
     agent_pull_policy="Always",
 )
 UID = "7d3c1f52-0f0e-4d43-9a4e-4a8d5a3f9b11"

@@ -4,6 +4,7 @@ from muster.plan.facts import Trouble
 
 IMAGE_NOT_SET = "ImageNotSet"
 AGENT_IMAGE_NOT_SET = "AgentImageNotSet"
+STORAGE_IMAGE_NOT_SET = "StorageImageNotSet"
 
 
 class NotRenderable(Exception):

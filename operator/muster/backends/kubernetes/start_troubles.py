@@ -199,6 +199,8 @@ def _without_paths(text: str) -> str:
 
 
 def _field(container: Container) -> str:
-    if container.name in (own_python.CONTAINER, *storage.CONTAINERS):
+    if container.name in storage.CONTAINERS:
+        return "the operator's --storage-image (the chart's storage.image, or the one in spec.template)"
+    if container.name == own_python.CONTAINER:
         return "the operator's --agent-image (the chart's agent.image, or the one in spec.template)"
     return "spec.image" if container.name == "trainer" else f"the image of container {container.name} in spec.template"

@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import STORAGE_KEY, children_name
-from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
@@ -79,11 +79,11 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
     plan = storage_plan(job)
     if plan is None:
         return ()
-    if not setting.agent_image:
+    if not setting.storage_image:
         words = (
             f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
         )
-        raise NotRenderable(Trouble(AGENT_IMAGE_NOT_SET, f"{words}: start it with --agent-image (the chart does)"))
+        raise NotRenderable(Trouble(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
     around = _Around(plan, pod, setting)
     bring = _command("bring", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
@@ -136,7 +136,7 @@ class _Around:
 
 def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[Piece]:
     container: Fields = {
-        "image": around.setting.agent_image,
+        "image": around.setting.storage_image,
         "command": command,
         "volumeMounts": _mounts(name, around.plan),
         # what it says last when it fails becomes the job's message

@@ -55,6 +55,7 @@ class OperatorOptions:
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
     tenancy: tuple[Tenant, ...] = ()
+    storage_image: str = ""
 
 
 @dataclass
@@ -143,9 +144,13 @@ class Replica:
 
     def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
         options = self.options
-        s3_endpoint = options.sagemaker.endpoints.s3 or ""
         setting = Setting(
-            options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy, s3_endpoint
+            cluster_domain=options.cluster_domain,
+            collector_url=self._collector_url,
+            agent_image=options.agent_image,
+            agent_pull_policy=options.agent_pull_policy,
+            storage_image=options.storage_image,
+            s3_endpoint=options.sagemaker.endpoints.s3 or "",
         )
         return Parts(
             client=self.client,
