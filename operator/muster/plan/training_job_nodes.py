@@ -4,15 +4,11 @@ from dataclasses import replace
 
 from muster.api.spec import Job
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts, Trouble
+from muster.plan.training_hosts import host_names
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
 from muster.plan.world import procs_per_node
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
-
-
-def node_name(node: int) -> str:
-    """What SageMaker calls it, in SM_HOSTS and in the names of its logs."""
-    return f"algo-{node + 1}"
 
 
 def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
@@ -27,22 +23,23 @@ def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, a
         nodes=tuple(
             _ended(job, node, end, agents.get(node), attempt)
             if end is not None
-            else _standing(node, training, agents.get(node))
+            else _standing(job, node, training, agents.get(node))
             for node in range(job.spec.nodes)
         ),
         heartbeat_seconds=facts.heartbeat_seconds,
     )
 
 
-def _standing(node: int, training: TrainingJob | None, agent: AgentFacts | None) -> NodeFacts:
+def _standing(job: Job, node: int, training: TrainingJob | None, agent: AgentFacts | None) -> NodeFacts:
     """A node of a training job that is not over, or of whose end its ranks' last words are still missing."""
+    name = host_names(job.spec.nodes)[node]
     if training is None:
-        return NodeFacts(node, node_name(node), ProcessFacts(ProcessState.MISSING))
+        return NodeFacts(node, name, ProcessFacts(ProcessState.MISSING))
     # What its ranks say reaches muster before SageMaker's own word, or after it.
     runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
     state = ProcessState.RUNNING if runs else ProcessState.WAITING
     process = ProcessFacts(state, started_at=training.started_at, scheduled_at=_placed_at(training))
-    return NodeFacts(node, node_name(node), process, agent)
+    return NodeFacts(node, name, process, agent)
 
 
 def _ended(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> NodeFacts:
@@ -56,7 +53,7 @@ def _ended(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None,
         trouble=None if is_good else _trouble(training),
     )
     known = _heard_out(job, node, training, agent, attempt) if training.has_trained else agent
-    return NodeFacts(node, node_name(node), process, known)
+    return NodeFacts(node, host_names(job.spec.nodes)[node], process, known)
 
 
 def _placed_at(training: TrainingJob) -> float | None:

@@ -27,6 +27,7 @@ from muster.backends.local.tree import kill_marked
 from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
 from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.plan.facts import AgentFacts
+from muster.plan.training_hosts import host_names
 from muster.plan.world import procs_per_node
 from muster_worker.log_line import MARK
 
@@ -62,8 +63,7 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
     added = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
-        # SageMaker counts them as text does: a job of ten has algo-10 before algo-2
-        hosts=tuple(sorted(f"algo-{node + 1}" for node in range(job.spec.nodes))),
+        hosts=host_names(job.spec.nodes),
         instance_type=(block.instance_type if block is not None else None) or "local",
         hyperparameters=request.hyperparameters,
         channels=_channels(request.body.get("InputDataConfig")),
