@@ -12,7 +12,7 @@ from .refused import Refused
 from .unknown import Unknown
 from .world import world
 
-_SESSION = (
+PARAMETERS = (
     "boto_session",
     "sagemaker_client",
     "sagemaker_runtime_client",
@@ -30,7 +30,7 @@ class Session:
     """sagemaker.Session: region, bucket, prefix."""
 
     def __init__(self, *given: object, **named: object) -> None:
-        arguments = bound("sagemaker.Session", _SESSION, given, named)
+        arguments = bound("sagemaker.Session", PARAMETERS, given, named)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
             raise Refused("sagemaker.Session(boto_session=...): a boto3.Session() is expected")

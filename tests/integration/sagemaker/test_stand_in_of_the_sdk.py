@@ -1,0 +1,40 @@
+"""The stand-in takes the arguments that the SageMaker SDK's own classes take, in their order."""
+
+import inspect
+import json
+
+import pytest
+
+from muster.importers.sagemaker.standin.muster_standin import estimators, inputs, session
+from muster_dev import sagemaker_sdk
+from muster_dev.places import ROOT
+
+
+@pytest.fixture(scope="module")
+def sdk() -> dict[str, list[str]]:
+    script = ROOT / "tests" / "sagemaker_sdk" / "signatures.py"
+    found: dict[str, list[str]] = json.loads(sagemaker_sdk.answer(script, ""))
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind", [estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace]
+)
+def test_estimators(sdk: dict[str, list[str]], kind: type[estimators.Estimator]) -> None:
+    first = sdk[kind.kind]
+    beside = sdk["EstimatorBase"] if kind.kind == "Estimator" else [*sdk["Framework"], *sdk["EstimatorBase"]]
+    assert list(kind.first) == first
+    assert sorted(kind.parameters()) == sorted({*first, *beside})
+
+
+def test_smaller_classes(sdk: dict[str, list[str]]) -> None:
+    ours = {**inputs.INPUTS, **inputs.DEBUGGER}
+    compared = {name: list(kind.names) for name, kind in ours.items() if name in sdk}
+    assert compared == {name: sdk[name] for name in compared}
+    assert len(compared) == 10
+    assert list(session.PARAMETERS) == sdk["Session"]
+
+
+def test_methods(sdk: dict[str, list[str]]) -> None:
+    assert list(inspect.signature(estimators.Estimator.fit).parameters)[1:] == sdk["fit"]
+    assert list(inspect.signature(session.Session.upload_data).parameters)[1:] == sdk["upload_data"]

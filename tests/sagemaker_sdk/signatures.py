@@ -1,0 +1,35 @@
+"""Write which arguments the SageMaker SDK's classes take, in their order: run by itself, without muster."""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sagemaker import debugger, inputs
+from sagemaker.estimator import Estimator, EstimatorBase, Framework
+from sagemaker.huggingface import HuggingFace
+from sagemaker.instance_group import InstanceGroup
+from sagemaker.pytorch import PyTorch
+from sagemaker.session import Session
+from sagemaker.tensorflow import TensorFlow
+
+KINDS: tuple[Any, ...] = (
+    *(EstimatorBase, Estimator, Framework, PyTorch, TensorFlow, HuggingFace, InstanceGroup, Session),
+    *(inputs.TrainingInput, inputs.FileSystemInput, inputs.ShuffleConfig),
+    *(debugger.CollectionConfig, debugger.DebuggerHookConfig, debugger.TensorBoardOutputConfig),
+    *(debugger.ProfilerConfig, debugger.Profiler, debugger.FrameworkProfile),
+)
+
+
+def named(function: Any) -> list[str]:
+    """The names of a function's arguments but for self, *args and **kwargs."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
+
+
+if __name__ == "__main__":
+    found = {kind.__name__: named(kind.__init__) for kind in KINDS}
+    found["fit"] = named(EstimatorBase.fit)
+    found["upload_data"] = named(Session.upload_data)
+    Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
