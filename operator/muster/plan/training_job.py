@@ -40,9 +40,9 @@ class StopTrainingJob:
 
 @dataclass(frozen=True)
 class DeleteTrainingJob:
-    """Have SageMaker forget the training job of this attempt, which is over."""
+    """Have SageMaker forget the training job of this name, which is over."""
 
-    attempt: int
+    name: str
 
 
 TrainingAction = HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob
@@ -100,9 +100,9 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
     if facts.is_held:
         return (ReleaseResource(),)
     at = cleanup_at(job, seen.outcome)
-    if training is None or not training.is_over or at is None or now < at or _is_put_off(job, facts, now):
+    if at is None or now < at or _is_put_off(job, facts, now):
         return ()
-    return (DeleteTrainingJob(seen.outcome.incarnation),)
+    return tuple(DeleteTrainingJob(name) for name in facts.remains)
 
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:

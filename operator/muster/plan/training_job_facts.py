@@ -158,7 +158,8 @@ class TrainingFacts:
     nothing is known of it yet or any more: then `training` is None for that reason. `stale` is why what is known may be
     old. `setback` is what kept the last action from being done. `is_held`: the resource bears muster's finalizer.
     `agents` is what ranks said; `is_heard_out` that no more is to come, or has been waited for long enough.
-    `looking_since` is when this operator began: what one before it asked for may only now be carried out.
+    `looking_since` is when this operator began: what one before it asked for may only now be carried out. `remains` are
+    the names of the training jobs of a job that is over, as far as SageMaker was not asked to forget them.
     """
 
     created_at: float
@@ -172,3 +173,4 @@ class TrainingFacts:
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()
     is_heard_out: bool = True
+    remains: tuple[str, ...] = ()

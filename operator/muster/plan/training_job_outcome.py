@@ -51,7 +51,9 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
     last = final_condition(previous)
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        known = replace(known, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
+        told_at = from_text(last.last_transition_time)
+        # It is told when nothing runs any more, and nobody looks again.
+        known = replace(known, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
         return Judgement(known, course, shown)
     return Judgement(_decided(job, previous, facts, Judgement(known, course, shown), now), course, shown)
 

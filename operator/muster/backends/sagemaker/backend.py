@@ -108,6 +108,7 @@ class SageMakerBackend:
             setback=sight.taken or ledger.setback,
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
+            remains=_remains(previous, ledger),
             is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
         )
 
@@ -163,9 +164,9 @@ class SageMakerBackend:
 
     async def delete(self, job: Job, action: DeleteTrainingJob) -> None:
         """Have SageMaker forget a training job that is over."""
-        metadata, where = job.metadata, whereabouts(job)
-        name = training_job_name(metadata.name, metadata.uid, action.attempt)
-        await self._do(self._ledger(metadata.uid), _unless_gone(self.aws.training_jobs(_place(where)).delete(name)))
+        ledger, jobs = self._ledger(job.metadata.uid), self.aws.training_jobs(_place(whereabouts(job)))
+        if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
+            ledger.forgotten.add(action.name)
 
     async def end(self, job: Job, action: StopTrainingJob) -> None:
         """Have the training job of an attempt stopped."""
@@ -236,6 +237,15 @@ def whereabouts(job: Job) -> Whereabouts:
     """Where the job's training jobs are; its region is known once it is taken as it runs."""
     block = job.spec.sagemaker or SageMaker()
     return Whereabouts(block.region or "", block.assume_role_arn)
+
+
+def _remains(previous: Status, ledger: Ledger) -> tuple[str, ...]:
+    """What there may still be of a job that is over."""
+    told = told_of(previous)
+    if told is None or final_condition(previous) is None:
+        return ()
+    names = (*(one.training_job_name for one in told.earlier), told.training_job_name)
+    return tuple(name for name in names if name not in ledger.forgotten)
 
 
 def _place(where: Whereabouts) -> Place:

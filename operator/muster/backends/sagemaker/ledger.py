@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.aws.sweep import Watch
 from muster.aws.training_job import Description
@@ -15,7 +15,7 @@ class Ledger:
 
     `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was seen
     over, and `over_at` since when that is known. `setback` is what the last action came to, None when it went well;
-    `generation` is the spec's that it was about.
+    `generation` is the spec's that it was about. `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
     watch: Watch | None = None
@@ -25,6 +25,7 @@ class Ledger:
     over_at: float = 0.0
     setback: Setback | None = None
     generation: int = 0
+    forgotten: set[str] = field(default_factory=set)
 
     def look_away(self) -> None:
         """Watch no training job any more."""
