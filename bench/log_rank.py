@@ -1,0 +1,104 @@
+"""What a rank's reports on SageMaker cost it: its start, its output, its memory. Prints one JSON line.
+
+    .venv/bin/python bench/log_rank.py [--starts 20] [--megabytes 64]
+
+A rank that does nothing, and one that prints lines of 100 bytes, are run as SageMaker's toolkit runs them, in turn with
+muster's entry before them and without. Times are of the processor, so that a busy machine makes them no longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from muster.backends.sagemaker.rank_reports import report_files
+
+RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "SM_CURRENT_HOST": "algo-1"}
+
+TALKS = "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range({count}): sys.stdout.write(line)\n"
+
+WRAPPER_BYTES = """
+import os, time
+time.sleep(0.5)
+fields = open(f"/proc/{os.getppid()}/status").read().split("VmRSS:")[1].split()
+open("wrapper", "w").write(str(int(fields[0]) * 1024))
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and say it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", type=int, default=20)
+    parser.add_argument("--megabytes", type=int, default=64)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        bare, reporting = _starts(folder, options.starts)
+        plain, relayed = _output(folder, options.megabytes)
+        wrapper = _wrapper_bytes(folder)
+    found = {
+        "bench": "log_rank",
+        "start_ms": round(bare * 1000, 1),
+        "start_reporting_ms": round(reporting * 1000, 1),
+        "output_ms_per_mb": round(plain * 1000 / options.megabytes, 2),
+        "output_reporting_ms_per_mb": round(relayed * 1000 / options.megabytes, 2),
+        "wrapper_mb": round(wrapper / 2**20, 1),
+    }
+    print(json.dumps(found))
+    return 0
+
+
+def _starts(folder: Path, count: int) -> tuple[float, float]:
+    """Medians of a rank that ends at once, without reports and with them."""
+    _write(folder, "")
+    seconds: dict[str, list[float]] = {"train.py": [], "muster_entry.py": []}
+    for _ in range(count):
+        for program, measured in seconds.items():
+            measured.append(_run(folder, program))
+    return statistics.median(seconds["train.py"]), statistics.median(seconds["muster_entry.py"])
+
+
+def _output(folder: Path, megabytes: int) -> tuple[float, float]:
+    """Seconds that much output takes, without reports and with them; the least of three."""
+    _write(folder, TALKS.format(count=megabytes * 10_000))
+    return min(_run(folder, "train.py") for _ in range(3)), min(_run(folder, "muster_entry.py") for _ in range(3))
+
+
+def _wrapper_bytes(folder: Path) -> int:
+    _write(folder, WRAPPER_BYTES)
+    _run(folder, "muster_entry.py")
+    return int((folder / "wrapper").read_text())
+
+
+def _write(folder: Path, script: str) -> None:
+    for name, content in {**report_files("train.py"), "train.py": script.encode()}.items():
+        (folder / name).write_bytes(content)
+
+
+def _run(folder: Path, program: str) -> float:
+    began = _spent()
+    with subprocess.Popen(
+        [sys.executable, program], cwd=folder, env={**os.environ, **RANK}, stdout=subprocess.PIPE
+    ) as process:
+        if process.stdout is None:
+            raise AssertionError("started with its output as a pipe")
+        while process.stdout.read(1 << 20):
+            pass
+    return _spent() - began
+
+
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
