@@ -23,9 +23,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- /* What muster does with jobs and their children. Creating with dryRun is the verb create, too. */ -}}
 {{- define "muster.rules" -}}
+{{- /* patch: its finalizer on jobs of SageMaker, where no cluster ends what was begun. */ -}}
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs/status]
   verbs: [patch]

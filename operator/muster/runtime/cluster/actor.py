@@ -16,7 +16,6 @@ from muster.kube.backoff import pause
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
 from muster.plan.incarnations import was_started
-from muster.plan.training_job_course import told_of
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
@@ -196,8 +195,8 @@ class Actor:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
-            # what was begun is not given up because less is allowed since
-            if not was_started(resource.status) and told_of(resource.status) is None:
+            # What was begun is not given up because less is allowed since; what is resumed may be another job.
+            if not was_started(resource.status):
                 self.tools.admit(resource.job)
             if resource.job.spec.backend == "SageMaker":
                 return self.tools.training.as_it_runs(resource.job)
