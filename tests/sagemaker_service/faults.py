@@ -25,7 +25,6 @@ class Fault(Enum):
     EXPIRED = "expired credentials"
     UNKNOWN_CALLER = "unknown credentials"
     DENY = "not allowed"
-    INVALID = "refused"
 
     @property
     def is_done(self) -> bool:
@@ -41,7 +40,6 @@ class Fault(Enum):
             Fault.EXPIRED: refusal.expired(),
             Fault.UNKNOWN_CALLER: refusal.unknown_caller(),
             Fault.DENY: refusal.denied(OWN_ARN, "sagemaker:Any", "*"),
-            Fault.INVALID: refusal.invalid("Invalid NextToken"),
         }
         return words.get(self)
 

@@ -121,6 +121,8 @@ class Jobs:
         self.quota: dict[str, int] = {}
         self.lag_seconds = 0.0
         """How far listings are behind."""
+        self.token_seconds = float("inf")
+        """For how long a listing may be gone on with."""
         self.by_name: dict[str, Job] = {}
         self._prefix = f"arn:aws:sagemaker:{region}:{account}:training-job/"
 
@@ -165,13 +167,13 @@ class Jobs:
             "Status": lambda job: (job.state(seen)[1].status, job.name),
         }.get(str(request.get("SortBy")), lambda job: (job.created, job.name))
         found.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
-        begin = _position(request)
+        begin = _position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 10)
         # The service looks through jobs page by page, and leaves out what isn't asked for (aws/aws-sdk#486).
         page = [job for job in found[begin:end] if _is_asked_for(job, request, seen)]
         answer: dict[str, object] = {"TrainingJobSummaries": [job.summary(seen) for job in page]}
         if end < len(found):
-            answer["NextToken"] = base64.b64encode(json.dumps({"at": end}).encode()).decode()
+            answer["NextToken"] = _token(end, now)
         return answer
 
     def add_tags(self, request: Fields, _now: datetime) -> dict[str, object]:
@@ -181,13 +183,13 @@ class Jobs:
         job.tags |= {str(tag["Key"]): str(tag["Value"]) for tag in tags}
         return {"Tags": _pairs(job.tags)}
 
-    def list_tags(self, request: Fields, _now: datetime) -> dict[str, object]:
+    def list_tags(self, request: Fields, now: datetime) -> dict[str, object]:
         pairs = _pairs(self._by_arn(request).tags)
-        begin = _position(request)
+        begin = _position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 50)
         answer: dict[str, object] = {"Tags": pairs[begin:end]}
         if end < len(pairs):
-            answer["NextToken"] = base64.b64encode(json.dumps({"at": end}).encode()).decode()
+            answer["NextToken"] = _token(end, now)
         return answer
 
     def delete(self, request: Fields, now: datetime) -> dict[str, object]:
@@ -255,14 +257,22 @@ def _after(time: datetime, request: Fields, key: str) -> bool:
     return is_late and (not isinstance(before, int | float) or seconds < before)
 
 
-def _position(request: Fields) -> int:
+def _token(position: int, now: datetime) -> str:
+    return base64.b64encode(json.dumps({"at": position, "from": now.timestamp()}).encode()).decode()
+
+
+def _position(request: Fields, now: datetime, token_seconds: float) -> int:
     token = request.get("NextToken")
     if not token:
         return 0
     try:
-        return int(json.loads(base64.b64decode(str(token)))["at"])
+        told = json.loads(base64.b64decode(str(token)))
+        position, made = int(told["at"]), float(told["from"])
     except (ValueError, KeyError, TypeError):
         raise invalid("Invalid NextToken") from None
+    if now.timestamp() - made > token_seconds:
+        raise invalid("Invalid NextToken")
+    return position
 
 
 def _pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:

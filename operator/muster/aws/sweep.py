@@ -95,11 +95,8 @@ class Sweep:
         watched a job of this name before is no longer told.
         """
         watch = self._watches[name] = Watch(name, self, on_change)
-        oldest = self.sightings.oldest()
+        # Its description tells what listings so far have not; the next ones go back to it.
         self.sightings.add(name, since)
-        if oldest is None or since < oldest:
-            # Listings have not gone back so far.
-            self._reach = Reach()
         self._watched.set()
         self._wanted.set()
         return watch
@@ -157,9 +154,7 @@ class Sweep:
         if reach.seen_until is None:
             self.sightings.absent(frozenset(names))
             self._wanted.set()
-        # Unless somebody began to watch an older job meanwhile.
-        if self._reach is reach:
-            self._reach = reach.after(first)
+        self._reach = reach.after(first)
         return True
 
     async def _page(self, since: Since, more: str) -> Page | None:
