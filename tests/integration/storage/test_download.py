@@ -1,0 +1,235 @@
+"""Objects of S3 as files: whole, in shares, and in spite of whatever interrupts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from breaking_proxy import breaking_proxy
+from muster.api.s3_uri import S3Uri
+from muster.storage import download
+from muster.storage.bring import bring
+from muster.storage.bucket import Bucket, s3_client
+from muster.storage.download import Into, fetch
+from muster.storage.means import Means
+from muster.storage.node_folders import below
+from muster.storage.objects import Placed, placed
+from muster.storage.storage_plan import S3Channel, StoragePlan
+from muster.storage.trouble import StorageTrouble
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+FIELD = "spec.inputs[0].s3.uri"
+TRAIN = S3Uri("data", "train/")
+
+
+def _bucket(client: S3Client) -> Bucket:
+    return Bucket(client, "data", FIELD)
+
+
+def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[Placed, ...]:
+    return placed(list(_bucket(client).objects(uri.key)), uri, FIELD)
+
+
+def _into(folder: Path) -> Into:
+    return Into(folder / "data", folder / "notes")
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    root = folder / "data"
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def _nothing(_: float) -> None:
+    pass
+
+
+def test_objects_become_files_and_are_not_fetched_twice(s3: S3Client, tmp_path: Path) -> None:
+    content = {"a.txt": b"a", "x/b.bin": bytes(1000), "empty": b""}
+    for path, data in content.items():
+        s3.put_object(Bucket="data", Key=f"train/{path}", Body=data)
+    told: list[int] = []
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 3
+    assert (_files(tmp_path), sum(told)) == (content, 1001)
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 0
+    s3.put_object(Bucket="data", Key="train/a.txt", Body=b"z")
+    (tmp_path / "data" / "empty").unlink()
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 2
+    assert _files(tmp_path) == {**content, "a.txt": b"z"}
+
+
+def test_a_large_object_goes_on_where_it_was_interrupted(
+    s3: S3Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "RANGE_BYTES", 64 * 1024)
+    data = os.urandom(1_000_000)
+    s3.put_object(Bucket="data", Key="train/weights", Body=data)
+    listed, told = _listed(s3), list[int]()
+
+    class Cut(Exception):
+        pass
+
+    def cut(count: int) -> None:
+        told.append(count)
+        if sum(told) > 300_000:
+            raise Cut
+
+    with pytest.raises(Cut):
+        fetch(_bucket(s3), listed, _into(tmp_path), _nothing, cut)
+    assert _files(tmp_path) == {}
+    before = sum(told)
+    told.clear()
+    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, told.append)
+    assert _files(tmp_path) == {"weights": data}
+    # what is there counts at once, and with what came since it is all of it
+    assert told[0] >= before - 16 * 64 * 1024
+    assert (sum(told), told[0] > 0) == (len(data), True)
+    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["fetched.jsonl"]
+
+
+def test_what_was_overwritten_meanwhile_is_fetched_anew(
+    s3: S3Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "RANGE_BYTES", 1000)
+    s3.put_object(Bucket="data", Key="train/a", Body=b"1" * 5000)
+    listed = _listed(s3)
+    s3.put_object(Bucket="data", Key="train/a", Body=b"2" * 5000)
+    with pytest.raises(StorageTrouble, match="overwritten") as caught:
+        fetch(_bucket(s3), listed, _into(tmp_path), _nothing, _nothing)
+    assert caught.value.reason == "S3Changed"
+    fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
+    assert _files(tmp_path) == {"a": b"2" * 5000}
+
+
+def test_connections_that_break_cost_nothing_but_time(
+    s3: S3Client, s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "RANGE_BYTES", 100_000)
+    data = {f"{number}": os.urandom(250_000) for number in range(6)}
+    for name, content in data.items():
+        s3.put_object(Bucket="data", Key=f"train/{name}", Body=content)
+    listed = _listed(s3)
+    with breaking_proxy(s3_url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.url)
+        proxy.cuts = 12
+        client = s3_client()
+        fetch(_bucket(client), listed, _into(tmp_path), _nothing, _nothing)
+        client.close()
+        assert proxy.cuts == 0
+    assert _files(tmp_path) == data
+
+
+def test_a_full_disk_is_told_in_words(s3: S3Client, tmp_path: Path) -> None:
+    s3.put_object(Bucket="data", Key="train/a", Body=b"1")
+    (tmp_path / "data").write_text("in the way")
+    with pytest.raises(StorageTrouble, match="can't be written") as caught:
+        fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
+    assert caught.value.reason == "FolderUnusable"
+
+
+def _plan(*channels: S3Channel, nodes: int = 1) -> StoragePlan:
+    return StoragePlan("vit", nodes, channels)
+
+
+def test_nodes_get_disjoint_shares_that_are_all_of_it(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    for number in range(10):
+        s3.put_object(Bucket="data", Key=f"train/{number}", Body=b"x")
+    s3.put_object(Bucket="data", Key="train/folder/", Body=b"")
+    plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
+    found = []
+    for node in range(3):
+        bring(plan, node, below(tmp_path / str(node)), None, means)
+        found.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
+    assert found == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
+
+
+def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    s3.put_object(Bucket="data", Key="training/a", Body=b"x")
+    plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
+    with pytest.raises(StorageTrouble) as caught:
+        bring(plan, 0, below(tmp_path), None, means)
+    assert caught.value.reason == "S3NotFound"
+    assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
+
+
+def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched(
+    s3: S3Client, tmp_path: Path, means: Means
+) -> None:
+    s3.put_object(Bucket="data", Key="train/a", Body=b"x")
+    s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
+    plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
+    with pytest.raises(StorageTrouble) as caught:
+        bring(plan, 0, below(tmp_path / "root"), None, means)
+    assert caught.value.reason == "S3KeysUnusable"
+    assert not list(tmp_path.rglob("escaped"))
+    assert not (tmp_path / "root" / "input" / "train" / "a").exists()
+
+
+def _run(s3_url: str, plan: StoragePlan, root: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("bring_process.py")), s3_url, plan.channels[0].uri, str(root)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
+    for number in range(10_000):
+        s3.put_object(Bucket="data", Key=f"train/{number // 100}/{number}", Body=str(number).encode())
+    part = os.urandom(2**24)
+    begun = s3.create_multipart_upload(Bucket="data", Key="train/weights")
+    parts = []
+    for number in range(1, 129):
+        done = s3.upload_part(
+            Bucket="data", Key="train/weights", UploadId=begun["UploadId"], PartNumber=number, Body=part
+        )
+        parts.append({"ETag": done["ETag"], "PartNumber": number})
+    s3.complete_multipart_upload(
+        Bucket="data",
+        Key="train/weights",
+        UploadId=begun["UploadId"],
+        MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+    )
+    plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
+    data = tmp_path / "input" / "train"
+    for count in (1000, 5000):
+        process = _run(s3_url, plan, tmp_path)
+        _until(lambda count=count: sum(1 for _ in data.rglob("*")) >= count, process)  # type: ignore[misc]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    process = _run(s3_url, plan, tmp_path)
+    notes = tmp_path / "notes" / "input" / "train"
+    _until(lambda: any(len(path.read_text().splitlines()) > 10 for path in notes.glob("*.ranges")), process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    process = _run(s3_url, plan, tmp_path)
+    said, _ = process.communicate()
+    assert process.returncode == 0, said
+    files = {str(path.relative_to(data)): path for path in data.rglob("*") if path.is_file()}
+    assert len(files) == 10_001
+    assert all(files[f"{number // 100}/{number}"].read_text() == str(number) for number in range(10_000))
+    expected, found = hashlib.sha256(), hashlib.sha256()
+    with files["weights"].open("rb") as file:
+        for _ in range(128):
+            expected.update(part)
+            found.update(file.read(2**24))
+        assert file.read() == b""
+    assert found.digest() == expected.digest()

@@ -1,0 +1,215 @@
+"""Snapshots and results between a node's folder and S3."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.storage.bring import bring
+from muster.storage.keep import Keeping
+from muster.storage.keeper import serve
+from muster.storage.means import Means
+from muster.storage.node_folders import NodeFolders, below
+from muster.storage.storage_plan import CodePlan, StoragePlan
+from muster.storage.trouble import StorageTrouble
+from s3_server import contents
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+KEPT = StoragePlan("vit", 1, checkpoint="s3://data/ckpt", output="s3://data/out/")
+
+
+def _keeping(root: Path, means: Means, plan: StoragePlan = KEPT) -> tuple[Keeping, NodeFolders]:
+    folders = below(root)
+    for folder in (folders.checkpoints, folders.model, folders.output):
+        folder.mkdir(parents=True, exist_ok=True)
+    return Keeping(plan, folders, means), folders
+
+
+def _old(file: Path, text: str, age: float = 60.0) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    os.utime(file, (time.time() - age, time.time() - age))
+
+
+def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    s3.put_object(Bucket="data", Key="ckpt/a/1.pt", Body=b"1")
+    s3.put_object(Bucket="data", Key="ckpt2/x", Body=b"of another job")
+    keeping, folders = _keeping(tmp_path, means)
+    bring(KEPT, 0, folders, None, means)
+    assert [path.name for path in folders.checkpoints.rglob("*.pt")] == ["1.pt"]
+    assert not (folders.checkpoints / "x").exists()
+    _old(folders.checkpoints / "a" / "2.pt", "2")
+    (folders.checkpoints / "a" / "3.pt").write_text("half of it")
+    keeping.go_along()
+    assert contents(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
+    keeping.finish()
+    assert contents(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
+
+
+def test_what_is_kept_already_is_not_uploaded_again(
+    s3: S3Client, tmp_path: Path, means: Means, said: list[str]
+) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    _old(folders.checkpoints / "1.pt", "1")
+    (folders.model / "m").write_text("m")
+    keeping.finish()
+    kept = s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"]
+    said.clear()
+    keeping.finish()
+    # who keeps was started again, and knows it from its notes
+    _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))[0].finish()
+    assert said == []
+    assert s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"] == kept
+    _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].finish()
+    assert contents(s3, "data", "other/") == {"other/1.pt": b"1"}
+
+
+def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    first, here = _keeping(tmp_path / "0", means)
+    second, there = _keeping(tmp_path / "1", means)
+    _old(here.checkpoints / "last.pt", "step 10")
+    first.finish()
+    second.refresh()
+    assert (there.checkpoints / "last.pt").read_text() == "step 10"
+    _old(here.checkpoints / "last.pt", "step 20")
+    first.finish()
+    second.refresh()
+    second.refresh()
+    assert (there.checkpoints / "last.pt").read_text() == "step 20"
+    _old(there.checkpoints / "last.pt", "step 30", age=30)
+    second.finish()
+    first.refresh()
+    assert (here.checkpoints / "last.pt").read_text() == "step 30"
+    assert contents(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
+
+
+def test_a_snapshot_that_names_others_comes_after_them(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    for number in range(5):
+        _old(folders.checkpoints / f"shard-{number}", "x", age=100 - number)
+    _old(folders.checkpoints / "latest", "all five", age=50)
+    keeping.finish()
+    written = s3.list_objects_v2(Bucket="data", Prefix="ckpt/")["Contents"]
+    times = {entry["Key"]: entry["LastModified"] for entry in written}
+    assert all(times["ckpt/latest"] >= at for at in times.values())
+    assert len(times) == 6
+
+
+def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://data/out"))
+    (folders.model / "x").mkdir()
+    (folders.model / "x" / "model.pt").write_text("m")
+    (folders.model / "best.pt").symlink_to("x/model.pt")
+    (folders.model / "token").symlink_to("/etc/hostname")
+    (folders.output / "failure").write_text("f")
+    keeping.finish()
+    assert contents(s3, "data") == {
+        "out/vit/model/best.pt": b"m",
+        "out/vit/model/x/model.pt": b"m",
+        "out/vit/output/failure": b"f",
+    }
+
+
+@pytest.mark.parametrize(
+    ("plan", "field"),
+    [
+        (StoragePlan("vit", 1, checkpoint="s3://nowhere/a"), "spec.checkpoint.s3"),
+        (StoragePlan("vit", 1, output="s3://nowhere/a"), "spec.output.s3"),
+    ],
+)
+def test_a_place_that_can_not_be_written_to_is_told_before_the_ranks_start(
+    plan: StoragePlan, field: str, tmp_path: Path, means: Means
+) -> None:
+    with pytest.raises(StorageTrouble) as caught:
+        bring(plan, 0, below(tmp_path), None, means)
+    assert caught.value.reason == "S3NotFound"
+    assert caught.value.message.startswith(f"{field}: ")
+
+
+def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    bring(KEPT, 0, below(tmp_path), None, means)
+    assert contents(s3, "data") == {}
+    assert s3.list_multipart_uploads(Bucket="data").get("Uploads", []) == []
+
+
+def test_a_file_whose_name_s3_can_not_have_is_named(tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    (Path(os.fsdecode(os.fsencode(folders.model) + b"/\xff"))).write_text("x")
+    with pytest.raises(StorageTrouble, match="not UTF-8") as caught:
+        keeping.finish()
+    assert caught.value.message.startswith("spec.output.s3: ")
+
+
+def test_a_config_map_is_code(tmp_path: Path, means: Means) -> None:
+    entries = tmp_path / "map" / "..2026"
+    entries.mkdir(parents=True)
+    (entries / "train.py").write_text("print(1)\n")
+    (tmp_path / "map" / "..data").symlink_to("..2026")
+    (tmp_path / "map" / "train.py").symlink_to("..data/train.py")
+    plan = StoragePlan("vit", 1, code=CodePlan(config_map="code"))
+    bring(plan, 0, below(tmp_path), tmp_path / "map", means)
+    assert {path.name: path.read_text() for path in (tmp_path / "code").iterdir()} == {"train.py": "print(1)\n"}
+    with pytest.raises(StorageTrouble, match="not on this machine"):
+        bring(plan, 0, below(tmp_path), None, means)
+
+
+@contextmanager
+def _served(keeping: Keeping, path: Path) -> Iterator[None]:
+    reader, writer = os.pipe()
+    thread = Thread(target=serve, args=(keeping, path, reader))
+    thread.start()
+    while not path.exists():
+        time.sleep(0.005)
+    try:
+        yield
+    finally:
+        os.close(writer)
+        thread.join()
+        os.close(reader)
+
+
+def _asked(path: Path, line: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.settimeout(30)
+        asker.connect(str(path))
+        asker.sendall(line)
+        asker.shutdown(socket.SHUT_WR)
+        return asker.makefile("rb").read()
+
+
+def test_the_keeper_does_what_the_agent_asks_for(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    s3.put_object(Bucket="data", Key="ckpt/1.pt", Body=b"1")
+    with _served(keeping, tmp_path / "socket"):
+        assert _asked(tmp_path / "socket", b'{"ask": "refresh"}\n') == b"{}\n"
+        assert (folders.checkpoints / "1.pt").read_text() == "1"
+        for nonsense in (b"", b"\n", b"[]\n", b'{"ask": "rm"}\n', b"x" * 1000):
+            assert _asked(tmp_path / "socket", nonsense) == b""
+        (folders.model / "m").write_text("m")
+        assert _asked(tmp_path / "socket", b'{"ask": "finish"}\n') == b"{}\n"
+        assert contents(s3, "data", "out/") == {"out/vit/model/m": b"m"}
+
+
+def test_the_keeper_says_what_went_wrong(tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://nowhere/x"))
+    (folders.model / "m").write_text("m")
+    with _served(keeping, tmp_path / "socket"):
+        answer = _asked(tmp_path / "socket", b'{"ask": "finish"}\n')
+    assert answer.startswith(b'{"reason": "S3NotFound", "message": "spec.output.s3: ')
+
+
+def test_a_keeper_that_is_sent_away_keeps_what_it_can(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    with _served(keeping, tmp_path / "socket"):
+        (folders.checkpoints / "1.pt").write_text("1")
+    assert contents(s3, "data") == {"ckpt/1.pt": b"1"}
