@@ -6,6 +6,7 @@ meets on the first host; ranks without a launcher of their own are started here;
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -62,9 +63,9 @@ def main(arguments: Sequence[str]) -> None:
     if settings["launcher"] == "toolkit":
         take_over(command, dict(os.environ))
     if settings["launcher"] == "direct":
-        sys.exit(start_ranks(command, place, procs, environment))
+        sys.exit(start_ranks(watched(folder, command), place, procs, environment))
     if settings["launcher"] == "torchrun":
-        command = [*torchrun(place, procs), *settings["args"], "--no-python", *command]
+        command = [*torchrun(place, procs), *settings["args"], "--no-python", *watched(folder, command)]
     else:
         environment.update(per_node(place, procs))
     take_over(command, environment)
@@ -74,6 +75,15 @@ def take_over(command: List[str], environment: Dict[str, str]) -> NoReturn:
     """Become the command."""
     sys.stdout.flush()
     os.execvpe(command[0], command, environment)
+
+
+def watched(folder: str, command: List[str]) -> List[str]:
+    """The command of a rank inside the wrapper that tells muster how it is, where muster has put that beside us."""
+    agent = os.path.join(folder, "muster_entry.pyz")
+    # An agent that can't run here must not keep the training from running.
+    if sys.version_info < (3, 8) or not os.path.exists(agent):
+        return command
+    return [sys.executable, "-I", "-S", agent, "log-rank", "--", *command]
 
 
 def ranks_here(procs: str) -> int:
@@ -173,7 +183,9 @@ def end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], procs: int) -> None:
     """Have SageMaker's toolkit start mpirun and what it needs on each host: sagemaker-training 5.1.4, runner.py."""
     try:
-        from sagemaker_training import entry_point, runner
+        # by name: it is the image's, where there is one
+        entry_point = importlib.import_module("sagemaker_training.entry_point")
+        runner = importlib.import_module("sagemaker_training.runner")
     except ImportError:
         sys.exit(
             "MPI is started by SageMaker's training toolkit, which this image lacks: pip install sagemaker-training"

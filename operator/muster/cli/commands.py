@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.import_command import import_command
 from muster.cli.operator_command import operator
 from muster.cli.storage_commands import storage
 
@@ -173,51 +174,6 @@ def validate(
     raise typer.Exit(check_files(file, read_config_file(config)))
 
 
-@app.command("import")
-def import_(
-    *,
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A launch script (.py) or a notebook (.ipynb).")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="The script's own.")] = None,
-    region: Annotated[
-        str | None, typer.Option("--aws-region", metavar="REGION", help="Where the jobs are to run.")
-    ] = None,
-    account: Annotated[str | None, typer.Option("--aws-account", metavar="NUMBER", help="Whose account.")] = None,
-    role: Annotated[
-        str | None, typer.Option("--role", metavar="ARN", help="What get_execution_role() gives: the jobs' role.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="URL", help="Where the code lies, in git or S3. [default: inline]")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", metavar="NAME[=VALUE]", help="A variable for the script, else it gets none of yours."),
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option("--python", metavar="PYTHON", help="Run the script with it. [default: muster's own]")
-    ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0, help="End the script then.")] = 120,
-) -> None:
-    """Print the training jobs of a SageMaker launch script as DistributedTrainingJobs.
-
-    The script runs in a process of its own, with a stand-in for the SageMaker SDK and for boto3: nothing is sent, and
-    AWS isn't asked. Warnings are on standard error. Exit code 1: something of it can't be imported, so nothing is.
-    """
-    from muster.cli.import_script import ImportOptions, import_script
-
-    options = ImportOptions(
-        script=script,
-        arguments=arguments or (),
-        python=python,
-        environment=env or (),
-        source=source,
-        region=region,
-        account=account,
-        role=role,
-        timeout_seconds=timeout,
-    )
-    raise typer.Exit(import_script(options))
-
-
 @app.command()
 def crd() -> None:
     """Print the CustomResourceDefinition, for `kubectl apply -f -`."""
@@ -282,4 +238,5 @@ def wait(
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 
 
+app.command("import")(import_command)
 app.command()(operator)
