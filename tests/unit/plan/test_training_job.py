@@ -1,0 +1,153 @@
+"""What is decided of a training job: each case is a status, what is known, and what is done."""
+
+import pytest
+
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.plan.training_job import (
+    CreateTrainingJob,
+    DeleteTrainingJob,
+    HoldResource,
+    ReleaseResource,
+    StopTrainingJob,
+    TrainingAction,
+)
+from muster.plan.training_job_course import CREATION_SECONDS
+from muster.plan.training_job_facts import Obstacle, TrainingFacts
+from unit.plan.training_world import (
+    BEGUN,
+    CAPACITY,
+    CRASHED,
+    DONE,
+    NO_ROOM,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    T0,
+    facts,
+    job,
+    setback,
+    told,
+    training,
+    turn,
+    wake,
+)
+
+FRESH = Status()
+MADE = told(job(), BEGUN)
+SEEN = told(job(), BEGUN, facts(RUNNING))
+SUSPENDING = turn(job(suspend=True), SEEN, facts(RUNNING), T0 + 5)[2]
+SUSPENDED = turn(job(suspend=True), SUSPENDING, facts(STOPPED), T0 + 60)[2]
+OVER = told(job(), BEGUN, facts(DONE))
+WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no such bucket")
+CREATE, STOP, HOLD, RELEASE = CreateTrainingJob(1), StopTrainingJob(1), HoldResource(), ReleaseResource()
+
+CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
+    # the beginning
+    ("its resource is held first", job(), FRESH, facts(is_held=False), 0, (HOLD,)),
+    ("then it is made", job(), FRESH, BEGUN, 0, (CREATE,)),
+    ("a suspended job has none", job(suspend=True), FRESH, facts(is_held=False), 0, ()),
+    ("it was to be made, and nobody came to it", job(), MADE, BEGUN, 60, (CREATE,)),
+    ("nobody knows whether it is there", job(), MADE, facts(blind=setback(Obstacle.SERVICE)), 1, ()),
+    ("it is there", job(), MADE, facts(STARTING), 1, ()),
+    ("it trains", job(), SEEN, facts(RUNNING), 30, ()),
+    # what keeps it from being made
+    ("a limit is reached", job(), MADE, facts(setback=setback(Obstacle.CAPACITY, T0)), 5, ()),
+    ("for a while", job(), MADE, facts(setback=setback(Obstacle.CAPACITY, T0)), 60, (CREATE,)),
+    ("a right is missing", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 2, ()),
+    ("and may have been given", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 20, (CREATE,)),
+    # its end
+    ("it has ended well", job(), SEEN, facts(DONE), 40, (RELEASE,)),
+    ("somebody stops it", job(), SEEN, facts(STOPPING), 40, ()),
+    ("somebody stopped it", job(restarts=3), SEEN, facts(STOPPED), 40, (RELEASE,)),
+    ("it failed", job(), SEEN, facts(CRASHED), 40, (RELEASE,)),
+    ("its ranks' last words are missing", job(), SEEN, facts(CRASHED, is_heard_out=False), 40, ()),
+    ("it failed, and may be restarted", job(restarts=1), SEEN, facts(CRASHED), 40, (CreateTrainingJob(2),)),
+    ("it wants what isn't there", job(restarts=1), SEEN, facts(WRONG), 40, (RELEASE,)),
+    ("there was no room", job(), MADE, facts(NO_ROOM), 40, ()),
+    ("its record is gone", job(), SEEN, facts(), 60, (RELEASE,)),
+    # what its owner wants
+    ("it is suspended", job(suspend=True), SEEN, facts(RUNNING), 40, (STOP,)),
+    ("it is being stopped", job(suspend=True), SUSPENDING, facts(STOPPING), 40, ()),
+    ("it has stopped", job(suspend=True), SUSPENDING, facts(STOPPED), 60, (RELEASE,)),
+    ("it stays so", job(suspend=True), SUSPENDED, facts(is_held=False), 90, ()),
+    ("it is resumed too early", job(), SUSPENDING, facts(STOPPING), 60, ()),
+    ("it was done a moment too early", job(suspend=True), SUSPENDING, facts(DONE), 60, (RELEASE,)),
+    ("its time is up", job(deadline=60), SEEN, facts(RUNNING), 61, (STOP,)),
+    ("its time isn't up", job(deadline=60), SEEN, facts(RUNNING), 59, ()),
+    ("suspended while it is on its way", job(suspend=True), MADE, BEGUN, 5, ()),
+    ("and it did not come", job(suspend=True), MADE, BEGUN, CREATION_SECONDS + 5, (RELEASE,)),
+    ("SageMaker said no", job(suspend=True), MADE, facts(setback=setback(Obstacle.REFUSED)), 5, (RELEASE,)),
+    # afterwards
+    ("nothing is left to do", job(), OVER, facts(is_held=False), 100, ()),
+    ("it is let go", job(), OVER, facts(), 100, (RELEASE,)),
+    ("it is kept", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 50, ()),
+    ("long enough", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 62, (DeleteTrainingJob("vit-1"),)),
+    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, ()),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "previous", "known", "seconds", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_what_is_done(
+    asked: Job, previous: Status, known: TrainingFacts, seconds: float, wanted: tuple[TrainingAction, ...]
+) -> None:
+    assert turn(asked, previous, known, T0 + seconds)[1] == wanted
+
+
+def test_a_resumed_job_has_another_training_job() -> None:
+    assert (SUSPENDING.phase, SUSPENDED.phase) == ("Stopping", "Suspended")
+    _, actions, status = turn(job(), SUSPENDED, facts(), T0 + 100)
+    assert actions == (CreateTrainingJob(2),)
+    assert status.incarnation == 2
+    assert status.backend is not None
+    assert status.backend.sagemaker is not None
+    assert [one.attempt for one in status.backend.sagemaker.earlier] == [1]
+
+
+def test_want_of_capacity_is_waited_out_longer_each_time() -> None:
+    asked, status, now = job(), MADE, T0
+    pauses = []
+    for attempt in range(1, 6):
+        ended = facts(training("Starting", attempt=attempt, ends="Failed", reason=CAPACITY))
+        status = turn(asked, status, ended, now)[2]
+        assert turn(asked, status, ended, now + 1)[2] == status
+        due = wake(asked, status, ended, now)
+        assert due is not None
+        pauses.append(due - now)
+        now = due + 1
+        _, actions, status = turn(asked, status, ended, now)
+        assert actions == (CreateTrainingJob(attempt + 1),)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 8 * pauses[0]
+    status = turn(asked, status, facts(training("Starting", "Training", attempt=6)), now)[2]
+    assert status.backend is not None
+    assert status.backend.sagemaker is not None
+    assert status.backend.sagemaker.retry is None
+
+
+def test_restarts_are_as_many_as_allowed() -> None:
+    asked, status, now = job(restarts=2), MADE, T0
+    made = 1
+    for _ in range(5):
+        crashed = facts(training("Starting", "Training", attempt=made, ends="Failed", reason="AlgorithmError: again"))
+        now += 100
+        _, actions, status = turn(asked, status, crashed, now)
+        made += CreateTrainingJob(made + 1) in actions
+    assert made == 3
+    assert status.phase == "Failed"
+
+
+def test_an_end_is_not_taken_back() -> None:
+    assert turn(job(), OVER, facts(CRASHED), T0 + 100)[2].phase == "Succeeded"
+
+
+def test_deciding_again_once_it_is_done_gives_nothing_new() -> None:
+    for asked, previous, known in (
+        (job(), MADE, facts(STARTING)),
+        (job(suspend=True), SUSPENDING, facts(STOPPING)),
+        (job(), OVER, facts(is_held=False)),
+    ):
+        assert turn(asked, previous, known, T0 + 10)[1] == ()

@@ -1,0 +1,59 @@
+"""What is done for a resource that was deleted while its training job may run."""
+
+import pytest
+
+from muster.api.status import Status
+from muster.plan.training_job_course import CREATION_SECONDS
+from muster.plan.training_job_facts import Obstacle, TrainingFacts
+from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
+from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0, UID, facts, job, setback, told
+
+SEEN = told(job(), BEGUN, facts(RUNNING))
+MADE = told(job(), BEGUN)
+DENIED = setback(Obstacle.ACCESS, T0)
+LATE = GIVE_UP_SECONDS + 1
+
+CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
+    ("nothing was asked for", Status(), facts(), 0, LetGo()),
+    ("it runs", SEEN, facts(RUNNING), 0, Stop()),
+    ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
+    ("it has stopped", SEEN, facts(STOPPED), 1, LetGo()),
+    ("it was done", SEEN, facts(DONE), 1, LetGo()),
+    ("it may yet come", MADE, facts(), 1, Wait(T0 + CREATION_SECONDS)),
+    ("it did not come", MADE, facts(), CREATION_SECONDS, LetGo()),
+    (
+        "an operator before may have sent it late",
+        MADE,
+        facts(looking_since=T0 + 40),
+        41,
+        Wait(T0 + 40 + CREATION_SECONDS),
+    ),
+    ("SageMaker said no", MADE, facts(setback=setback(Obstacle.CAPACITY)), 1, LetGo()),
+    ("it is somebody else's", MADE, facts(setback=setback(Obstacle.ELSEWHERE)), 1, LetGo()),
+    ("nobody may look", SEEN, facts(blind=DENIED), LATE, LetGo(DENIED)),
+    ("nobody may stop it", SEEN, facts(RUNNING, setback=DENIED), LATE, LetGo(DENIED)),
+    ("somebody may, by now", SEEN, facts(RUNNING, setback=DENIED), 60, Stop()),
+    ("nobody sees it stop", SEEN, facts(STOPPING, stale=DENIED), LATE, LetGo(DENIED)),
+    ("it is over whoever may look", SEEN, facts(STOPPED, stale=DENIED), LATE, LetGo()),
+    ("there is none whoever may look", MADE, facts(setback=DENIED), LATE, LetGo()),
+]
+
+
+@pytest.mark.parametrize(
+    ("previous", "known", "seconds", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wanted: Leave) -> None:
+    assert decide_leaving(UID, previous, known, T0, T0 + seconds) == wanted
+
+
+@pytest.mark.parametrize("known", [facts(blind=DENIED), facts(RUNNING, setback=DENIED), facts(STOPPING, stale=DENIED)])
+def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:
+    found = decide_leaving(UID, SEEN, known, T0, T0 + 1)
+    assert isinstance(found, Wait)
+    assert found.until is not None
+    assert found.until <= T0 + GIVE_UP_SECONDS
+
+
+def test_what_passes_by_itself_is_waited_for() -> None:
+    away = facts(blind=setback(Obstacle.SERVICE, T0 + 100_000))
+    assert isinstance(decide_leaving(UID, SEEN, away, T0, T0 + 100_000), Wait)

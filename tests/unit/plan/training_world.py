@@ -1,0 +1,114 @@
+"""Builders for what is known of a job on SageMaker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from muster.api.launcher_spec import LauncherSpec, PerNode
+from muster.api.recovery_spec import Recovery
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Cleanup, Job, Metadata, Spec
+from muster.api.status import Status
+from muster.plan.facts import Trouble
+from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
+from muster.plan.training_job_facts import Obstacle, Setback, Span, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_outcome import Judgement, judge_training_job
+from muster.status.training_job import summarise_training_job
+
+T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z: the job was created
+UID = "uid-1"
+CRASH = "AlgorithmError: ExitCode 1"
+CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
+
+
+def job(
+    *, suspend: bool = False, restarts: int | None = None, deadline: int | None = None, after: int | None = None
+) -> Job:
+    spec = Spec(
+        backend="SageMaker",
+        nodes=2,
+        procs_per_node=1,
+        launcher=LauncherSpec(per_node=PerNode()),
+        command=("python", "train.py"),
+        suspend=suspend,
+        recovery=None if restarts is None else Recovery(max_restarts=restarts),
+        active_deadline_seconds=deadline,
+        cleanup=Cleanup(after_seconds=after),
+        sagemaker=SageMaker(region="us-west-2"),
+    )
+    return Job(metadata=Metadata(name="vit", uid=UID, generation=1), spec=spec)
+
+
+def training(
+    *secondary: str, attempt: int = 1, ends: str = "", reason: str | None = None, at: float = 10.0
+) -> TrainingJob:
+    """A training job that went through these, ten seconds each; `ends`: its final status, else it is in the last."""
+    words = (*secondary, ends) if ends else secondary
+    history = tuple(
+        Span(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
+        for index, word in enumerate(words)
+    )
+    over = ends in ("Completed", "Failed", "Stopped")
+    return TrainingJob(
+        name=f"vit-{attempt}",
+        arn=f"arn:{attempt}",
+        status=ends or "InProgress",
+        secondary_status=words[-1],
+        created_at=T0,
+        started_at=T0 + 5 if "Training" in secondary else None,
+        ended_at=T0 + at if over else None,
+        history=history,
+        failure_reason=reason,
+    )
+
+
+STARTING = training("Starting")
+RUNNING = training("Starting", "Downloading", "Training")
+DONE = training("Starting", "Training", ends="Completed")
+CRASHED = training("Starting", "Training", ends="Failed", reason=CRASH)
+NO_ROOM = training("Starting", ends="Failed", reason=CAPACITY)
+STOPPING = training("Starting", "Training", ends="Stopping")
+STOPPED = training("Starting", "Training", ends="Stopped")
+
+
+def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
+    known = TrainingFacts(
+        created_at=T0,
+        whereabouts=Whereabouts("us-west-2"),
+        heartbeat_seconds=60.0,
+        looking_since=T0 - 3600,
+        training=found,
+        is_held=True,
+    )
+    return replace(known, **changes)
+
+
+def setback(obstacle: Obstacle, at: float = T0, tries: int = 1) -> Setback:
+    return Setback(obstacle, Trouble(f"No{obstacle}", "it was not to be"), at, tries)
+
+
+def turn(
+    asked: Job, previous: Status, known: TrainingFacts, now: float
+) -> tuple[Judgement, tuple[TrainingAction, ...], Status]:
+    """What is judged, decided and told."""
+    seen = judge_training_job(asked, previous, known, now)
+    actions = decide_training_job(asked, known, seen, now)
+    return seen, actions, summarise_training_job(asked, previous, known, seen, actions, now)
+
+
+def told(asked: Job, *known: TrainingFacts, now: float = T0) -> Status:
+    """The status after a turn for each of these, a second apart."""
+    status = Status()
+    for index, each in enumerate(known):
+        status = turn(asked, status, each, now + index)[2]
+    return status
+
+
+def wake(asked: Job, previous: Status, known: TrainingFacts, now: float) -> float | None:
+    """When time alone may change something."""
+    return training_wake(asked, previous, known, judge_training_job(asked, previous, known, now), now)
+
+
+BEGUN = facts()
+"""Nothing is there, and the training job is to be made."""
