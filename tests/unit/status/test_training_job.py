@@ -1,0 +1,144 @@
+"""What is told of a job on SageMaker: each of its words has a phase, and what is not known yet is told as it is."""
+
+from __future__ import annotations
+
+import botocore.session
+import pytest
+
+from muster.api.status import Condition, Status
+from muster.plan.training_job_ends import bad_end
+from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
+from muster.status.training_job_record import console_url
+from unit.plan.training_world import (
+    BEGUN,
+    CRASHED,
+    DONE,
+    NO_ROOM,
+    RUNNING,
+    STOPPED,
+    STOPPING,
+    T0,
+    facts,
+    job,
+    setback,
+    told,
+    training,
+    turn,
+)
+
+SEEN = told(job(), BEGUN, facts(RUNNING))
+CASES = [
+    (training("Starting"), "Starting", "Starting: Starting it is"),
+    (training("Starting", "Pending"), "Queued", "Pending: Pending it is"),
+    (training("Starting", "Downloading"), "Starting", "Downloading: Downloading it is"),
+    (training("Starting", "Training"), "Running", "Training: Training it is"),
+    (training("Starting", "Training", "Uploading"), "Running", "Uploading: Uploading it is"),
+    (training("Starting", "Training", "Interrupted"), "Restarting", "Interrupted: Interrupted it is"),
+    (training("Starting", "Training", "Restarting"), "Restarting", "Restarting: Restarting it is"),
+    (training("Starting", "Dreaming"), "Starting", "Dreaming: Dreaming it is"),
+    (STOPPING, "Stopping", "Stopping: Stopping it is"),
+    (DONE, "Succeeded", "All 2 ranks succeeded"),
+    (CRASHED, "Failed", "Training job vit-1 failed: AlgorithmError: ExitCode 1"),
+    (STOPPED, "Failed", "Training job vit-1 was stopped: somebody other than muster stopped it"),
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "phase", "message"), CASES, ids=[case[1] + str(index) for index, case in enumerate(CASES)]
+)
+def test_each_word_has_its_phase(found: TrainingJob, phase: str, message: str) -> None:
+    status = told(job(), BEGUN, facts(found))
+    assert (status.phase, status.message) == (phase, message)
+
+
+def test_no_word_of_the_service_model_is_too_much() -> None:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    for status in model.shape_for("TrainingJobStatus").enum:
+        for secondary in model.shape_for("SecondaryStatus").enum:
+            ends = "" if status == "InProgress" else status
+            found = training("Starting", secondary, ends=ends)
+            assert told(job(), BEGUN, facts(found)).phase
+
+
+def test_a_failure_that_is_followed_by_another_attempt_is_told() -> None:
+    status = turn(job(restarts=2), SEEN, facts(CRASHED, is_held=False), T0 + 60)[2]
+    assert (status.phase, status.message) == (
+        "Restarting",
+        "AlgorithmError: ExitCode 1; restart 1: another training job follows",
+    )
+
+
+def test_want_of_capacity_is_a_condition_that_passes() -> None:
+    status = turn(job(), told(job(), BEGUN), facts(NO_ROOM), T0)[2]
+    assert status.phase == "Pending"
+    assert _condition(status, "Scheduled") == ("False", "InsufficientCapacity")
+    assert _condition(status, "Stalled") == ("False", "NothingToSolve")
+    assert status.message.startswith(
+        "CapacityError: Unable to provision requested ML compute capacity; SageMaker is asked"
+    )
+
+
+@pytest.mark.parametrize(
+    "known", [facts(setback=setback(Obstacle.ACCESS)), facts(RUNNING, stale=setback(Obstacle.ACCESS))]
+)
+def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
+    status = turn(job(), SEEN if known.training else told(job(), BEGUN), known, T0 + 5)[2]
+    assert _condition(status, "Stalled") == ("True", "NoAccess")
+    assert status.message == "it was not to be"
+
+
+def test_one_request_that_went_wrong_is_not_worth_a_word() -> None:
+    for tries, stalled in ((1, "False"), (2, "False"), (3, "True")):
+        known = facts(setback=setback(Obstacle.SERVICE, tries=tries))
+        assert _condition(turn(job(), told(job(), BEGUN), known, T0 + 5)[2], "Stalled")[0] == stalled
+
+
+def test_who_can_not_look_takes_nothing_back() -> None:
+    blind = facts(blind=setback(Obstacle.ACCESS))
+    status = turn(job(), SEEN, blind, T0 + 5)[2]
+    assert (status.phase, status.ranks, status.backend) == (SEEN.phase, SEEN.ranks, SEEN.backend)
+    assert _condition(status, "Stalled") == ("True", "NoAccess")
+    assert turn(job(), SEEN, facts(blind=setback(Obstacle.SERVICE)), T0 + 5)[2] == SEEN
+
+
+def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -> None:
+    assert SEEN.ranks is not None
+    assert [(one.state, one.ranks) for one in SEEN.ranks.by_state] == [("Unknown", "0-1")]
+    done, crashed = told(job(), BEGUN, facts(DONE)).ranks, told(job(), BEGUN, facts(CRASHED)).ranks
+    assert done is not None
+    assert crashed is not None
+    assert [one.state for one in done.by_state] == ["Succeeded"]
+    assert [one.state for one in crashed.by_state] == ["Stopped"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "sequel"),
+    [
+        ("CapacityError: Unable to provision requested ML compute capacity.", "InsufficientCapacity", "Retry"),
+        ("InternalServerError: We encountered an internal error.", "InternalServerError", "Restart"),
+        ("AlgorithmError: ExecuteUserScriptError:\nExitCode 1", "AlgorithmError", "Restart"),
+        ("ClientError: Data download failed", "ClientError", "None"),
+        ("Something else went wrong", "TrainingJobFailed", "Restart"),
+        (None, "TrainingJobFailed", "Restart"),
+    ],
+)
+def test_why_it_failed_says_whether_another_one_may_help(reason: str | None, kind: str, sequel: str) -> None:
+    end = bad_end(training("Starting", ends="Failed", reason=reason))
+    assert (end.reason, end.sequel.value) == (kind, sequel)
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("us-west-2", "us-west-2.console.aws.amazon.com"),
+        ("cn-north-1", "console.amazonaws.cn"),
+        ("us-gov-west-1", "us-gov-west-1.console.amazonaws-us-gov.com"),
+    ],
+)
+def test_the_console_is_that_of_its_partition(region: str, host: str) -> None:
+    assert console_url(region, "vit-1") == f"https://{host}/sagemaker/home?region={region}#/jobs/vit-1"
+
+
+def _condition(status: Status, kind: str) -> tuple[str, str]:
+    found: Condition = next(one for one in status.conditions if one.type == kind)
+    return found.status, found.reason
