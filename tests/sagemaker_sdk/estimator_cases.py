@@ -106,6 +106,16 @@ PYTORCH_DISTRIBUTIONS: tuple[Kwargs, ...] = (
     {**smp(parameters=TENSOR), "mpi": MPI},
     {**smp(parameters=SHARDED), "torch_distributed": ON},
     smp(parameters={"partitions": 2}),
+    {**smp(parameters={"pipeline": "simple", "optimize": "memory", "placement_strategy": "spread"}), "mpi": ON},
+    {**smp(parameters={"auto_partition": False, "default_partition": 1, "partitions": 2}), "mpi": ON},
+    {**smp(parameters={"ddp": True, "ddp_port": 1234, "memory_weight": 0.5, "_of_later": [1, None]}), "mpi": ON},
+    smp(parameters={"pipeline": "backwards"}),
+    smp(parameters={"auto_partition": False}),
+    smp(parameters={"default_partition": 2, "partitions": 2}),
+    smp(parameters={"horovod": True, "ddp": True}),
+    smp(parameters={"microbatches": 0}),
+    smp(parameters={"ddp_port": 1234}),
+    smp(parameters={"memory_weight": 1.5}),
     {"smdistributed": {"modelparallel": {"enabled": False, "parameters": SHARDED}}, "mpi": ON},
     {"smdistributed": {"modelparallel": OFF}, "torch_distributed": ON},
     {"smdistributed": {"dataparallel": {"enabled": False, "custom_mpi_options": MPI_OPTIONS}}},
@@ -188,6 +198,46 @@ OPTIONS: tuple[Kwargs, ...] = (
     {"input_mode": "Pipe"},
     {"disable_output_compression": True},
     {"model_uri": "s3://my-bucket/model.tar.gz"},
+    {"container_arguments": ["--verbose"]},
+    {"container_entry_point": ["python", "-u"], "container_arguments": ["train.py"]},
+    {"entry_point": "train.sh"},
+    {"entry_point": "parts/train.py"},
+    {"entry_point": "train.py", "source_dir": "s3://my-bucket/code/sourcedir.tar.gz"},
+    {"training_repository_access_mode": "Vpc", **VPC},
+    {
+        "training_repository_access_mode": "Vpc",
+        "training_repository_credentials_provider_arn": "arn:aws:lambda:us-west-2:111122223333:function:login",
+        **VPC,
+    },
+    {
+        "instance_placement_config": {
+            "EnableMultipleJobs": True,
+            "PlacementSpecifications": [{"UltraServerId": "ultra-1", "InstanceCount": 2}],
+        },
+        "training_plan": "arn:aws:sagemaker:us-west-2:111122223333:training-plan/p1",
+    },
+    {
+        "rules": [
+            {
+                "__type__": "Rule",
+                "name": "watch",
+                "image_uri": "111122223333.dkr.ecr.us-west-2.amazonaws.com/rules:1",
+                "instance_type": "ml.t3.medium",
+                "volume_size_in_gb": 10,
+                "source": "s3://my-bucket/rule.py",
+                "rule_to_invoke": "Watch",
+                "rule_parameters": {"threshold": "4"},
+            },
+            {
+                "__type__": "ProfilerRule",
+                "name": "profile",
+                "image_uri": "111122223333.dkr.ecr.us-west-2.amazonaws.com/rules:1",
+                "instance_type": "ml.t3.medium",
+                "volume_size_in_gb": 10,
+                "s3_output_path": "s3://my-bucket/rules",
+            },
+        ]
+    },
 )
 
 TRAIN = "s3://my-bucket/train"
@@ -282,6 +332,8 @@ _STARTS: tuple[Kwargs, ...] = (
     {},
     {"container_entry_point": ["torchrun"], "container_arguments": ["--nproc_per_node", "4", "train.py"]},
     {"container_arguments": ["--verbose"]},
+    {"entry_point": "train.py"},
+    {"entry_point": "train.py", "container_arguments": ["--verbose"]},
 )
 _MODEL_FOLDERS: tuple[Kwargs, ...] = ({}, {}, {"model_dir": False}, {"model_dir": "s3://my-bucket/model"})
 

@@ -1,8 +1,8 @@
 """Write which CreateTrainingJob the SageMaker SDK sends for estimators: run by itself, without muster and network.
 
-The question is a JSON object: account, role, and cases, each with its name, region, estimator's class, kwargs and the
-inputs of `fit`; objects of the SDK's classes are written with their `__type__`. The answer is one JSON object a line:
-the case's name, and the request as botocore would send it, or why the SDK refuses.
+The question is a JSON object: account, role, the names of scripts, and cases, each with its name, region, estimator's
+class, kwargs and the inputs of `fit`; objects of the SDK's classes are written with their `__type__`. The answer is one
+JSON object a line: the case's name, and the request as botocore would send it, or why the SDK refuses.
 """
 
 import json
@@ -19,7 +19,14 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import BotoCoreError
 from sagemaker import image_uris, utils
-from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, ProfilerConfig, TensorBoardOutputConfig
+from sagemaker.debugger import (
+    CollectionConfig,
+    DebuggerHookConfig,
+    ProfilerConfig,
+    ProfilerRule,
+    Rule,
+    TensorBoardOutputConfig,
+)
 from sagemaker.estimator import Estimator
 from sagemaker.huggingface import HuggingFace
 from sagemaker.inputs import FileSystemInput, ShuffleConfig, TrainingInput
@@ -34,7 +41,11 @@ KINDS = (
     *(CollectionConfig, DebuggerHookConfig, FileSystemInput, ProfilerConfig, ShuffleConfig, TensorBoardOutputConfig),
     TrainingInput,
 )
-TYPES: dict[str, Any] = {kind.__name__: kind for kind in KINDS}
+TYPES: dict[str, Any] = {
+    **{kind.__name__: kind for kind in KINDS},
+    "Rule": Rule.custom,
+    "ProfilerRule": ProfilerRule.custom,
+}
 
 
 class Wire:
@@ -75,10 +86,14 @@ def answer_all(question: dict[str, Any], file: Path) -> None:
     wire = Wire(question["account"])
     sessions = {region: session(region, wire) for region in {case["region"] for case in question["cases"]}}
     with tempfile.TemporaryDirectory() as source, file.open("w", encoding="utf-8") as answers:
-        (Path(source) / "train.py").write_text("print('training')\n", encoding="utf-8")
+        for name in question["scripts"]:
+            (Path(source) / name).parent.mkdir(exist_ok=True)
+            (Path(source) / name).touch()
         for case in question["cases"]:
-            script = {} if case["estimator"] == "Estimator" else {"entry_point": "train.py", "source_dir": source}
-            fixed = {"role": question["role"], "sagemaker_session": sessions[case["region"]], **script}
+            script = {"source_dir": source, "entry_point": "train.py"}
+            has_script = case["estimator"] != "Estimator" or "entry_point" in case["kwargs"]
+            fixed = {"role": question["role"], "sagemaker_session": sessions[case["region"]]}
+            fixed.update(script if has_script else {})
             answers.write(json.dumps({"name": case["name"], **asked(case, fixed, wire)}) + "\n")
 
 

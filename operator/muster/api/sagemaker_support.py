@@ -30,6 +30,9 @@ TORCH_DISTRIBUTED_ON_TRAINIUM = ("1.11", "1.11.0", "1.12", "1.12.0", "1.12.1", "
 FIRST_MIRRORED_TENSORFLOW = (2, 9)
 """estimator.py, _validate_mwms_config."""
 
+LAST_TENSORFLOW_WITHOUT_SCRIPTS = (1, 10, 0)
+"""tensorflow/estimator.py, _HIGHEST_LEGACY_MODE_ONLY_VERSION."""
+
 NO_PARALLEL_IMAGE = "2.0.1-gpu-py310-cu121"
 """An image without SageMaker's parallel libraries: Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM."""
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 from muster.api.document import quoted
 from muster.api.rule import Breach, Rule
+from muster.api.sagemaker_block import sagemaker_blocks
 from muster.api.sagemaker_distribution import Distribution
-from muster.api.sagemaker_launch import rank_instance_type, torch_objection
+from muster.api.sagemaker_launch import launch, rank_instance_type, torch_objection
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.sagemaker_support import (
     DATA_PARALLEL_VERSIONS,
     FIRST_MIRRORED_TENSORFLOW,
+    LAST_TENSORFLOW_WITHOUT_SCRIPTS,
     NO_PARALLEL_IMAGE,
     P5,
     TORCH_DISTRIBUTED_ON_GPU,
@@ -45,6 +47,14 @@ def _torch_distributed(spec: Spec) -> Iterator[Breach]:
         objection = torch_objection(spec, block)
         if objection is not None:
             yield Breach((*DISTRIBUTION, "torchDistributed"), objection)
+
+
+def _torch_without_python(spec: Spec) -> Iterator[Breach]:
+    for block, distribution in given(spec):
+        how = launch(spec, block)
+        trains = trained_by(block)[1]
+        if is_on(distribution, "torchDistributed") and trains == "PyTorch" and not how.program.endswith(".py"):
+            yield Breach((*DISTRIBUTION, "torchDistributed"), f"it with {how.program or 'no program for the toolkit'}")
 
 
 def _parallel_on_p5(spec: Spec) -> Iterator[Breach]:
@@ -99,7 +109,22 @@ def _mirrored(spec: Spec) -> Iterator[Breach]:
             yield Breach(at, f"it beside {' and '.join(sorted(beside))}")
 
 
+def _without_scripts(spec: Spec) -> Iterator[Breach]:
+    for block in sagemaker_blocks(spec):
+        framework = block.framework
+        if spec.image is not None or framework is None or framework.name != "TensorFlow" or framework.version is None:
+            continue
+        if numbers(framework.version) <= LAST_TENSORFLOW_WITHOUT_SCRIPTS:
+            yield Breach(("sagemaker", "framework", "version"), framework.version)
+
+
 SUPPORT_RULES = (
+    Rule(
+        places=("spec.sagemaker.framework.version",),
+        why="The SageMaker SDK refuses it: those images want a program of their own kind.",
+        sentence="AWS' images of TensorFlow run scripts from 1.11 on; take a later one, or name the image",
+        breaches=_without_scripts,
+    ),
     Rule(
         places=PLACES,
         why="Later images don't have the library.",
@@ -116,6 +141,12 @@ SUPPORT_RULES = (
         f" {TORCH_DISTRIBUTED_ON_TRAINIUM[0]} to {TORCH_DISTRIBUTED_ON_TRAINIUM[-1]}; without a distribution muster's"
         " start script runs torchrun on any instance",
         breaches=_torch_distributed,
+    ),
+    Rule(
+        places=PLACES,
+        why="The toolkit's torchrun starts Python programs only.",
+        sentence="with torchDistributed the command is python and a file, such as [python, train.py]",
+        breaches=_torch_without_python,
     ),
     Rule(
         places=PLACES,

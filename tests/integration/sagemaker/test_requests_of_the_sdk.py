@@ -24,15 +24,16 @@ from sagemaker_sdk.estimator_cases import Case, cases
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"
 GOLDEN = ROOT / "tests" / "unit" / "sagemaker" / "golden"
+SCRIPTS = ["train.py", "train.sh", "parts/train.py"]
 SEED, COUNT = 20261121, 250
 
-REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot",)
+REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot", "maxWaitSeconds is at least maxRunSeconds")
 """What the SDK sends although SageMaker refuses it: muster doesn't."""
 
 
 def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]:
     """The SDK's answers by the cases' names: {"request": ...} or {"refused": ...}."""
-    question = {"account": ACCOUNT, "role": ROLE, "cases": [asdict(case) for case in questions]}
+    question = {"account": ACCOUNT, "role": ROLE, "scripts": SCRIPTS, "cases": [asdict(case) for case in questions]}
     lines = sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "sent_requests.py", json.dumps(question))
     return {answer.pop("name"): answer for answer in map(json.loads, lines.splitlines())}
 
@@ -40,8 +41,9 @@ def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]
 def asked_of_muster(case: Case, folder: Path) -> Mapping[str, JSON]:
     """The same from muster: the script's call imported as a job, the job's file read, its request made."""
     run = fit_of(case)
-    (folder / "code").mkdir(exist_ok=True)
-    (folder / "code" / "train.py").write_text("print('training')\n", encoding="utf-8")
+    for name in SCRIPTS:
+        (folder / "code" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "code" / name).touch()
     place = Place(case.region, ACCOUNT, ROLE)
     result = imported(Recording([run]), "launch.py", place, Sources(folder, None), lambda _: None)
     if result.problems:
@@ -55,7 +57,8 @@ def asked_of_muster(case: Case, folder: Path) -> Mapping[str, JSON]:
 
 def fit_of(case: Case) -> EstimatorFit:
     """The case as the process of a launch script would tell it."""
-    code = {} if case.estimator == "Estimator" else {"entry_point": "train.py", "source_dir": "code"}
+    has_script = case.estimator != "Estimator" or "entry_point" in case.kwargs
+    code = {"entry_point": "train.py", "source_dir": "code"} if has_script else {}
     arguments = {name: value for name, value in case.kwargs.items() if name != "hyperparameters"}
     told = {
         "kind": "fit",

@@ -54,21 +54,22 @@ def entry(kind: str, arguments: Arguments) -> Entry:
     entrypoint, words = arguments.texts("container_entry_point"), arguments.texts("container_arguments")
     put(block, "containerEntrypoint", entrypoint)
     put(block, "containerArguments", words)
-    container = tuple(str(word) for word in (*entrypoint, *words))
     script, folder = arguments.text("entry_point"), arguments.text("source_dir")
     code = _code(script, folder, arguments)
     if script is None:
         if kind != "Estimator":
             arguments.problems.add(arguments.where("entry_point"), "is missing: the script that the image runs")
+        container = tuple(str(word) for word in (*entrypoint, *words))
         return Entry(container or (SERVICE_COMMAND,), image, code, block)
-    if kind == "Estimator" and not container:
+    if kind == "Estimator":
         block["start"] = "Toolkit"
-    return Entry(container or _command(script, folder), image, code, block)
+    # the toolkit is told of the script, whatever the container starts with
+    return Entry(_command(script, folder), image, code, block)
 
 
 def _command(script: str, folder: str | None) -> tuple[str, ...]:
-    # of a script without a folder, and beside an archive, only the name counts (estimator.py, fw_utils.py)
-    name = basename(script) if folder is None or _is_archive(folder) else script
+    # of a script without a folder only the name counts (fw_utils.tar_and_upload_dir)
+    name = basename(script) if folder is None else script
     return ("python", name) if name.endswith(".py") else (f"./{name}",)
 
 
