@@ -174,16 +174,6 @@ def _channels_are_named_once(request: Fields) -> Refusal | None:
     return None
 
 
-def _role_is_of_this_partition(request: Fields) -> Refusal | None:
-    role = str(request.get("RoleArn", ""))
-    if not re.fullmatch(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", role):
-        return invalid(
-            f"Could not assume role {role}. Please ensure that the role exists and allows principal "
-            "'sagemaker.amazonaws.com' to assume the role."
-        )
-    return None
-
-
 _RULES: tuple[Callable[[Fields], Refusal | None], ...] = (
     _image_or_algorithm,
     _one_kind_of_instances,
