@@ -8,23 +8,24 @@ only what every Python has loaded by now, as the folder that it lies in is the u
 import os
 import sys
 
-_folder = os.path.dirname(os.path.abspath(__file__))
-_name = os.path.splitext(os.path.basename(__file__))[0]
+if __name__ == "__main__":
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    _name = os.path.splitext(os.path.basename(__file__))[0]
 
-with open("/proc/self/cmdline", "rb") as _file:
-    _command = [os.fsdecode(_argument) for _argument in _file.read().split(b"\0")[:-1]]
-with open(os.path.join(_folder, _name + ".program"), "rb") as _file:
-    _program = os.fsdecode(_file.read().strip())
+    with open("/proc/self/cmdline", "rb") as _file:
+        _command = [os.fsdecode(_argument) for _argument in _file.read().split(b"\0")[:-1]]
+    with open(os.path.join(_folder, _name + ".program"), "rb") as _file:
+        _program = os.fsdecode(_file.read().strip())
 
-# torchrun: python -u muster_entry.py; mpirun: python -m mpi4py muster_entry.py; a package: python -m muster_entry
-_command[0] = sys.executable
-for _index, _argument in enumerate(_command):
-    if _argument in (_name, _name + ".py"):
-        _command[_index] = _program[: -len(".py")] if _argument == _name else _program
-        break
+    # torchrun: python -u muster_entry.py; mpirun: python -m mpi4py muster_entry.py; a package: python -m muster_entry
+    _command[0] = sys.executable
+    for _index, _argument in enumerate(_command):
+        if _argument in (_name, _name + ".py"):
+            _command[_index] = _program[: -len(".py")] if _argument == _name else _program
+            break
 
-_agent = os.path.join(_folder, _name + ".pyz")
-# An agent that can't run here must not keep the training from running.
-if sys.version_info >= (3, 8) and os.path.exists(_agent):
-    _command = [sys.executable, "-I", "-S", _agent, "log-rank", "--"] + _command  # noqa: RUF005 - as old as can be
-os.execv(_command[0], _command)
+    _agent = os.path.join(_folder, _name + ".pyz")
+    # An agent that can't run here must not keep the training from running.
+    if sys.version_info >= (3, 8) and os.path.exists(_agent):
+        _command = [sys.executable, "-I", "-S", _agent, "log-rank", "--"] + _command  # noqa: RUF005 - as old as can be
+    os.execv(_command[0], _command)

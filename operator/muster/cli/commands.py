@@ -45,6 +45,20 @@ AwsAccount = Annotated[
 app.add_typer(storage, name="storage", hidden=True)
 
 
+OnlyRank = Annotated[
+    list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
+]
+FinalOutput = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output.")
+]
+Local = Annotated[
+    bool, typer.Option("--local", help="Carry a SageMaker job's request out here, by SageMaker's own toolkit.")
+]
+LocalSource = Annotated[
+    Path | None, typer.Option("--source", metavar="DIR", help="With --local: the code, instead of spec.source.")
+]
+
+
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
     from importlib.metadata import version
 
@@ -78,19 +92,10 @@ def run(
         Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
     ] = None,
     logs: Annotated[bool, typer.Option("--logs", help="Show what the ranks print.")] = False,
-    rank: Annotated[
-        list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output."),
-    ] = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="Carry a SageMaker job's request out here, by SageMaker's own toolkit.")
-    ] = False,
-    source: Annotated[
-        Path | None, typer.Option("--source", metavar="DIR", help="With --local: the code, where FILE doesn't hold it.")
-    ] = None,
+    rank: OnlyRank = None,
+    output: FinalOutput = None,
+    local: Local = False,
+    source: LocalSource = None,
 ) -> None:
     """Run a job on this machine. Exit code 0 only when it is Complete."""
     from muster.cli.options import RunOptions, read_inputs, read_output

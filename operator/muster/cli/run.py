@@ -75,11 +75,11 @@ def run_job(options: RunOptions) -> int:
         folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
-    console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
-    display = display_on(console)
+    display = new_display()
     for note in cluster_notes(job, options):
         display.note(note)
-    try:
+
+    def work() -> int:
         folder = folder_of(options, job)
         with own_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
@@ -87,21 +87,34 @@ def run_job(options: RunOptions) -> int:
             machine = machine_of(display, gpus)
             if plan is not None:
                 bring_here(plan, layout, display.note)
-            folders = replace(folders, fetched=fetched_folders(plan, layout))
+            brought = replace(folders, fetched=fetched_folders(plan, layout))
+            opener = partial(open_session, resolved, layout, machine=machine, folders=brought)
             with keeper(plan, layout, display.note):
-                turn = asyncio.run(run.run(partial(open_session, resolved, layout, machine=machine, folders=folders)))
+                turn = asyncio.run(run.run(opener))
         return finish(run, job, turn)
+
+    return told(display, work)
+
+
+def new_display() -> Display:
+    """Where a run is shown: on standard error."""
+    return display_on(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
+
+
+def told(display: Display, work: Callable[[], int]) -> int:
+    """The exit code that `work` returns, or that of what kept it from its work, which is said. Raises `BadInput`."""
+    try:
+        return work()
     except FolderInUse as error:
         raise BadInput(f"{error}; choose another with --dir") from None
     except StorageTrouble as trouble:
-        display.close(None)
-        display.note(f"muster: {trouble.reason}: {trouble.message}")
-        return FAILED
+        problem = f"{trouble.reason}: {trouble.message}"
     except OSError as error:
         # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
-        display.close(None)
-        display.note(f"muster: {system_problem(error)}")
-        return FAILED
+        problem = system_problem(error)
+    display.close(None)
+    display.note(f"muster: {problem}")
+    return FAILED
 
 
 def with_uid(job: Job) -> Job:

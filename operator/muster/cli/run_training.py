@@ -6,38 +6,46 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
-
-from rich.console import Console
 
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.backends.local.devices import machine_gpus
 from muster.backends.local.environment import MissingVariable
-from muster.backends.local.folder_lock import FolderInUse, own_folder
+from muster.backends.local.folder_lock import own_folder
 from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
-from muster.backends.local.training_host import CodeFile, Training
+from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
+from muster.backends.local.training_host import CodeFile
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
-from muster.cli.display import display_on
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.problem import BadInput, system_problem
-from muster.cli.run import FAILED, SCRATCH, Run, finish, folder_of, machine_of, resolved_job, with_uid
-from muster.cli.standard_error import StandardError
+from muster.cli.problem import BadInput
+from muster.cli.run import (
+    SCRATCH,
+    Run,
+    finish,
+    folder_of,
+    machine_of,
+    new_display,
+    resolved_job,
+    told,
+    with_snapshots,
+    with_uid,
+)
 from muster.plan.world import world_size
-from muster.runtime.training_session import TrainingRun, open_training, training_of
+from muster.runtime.training_session import TrainingRun, framework_module, open_training, training_of
+from muster.storage.storage_plan import StoragePlan
 
 TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
 """The container toolkit that a run here was tried with."""
@@ -49,40 +57,55 @@ NOWHERE = Setting(region="us-east-1", account="000000000000", training_job="loca
 
 
 def run_training(options: RunOptions, source: Path | None) -> int:
-    """Run the job and show it; the exit code. `source` is the folder of its code, where the job doesn't hold it.
+    """Run the job and show it; the exit code. `source` is the folder of its code, instead of `spec.source`.
 
-    Raises `BadInput` before anything was started.
+    Raises `BadInput` before anything was started. What the job would keep in S3 stays in the run's folder.
     """
     job = _as_created(with_uid(read_job(options.file)))
     if job.spec.backend != "SageMaker":
         raise BadInput("--local is for jobs of backend SageMaker; others run on this machine without it")
+    if source is not None and not source.is_dir():
+        raise BadInput(f"--source {source}: it is no folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = as_it_runs(resolved_job(job, len(gpus)), NOWHERE.region)
+        resolved = as_it_runs(with_snapshots(resolved_job(job, len(gpus)), options.checkpoint), NOWHERE.region)
         check_ranks(options.ranks, world_size(resolved))
-        folders = find_folders(job, options.inputs, options.checkpoint)
-        training = training_of(resolved, request(resolved, NOWHERE, image_facts()), _code(job, source))
+        rendered = request(resolved, NOWHERE, image_facts())
+        plan = _plan(resolved, options, source)
+        folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except InvalidResource as refused:
         raise BadInput("; ".join(map(str, refused.problems))) from None
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
-    display = display_on(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
-    try:
-        machine = machine_of(display, gpus)
-        python = _python(machine, training)
-        folder = folder_of(options, job)
+    display = new_display()
+
+    def work() -> int:
+        machine, folder = machine_of(display, gpus), folder_of(options, job)
+        python = _python(machine, resolved)
         with own_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
+            if plan is not None:
+                bring_here(plan, layout, display.note)
+            training = training_of(resolved, rendered, _code(source or code_folder(layout)))
+            brought = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
-            what = TrainingRun(resolved, training, layout, machine, folders, python)
+            what = TrainingRun(resolved, training, layout, machine, brought, python)
             turn = asyncio.run(run.run(partial(open_training, what)))
         return finish(run, job, turn)
-    except FolderInUse as error:
-        raise BadInput(f"{error}; choose another with --dir") from None
-    except OSError as error:
-        display.close(None)
-        display.note(f"muster: {system_problem(error)}")
-        return FAILED
+
+    return told(display, work)
+
+
+def _plan(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:
+    """What is brought here: data and code, not what earlier runs left in S3."""
+    trial = job.model_copy(
+        update={
+            "spec": job.spec.model_copy(
+                update={"output": None, "checkpoint": None, **({} if source is None else {"source": None})}
+            )
+        }
+    )
+    return local_plan(trial, options.inputs)
 
 
 def _as_created(job: Job) -> Job:
@@ -90,28 +113,21 @@ def _as_created(job: Job) -> Job:
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"creation_timestamp": now})})
 
 
-def _code(job: Job, folder: Path | None) -> Mapping[str, CodeFile]:
-    """The files of the job's code."""
-    if folder is not None:
-        if not folder.is_dir():
-            raise BadInput(f"--source {folder}: it is no folder")
-        files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-        return {str(path.relative_to(folder)): _file(path) for path in files}
-    inline = job.spec.source.inline if job.spec.source is not None else None
-    if inline is None:
-        raise BadInput("the job's code is not in its file; give its folder with --source DIR")
-    return {path: CodeFile(text.encode("utf-8")) for path, text in inline.files.items()}
+def _code(folder: Path) -> Mapping[str, CodeFile]:
+    """The files of the job's code; none where the folder isn't there."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): _file(path) for path in files}
 
 
 def _file(path: Path) -> CodeFile:
     return CodeFile(path.read_bytes(), executable=os.access(path, os.X_OK))
 
 
-def _python(machine: Machine, training: Training) -> str:
+def _python(machine: Machine, job: Job) -> str:
     """The Python that stands for the training image: the one that `python` means to the user, with the toolkit."""
     path = machine.environment.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
-    framework = training.module.partition(".")[0]
+    framework = framework_module(job).partition(".")[0]
     modules = ["sagemaker_training", *([framework] if framework else [])]
     command = [python or "python", "-c", _LOOK, *modules]
     if python is None or subprocess.run(command, env=dict(machine.environment), check=False).returncode != 0:

@@ -59,7 +59,6 @@ class TrainingRun:
 def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
     """What the containers of a request get. `code` is the job's own; the request may add to it."""
     block = job.spec.sagemaker
-    framework = None if block is None else block.framework
     added = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
@@ -69,8 +68,14 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
         channels=_channels(request.body.get("InputDataConfig")),
         environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
         code={**code, **{path: CodeFile(content) for path, content in added.items()}},
-        module=PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else "",
+        module=framework_module(job),
     )
+
+
+def framework_module(job: Job) -> str:
+    """The framework's part of the toolkit, as MODULE:FUNCTION; "" for none."""
+    framework = job.spec.sagemaker.framework if job.spec.sagemaker is not None else None
+    return PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else ""
 
 
 @asynccontextmanager
