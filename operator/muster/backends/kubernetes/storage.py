@@ -113,7 +113,7 @@ def fixed(job: Job) -> tuple[Piece, ...]:
     pieces = [Piece(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
     if plan.keeps:
         why = "where the agent asks for what is to be kept"
-        pieces.append(Piece(_mounted(_KEEPER_FOLDER, _KEEPER), _source(plan), why))
+        pieces.append(Piece(_mounted(_KEEPER_FOLDER, _KEEPER), _kept(plan), why))
     return tuple(pieces)
 
 
@@ -131,7 +131,8 @@ class _Around:
 
     def init(self, name: str, fields: Fields, why: str) -> Piece:
         """A piece of one of them."""
-        return _init({"name": name, **fields}, self.plan, why)
+        source = _kept(self.plan) if name == KEEPS else _source(self.plan)
+        return Piece(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
 
 
 def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[Piece]:
@@ -215,16 +216,13 @@ def _beside_trainer(pod: Fields) -> Fields:
     return {"requests": requests, **({"limits": same} if same else {})}
 
 
-def _init(container: Fields, plan: StoragePlan, why: str) -> Piece:
-    return Piece(in_spec({"initContainers": [container]}), _source(plan), why)
-
-
 def _source(plan: StoragePlan) -> str:
     """The first field that makes them needed."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
-    if plan.checkpoint is not None:
-        return "spec.checkpoint.s3"
-    if plan.output is not None:
-        return "spec.output.s3"
-    return "spec.source"
+    return _kept(plan) if plan.keeps else "spec.source"
+
+
+def _kept(plan: StoragePlan) -> str:
+    """The field for which something is kept."""
+    return "spec.checkpoint.s3" if plan.checkpoint is not None else "spec.output.s3"
