@@ -93,7 +93,7 @@ class TrainingBackend:
             return None
         how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
         why = last_words.clean(self._failure(), limit=MAX_FAILURE_CHARS)
-        return Trouble("ContainerFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
+        return Trouble("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
 
     def _failure(self) -> str:
         """What would be the beginning of the training job's FailureReason: the first host's word that failed."""
