@@ -26,6 +26,7 @@ from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.told import Told
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
+from sagemaker_service.documented import documented_policy
 from sagemaker_service.service import NoReply, Reply, Service
 from sagemaker_service.wire import join
 from sagemaker_site import stored
@@ -182,7 +183,8 @@ class Site:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self.service = Service(lambda: datetime.fromtimestamp(self.now(), UTC))
+        # Under the rights that the documentation has the operator be given, and no others.
+        self.service = Service(lambda: datetime.fromtimestamp(self.now(), UTC), policy=documented_policy())
         self.logs = Logs(self.now)
         self.stored = stored.Stored(self.now, self._tell)
         self.operator: Operator | None = None
