@@ -53,5 +53,6 @@ def _is_on(settings: JSON) -> bool:
 def _is_refused(name: str, framework: Mapping[str, JSON]) -> bool:
     """Whether SageMaker has no image for it, which the SDK finds out first; of Hugging Face's estimator."""
     if name == "dataParallel":
-        return framework.get("pytorchVersion") not in DATA_PARALLEL_VERSIONS["PyTorch"]
+        beneath = {"PyTorch": framework.get("pytorchVersion"), "TensorFlow": framework.get("tensorflowVersion")}
+        return not any(version in DATA_PARALLEL_VERSIONS[trains] for trains, version in beneath.items())
     return name == "modelParallel"

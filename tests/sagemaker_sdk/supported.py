@@ -1,0 +1,28 @@
+"""Write what the SageMaker SDK's lists say it supports, as one JSON object: run by itself, without muster."""
+
+import json
+import sys
+from pathlib import Path
+
+from sagemaker import fw_utils
+from sagemaker.estimator import Framework
+from sagemaker.tensorflow import TensorFlow
+
+NAMES = (
+    "SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS",
+    "TORCH_DISTRIBUTED_GPU_SUPPORTED_FRAMEWORK_VERSIONS",
+    "TRAINIUM_SUPPORTED_TORCH_DISTRIBUTED_FRAMEWORK_VERSIONS",
+    "DEBUGGER_UNSUPPORTED_REGIONS",
+    "PROFILER_UNSUPPORTED_REGIONS",
+)
+
+
+def main() -> None:
+    found = {name: getattr(fw_utils, name) for name in NAMES}
+    found["UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM"] = Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM
+    found["HIGHEST_LEGACY_MODE_ONLY_VERSION"] = str(TensorFlow._HIGHEST_LEGACY_MODE_ONLY_VERSION)
+    Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
