@@ -10,6 +10,11 @@ from typing import Callable, Dict, List, Sequence, Tuple
 from muster_worker.tail import Tail
 
 _CHUNK = 64 * 1024
+
+HOLD_SECONDS = 0.05
+"""So long the beginning of a line waits for its end. An unbuffered Python writes each word by itself, and mpirun and
+SageMaker's toolkit, who read what we write, end a line where a piece of it ends."""
+
 PATIENCE_SECONDS = 5.0
 """So long a line of muster's waits for the end of a line of the rank's: some programs never end one."""
 
@@ -22,7 +27,27 @@ class _Stream:
         self.target = target
         self.tail = Tail()
         self.at_line_start = True
+        self.held = b""
+        self.held_since = 0.0
         os.set_blocking(reader, False)
+
+    def take(self, data: bytes) -> bytes:
+        """What of it, and of what is held, goes on now: all up to the last line's end."""
+        if not self.held:
+            self.held_since = time.monotonic()
+        self.held += data
+        cut = max(self.held.rfind(b"\n"), self.held.rfind(b"\r")) + 1
+        if len(self.held) - cut > _CHUNK:
+            cut = len(self.held)
+        if cut:
+            self.held_since = time.monotonic()
+        ready, self.held = self.held[:cut], self.held[cut:]
+        return ready
+
+    def give(self) -> bytes:
+        """What is held."""
+        ready, self.held = self.held, b""
+        return ready
 
 
 class Relay:
@@ -63,9 +88,9 @@ class Relay:
             now = time.monotonic()
             if now >= due:
                 due = now + tick()
-            limit = min(due, self._waiting_since + PATIENCE_SECONDS) if self._waiting else due
-            ready = self._poll.poll(max(0.0, limit - now) * 1000)
+            ready = self._poll.poll(max(0.0, self._limit(due) - now) * 1000)
             self._copy([reader for reader, _ in ready if reader != stop])
+            self._let_go(HOLD_SECONDS)
             self._say_waiting()
             if any(reader == stop for reader, _ in ready):
                 self._poll.unregister(stop)
@@ -79,12 +104,14 @@ class Relay:
             if not ready:
                 break
             self._copy([reader for reader, _ in ready])
+        self._let_go(0.0)
         self._say_waiting()
 
     def copy_rest(self) -> None:
         """Copy until nobody can write any more."""
         while self._open:
             self._copy([reader for reader, _ in self._poll.poll()])
+            self._let_go(0.0)
 
     def say(self, line: str) -> None:
         """Print a line of muster's own as soon as it doesn't break one of the rank's."""
@@ -111,6 +138,13 @@ class Relay:
         if _write(self._own.target, text.encode("ascii", "replace")):
             self._own.at_line_start = True
 
+    def _limit(self, due: float) -> float:
+        """When something has to be done if nothing comes before."""
+        times = [stream.held_since + HOLD_SECONDS for stream in self._open.values() if stream.held]
+        if self._waiting:
+            times.append(self._waiting_since + PATIENCE_SECONDS)
+        return min([due, *times])
+
     def _copy(self, readers: Sequence[int]) -> None:
         for reader in readers:
             stream = self._open[reader]
@@ -118,14 +152,29 @@ class Relay:
                 data = os.read(reader, _CHUNK)
             except BlockingIOError:
                 continue
-            # a reader that is gone is the rank's to find out, as it would without us
-            if data and _write(stream.target, data):
-                stream.tail.feed(data)
-                stream.at_line_start = data.endswith(b"\n")
-            else:
-                self._poll.unregister(reader)
-                os.close(reader)
-                del self._open[reader]
+            stream.tail.feed(data)
+            if not data or not self._pass_on(stream, stream.take(data)):
+                self._close(stream)
+
+    def _let_go(self, seconds: float) -> None:
+        """Pass on what has been held for so long."""
+        now = time.monotonic()
+        for stream in list(self._open.values()):
+            if stream.held and now >= stream.held_since + seconds and not self._pass_on(stream, stream.give()):
+                self._close(stream)
+
+    def _pass_on(self, stream: _Stream, data: bytes) -> bool:
+        if data and not _write(stream.target, data):
+            return False
+        stream.at_line_start = data.endswith(b"\n") if data else stream.at_line_start
+        return True
+
+    def _close(self, stream: _Stream) -> None:
+        # a reader of ours that is gone is the rank's to find out, as it would without us
+        self._pass_on(stream, stream.give())
+        self._poll.unregister(stream.reader)
+        os.close(stream.reader)
+        del self._open[stream.reader]
 
 
 def _write(target: int, data: bytes) -> bool:

@@ -155,6 +155,46 @@ def test_muster_s_lines_stand_on_lines_of_their_own(tmp_path: Path) -> None:
     assert [told.event for told in rank.told] == ["started", "ended"]
 
 
+def test_a_line_that_is_written_in_pieces_arrives_in_one(tmp_path: Path) -> None:
+    script = "import os, time\nfor word in (b'a', b' b', b' c', b'\\n'):\n    os.write(1, word); time.sleep(0.001)"
+    source(tmp_path, script)
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "muster_entry.py"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], **TORCHRUN},
+        stdout=writer,
+    )
+    os.close(writer)
+    pieces = []
+    while piece := os.read(reader, 65536):
+        pieces.append(piece)
+    os.close(reader)
+    assert process.wait() == 0
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert b"a b c\n" in b"".join(pieces)
+
+
+def test_the_beginning_of_a_line_is_not_kept_for_long(tmp_path: Path) -> None:
+    source(tmp_path, "import os, sys; os.write(1, b'really? '); sys.stdin.read(); os.read(int(sys.argv[1]), 1)")
+    waiting, release = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "muster_entry.py", str(waiting)],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], **TORCHRUN},
+        stdout=subprocess.PIPE,
+        pass_fds=[waiting],
+    )
+    assert process.stdout is not None
+    seen = b""
+    while b"really? " not in seen:
+        seen += os.read(process.stdout.fileno(), 65536)
+    os.write(release, b".")
+    assert b'"exit_code":0' in process.communicate(timeout=60)[0]
+    os.close(waiting)
+    os.close(release)
+
+
 def test_both_outputs_to_one_place_stay_in_order(tmp_path: Path) -> None:
     script = "import sys\nfor i in range(200):\n    print(i, file=(sys.stdout, sys.stderr)[i % 2], flush=True)"
     source(tmp_path, script)

@@ -54,7 +54,7 @@ if world.Get_rank() == given.kill:
     os.kill(os.getpid(), signal.SIGKILL)
 world.Barrier()
 if world.Get_rank() == 0:
-    print("hosts", names, flush=True)
+    print(f"hosts {names}", flush=True)
 """
 
 
