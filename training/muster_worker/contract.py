@@ -150,6 +150,7 @@ class Plan:
     collector_ca: str  # PEM; the only certificates the agent trusts
     mpi: str = Mpi.AUTO  # one of `Mpi`; read by launcher `mpi` alone
     network_check: bool = False  # measure the network before the ranks are started
+    has_code: bool = False  # the agent runs in the folder of the job's own code
 
     @property
     def world_size(self) -> int:

@@ -41,6 +41,10 @@ def node_environment(base: Mapping[str, str], place: Place) -> Dict[str, str]:
     environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
     for name, value in _defaults(environment, place).items():
         environment.setdefault(name, value)
+    if place.plan.has_code:
+        # as on SageMaker: scripts/train.py finds what lies beside scripts/
+        user = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{place.host.directory}:{user}" if user else place.host.directory
     environment.update(
         MUSTER_AGENT_SOCKET=place.socket,
         MUSTER_ARCHIVE=place.archive,

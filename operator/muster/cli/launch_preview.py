@@ -93,7 +93,9 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
         node=node,
         peers=peers,
         network=Network("INTERFACE", "ADDRESS"),
-        host=sagemaker.Host(cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory="."),
+        host=sagemaker.Host(
+            cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory=CODE if plan.has_code else "."
+        ),
         root=ROOT,
         run=RUN,
         socket=f"{RUN}/agent.sock",

@@ -33,6 +33,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         collector_ca=collector_ca,
         mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else contract.Mpi.AUTO,
         network_check=spec.network.check,
+        has_code=spec.source is not None,
     )
 
 

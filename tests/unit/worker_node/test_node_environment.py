@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -99,3 +100,12 @@ def test_a_nodes_command_has_no_rank_of_its_own() -> None:
     assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
     assert environment["PYTHON_EXEC"] == "/shim"
     assert "MUSTER_RANK" not in per_node_environment({}, a_place(), "/shim")
+
+
+@pytest.mark.parametrize(("user", "expected"), [(None, "/opt/ml/code"), ("/mine", "/opt/ml/code:/mine")])
+def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, expected: str) -> None:
+    place = a_place(replace(a_plan(), has_code=True))
+    place = replace(place, host=replace(place.host, directory="/opt/ml/code"))
+    base = {} if user is None else {"PYTHONPATH": user}
+    assert node_environment(base, place)["PYTHONPATH"] == expected
+    assert "PYTHONPATH" not in node_environment({}, a_place())
