@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,7 +45,8 @@ def free_port() -> int:
 class OperatorProcess:
     """One replica. It runs the jobs of `namespace`, where its Lease is, too, and of `more`; what it says is in `log`.
 
-    Pods find it and all others by the Service of the namespace, as those of the chart.
+    `config` is its configuration's file, `environment` what it has in its environment besides ours. Pods find it and
+    all others by the Service of the namespace, as those of the chart.
     """
 
     kubectl: Kubectl
@@ -53,6 +54,8 @@ class OperatorProcess:
     namespace: str
     log: Path
     more: tuple[str, ...] = ()
+    config: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -62,7 +65,7 @@ class OperatorProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "muster.cli.main", "operator", *self._options()],
-                env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+                env={**os.environ, "KUBECONFIG": str(self.kubeconfig), **self.environment},
                 stdout=log,
                 stderr=log,
             )
@@ -112,6 +115,7 @@ class OperatorProcess:
             f"--collector-port={self.collector_port}",
             f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
             f"--health-port={self.health_port}",
+            *(() if self.config is None else (f"--config={self.config}",)),
         )
 
     @property
@@ -163,19 +167,23 @@ def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tu
 
 @dataclass
 class Replicas:
-    """Operators of one namespace, and of `more`."""
+    """Operators of one namespace, and of `more`; `config` and `environment` are those of all."""
 
     kubectl: Kubectl
     kubeconfig: Path
     namespace: str
     folder: Path
     more: tuple[str, ...] = ()
+    config: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
         """One more."""
         log = self.folder / f"operator-{len(self.started)}.log"
-        replica = OperatorProcess(self.kubectl, self.kubeconfig, self.namespace, log, self.more)
+        replica = OperatorProcess(
+            self.kubectl, self.kubeconfig, self.namespace, log, self.more, self.config, self.environment
+        )
         self.started.append(replica)
         return replica.start()
 

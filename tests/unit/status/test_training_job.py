@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import botocore.session
 import pytest
+from botocore.model import StringShape
 
 from muster.api.status import Condition, Status
 from muster.plan.training_job_ends import bad_end
@@ -53,8 +54,11 @@ def test_each_word_has_its_phase(found: TrainingJob, phase: str, message: str) -
 
 def test_no_word_of_the_service_model_is_too_much() -> None:
     model = botocore.session.get_session().get_service_model("sagemaker")
-    for status in model.shape_for("TrainingJobStatus").enum:
-        for secondary in model.shape_for("SecondaryStatus").enum:
+    statuses, secondaries = (model.shape_for(name) for name in ("TrainingJobStatus", "SecondaryStatus"))
+    assert isinstance(statuses, StringShape)
+    assert isinstance(secondaries, StringShape)
+    for status in statuses.enum:
+        for secondary in secondaries.enum:
             ends = "" if status == "InProgress" else status
             found = training("Starting", secondary, ends=ends)
             assert told(job(), BEGUN, facts(found)).phase

@@ -1,0 +1,114 @@
+"""Jobs on SageMaker with a real API server, by an operator that has the chart's rights and no others."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.operator_process import Replicas
+from muster.runtime.cluster.resource import FINALIZER
+from sagemaker_service.script import completing, until_training
+from sagemaker_service.server import serving
+from sagemaker_service.service import Service
+
+RUNNING = "jsonpath={.status.phase}=Running"
+ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
+
+
+@pytest.fixture
+def service() -> Service:
+    """SageMaker, by the real clock."""
+    return Service(lambda: datetime.now(UTC))
+
+
+@pytest.fixture
+def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -> Iterator[Replicas]:
+    """Operators that reach it, none of them started."""
+    with serving(service) as url:
+        endpoints = dict.fromkeys(("sagemaker", "sts", "s3", "logs"), url)
+        grants = {"namespaces": ["*"], "roles": [ROLE], "buckets": [{"name": "team"}]}
+        operators.config = tmp_path / "config.yaml"
+        operators.config.write_text(
+            json.dumps({"sagemaker": {"region": "us-west-2", "endpoints": endpoints}, "tenancy": [grants]}),
+            encoding="utf-8",
+        )
+        operators.environment = {
+            "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+            "AWS_SECRET_ACCESS_KEY": "example-secret",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        }
+        yield operators
+
+
+def test_a_training_job_completes_and_its_resource_is_let_go(
+    sagemaker_operators: Replicas, service: Service, jobs: Jobs
+) -> None:
+    service.jobs().script = lambda _: completing(4.0, stage_seconds=1.0)
+    sagemaker_operators.start()
+    apply(jobs, "vit")
+    jobs.wait("vit", "condition=Complete")
+    status = jobs.status("vit")
+    assert (status["phase"], status["ranks"]["ready"]) == ("Succeeded", "2/2")
+    told = status["backend"]["sagemaker"]
+    assert [one["status"] for one in told["history"]] == [
+        "Starting",
+        "Downloading",
+        "Training",
+        "Uploading",
+        "Completed",
+    ]
+    jobs.run("delete", "dtj/vit", "--wait=true")
+    assert list(service.jobs().by_name) == [told["trainingJobName"]]
+
+
+def test_a_training_job_is_stopped_before_its_resource_goes(
+    sagemaker_operators: Replicas, service: Service, jobs: Jobs
+) -> None:
+    service.jobs().script = lambda _: until_training(1.0)
+    sagemaker_operators.start()
+    apply(jobs, "vit")
+    jobs.wait("vit", RUNNING)
+    assert jobs.resource("vit")["metadata"]["finalizers"] == [FINALIZER]
+    jobs.run("delete", "dtj/vit", "--wait=true")
+    (job,) = service.jobs().by_name.values()
+    assert job.state(service.now())[1].status == "Stopped"
+
+
+def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
+    sagemaker_operators: Replicas, service: Service, jobs: Jobs
+) -> None:
+    service.jobs().script = lambda _: until_training(1.0)
+    first = sagemaker_operators.start()
+    apply(jobs, "vit")
+    jobs.wait("vit", "jsonpath={.status.backend.sagemaker.attempt}=1")
+    first.signal(signal.SIGKILL)
+    jobs.run("delete", "dtj/vit", "--wait=false")
+    second = sagemaker_operators.start()
+    jobs.wait("vit", "delete")
+    ended = [job.state(service.now())[1].status for job in service.jobs().by_name.values()]
+    assert ended in ([], ["Stopped"]), second.said
+    assert "Traceback" not in second.said
+
+
+def apply(jobs: Jobs, name: str) -> None:
+    """A job that SageMaker's container runs by itself."""
+    spec = {
+        "backend": "SageMaker",
+        "nodes": 2,
+        "procsPerNode": 1,
+        "launcher": {"perNode": {}},
+        "image": "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1",
+        "command": ["python", "train.py"],
+        "output": {"s3": "s3://team/out"},
+        "sagemaker": {"role": ROLE, "instanceType": "ml.c5.xlarge"},
+    }
+    kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    jobs.run("apply", "-f", "-", stdin=json.dumps({**kind, "metadata": {"name": name}, "spec": spec}))
