@@ -25,7 +25,7 @@ def test_each_fit_is_a_job_with_a_name_of_its_own(desk: Desk) -> None:
     script = """\
     for rate in (0.1, 0.01):
         pytorch(base_job_name="ViT_large", hyperparameters={"lr": rate}).fit()
-    pytorch().fit(job_name="bert")
+    pytorch(base_job_name="any").fit(job_name="bert")
     """
     outcome = desk.run(script)
     assert [job["metadata"] for job in outcome.jobs] == [

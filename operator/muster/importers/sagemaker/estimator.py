@@ -48,10 +48,10 @@ def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translate
     put(spec, "inputs", [*inputs(call), *model_channel(arguments)])
     put(spec, "output", _output(fit, arguments))
     spec["sagemaker"] = without_lost_settings(fit.kind, {**block, **_block(fit, arguments, call)}, problems)
-    name = call.text("job_name") or arguments.text("base_job_name") or ""
+    base_name, name = arguments.text("base_job_name"), call.text("job_name")
     call.nothing_left("")
     arguments.nothing_left("")
-    return Translated(name, spec, start.code)
+    return Translated(name or base_name or "", spec, start.code)
 
 
 def _hyperparameters(fit: EstimatorFit, start: Entry, problems: Problems) -> Hyperparameters:

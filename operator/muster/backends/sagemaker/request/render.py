@@ -1,11 +1,11 @@
 """A job as the request that makes it a training job of Amazon SageMaker. Pure."""
 
 from muster.api.document import JSON
-from muster.api.sagemaker_launch import launch
+from muster.api.sagemaker_launch import Launch, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.image_catalogue import ImageFacts
-from muster.backends.sagemaker.rank_reports import with_rank_reports
+from muster.backends.sagemaker.rank_reports import with_agent, with_rank_reports
 from muster.backends.sagemaker.request.algorithm import algorithm
 from muster.backends.sagemaker.request.channels import channels
 from muster.backends.sagemaker.request.code import code
@@ -16,6 +16,7 @@ from muster.backends.sagemaker.request.limits import refuse_what_is_too_much
 from muster.backends.sagemaker.request.places import checkpoint, output
 from muster.backends.sagemaker.request.resources import networking, resources, stopping
 from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.start_script import starts_ranks
 from muster.backends.sagemaker.request.switches import switches
 from muster.backends.sagemaker.request.training_request import Fields, TrainingRequest
 
@@ -32,7 +33,7 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
         "TrainingJobName": setting.training_job,
         "RoleArn": block.role,
         "AlgorithmSpecification": algorithm(job, how, source, setting, facts),
-        **_unless_empty("HyperParameters", hyperparameters(job, how, source, setting)),
+        **_hyperparameters(hyperparameters(job, how, source, setting), how),
         **_unless_empty("Environment", environment(spec)),
         **_unless_empty("InputDataConfig", channels(spec, source)),
         "OutputDataConfig": output(spec, setting),
@@ -45,7 +46,13 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
         **_unless_empty("Tags", _tags(block, setting)),
     }
     refuse_what_is_too_much(body)
-    return with_rank_reports(TrainingRequest(body, source.archive), block.rank_reports)
+    made = TrainingRequest(body, source.archive)
+    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, block.rank_reports)
+
+
+def _hyperparameters(found: Fields, how: Launch) -> Fields:
+    # SDK 3 sends none, too
+    return {"HyperParameters": found} if found or how.start == "Channels" else {}
 
 
 def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:

@@ -1,0 +1,42 @@
+"""ModelTrainers, imported: what muster sends for each is what SDK 3 sent.
+
+`trainer_requests.json` has the CreateTrainingJob calls of `trainers_workload.py` that the SageMaker SDK 3.27.0 made,
+caught where botocore sends them, with canned answers of STS, IAM and S3, in us-west-2.
+"""
+
+import json
+from pathlib import Path
+
+from import_runs import Desk
+from muster.api.document import JSON
+from muster.api.load import load
+from muster.api.validate import validate
+from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.request.render import request
+from muster.backends.sagemaker.request.setting import Setting
+
+HERE = Path(__file__).parent
+OURS = "trainer-0123456789-1"
+
+
+def nameless(body: JSON, name: str) -> JSON:
+    """The request with the training job's name replaced in every text."""
+    replaced: JSON = json.loads(json.dumps(body).replace(name, "NAME"))
+    return replaced
+
+
+def test_the_requests_are_those_of_sdk_3(desk: Desk) -> None:
+    (desk.folder / "src").mkdir()
+    for name in ("train.py", "run.sh", "requirements.txt"):
+        (desk.folder / "src" / name).write_text("", encoding="utf-8")
+    outcome = desk.run_file((HERE / "trainers_workload.py").read_text(encoding="utf-8"), role=None)
+    assert outcome.err == ""
+
+    ours: dict[str, JSON] = {}
+    for document in load(outcome.out, "imported.yaml"):
+        job = validate(document)
+        body = request(job, Setting("us-west-2", "111122223333", OURS), image_facts()).body
+        ours[job.metadata.name] = nameless(body, OURS)
+    theirs: list[dict[str, JSON]] = json.loads((HERE / "trainer_requests.json").read_text(encoding="utf-8"))
+    sent = {str(body["TrainingJobName"]): body for body in theirs}
+    assert ours == {name.rpartition("-")[0]: nameless(body, name) for name, body in sent.items()}
