@@ -11,6 +11,7 @@ from muster_dev.places import BIN, PYTHON, ROOT
 EXAMPLES = (
     *("data_parallel", "digits", "sagemaker_hosts", "two_dimensional"),
     *("mpi_c", "mpi_gradients", "mpi_messages", "nccl_tests"),
+    *("sagemaker_estimator", "sagemaker_model_parallel", "sagemaker_mpi", "sagemaker_smddp", "sagemaker_torchrun"),
 )
 """The folders of training/examples whose rendered jobs are kept, byte for byte."""
 

@@ -12,6 +12,7 @@ from muster.backends.kubernetes.render import pod, service
 from muster.cli.job_file import read_job
 from muster.cli.render import SETTING, as_applied, render_text
 from muster_dev.generated import EXAMPLES, POOLS
+from muster_dev.golden_render import rendered
 from unit.kubernetes.cluster_jobs import cluster_job
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +26,7 @@ def documents(text: str) -> list[Fields]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_rendered_as_it_was(name: str) -> None:
     """A change that is meant: `make generate` writes them anew, and the difference is reviewed with it."""
-    text = render_text(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")), b"")
+    text = rendered(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")))
     assert text == (GOLDEN / f"{name}.yaml").read_text(encoding="utf-8")
 
 

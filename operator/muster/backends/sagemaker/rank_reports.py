@@ -13,10 +13,11 @@ from json import dumps, loads
 from typing import Literal
 
 from muster.api.problems import InvalidResource, Problem
-from muster.api.sagemaker_launch import distribution_of
+from muster.api.sagemaker_launch import distribution_of, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
+from muster.backends.sagemaker.request.start_script import starts_ranks
 from muster.backends.sagemaker.request.training_request import Archive, Fields, TrainingRequest
 
 PROGRAM = "sagemaker_program"
@@ -54,10 +55,20 @@ def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "O
     raise InvalidResource((Problem("spec.sagemaker.rankReports", message),))
 
 
+def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
+    """The request with the agent beside muster's start script, which sets it around each rank that it starts itself."""
+    if wanted == "Off" or request.archive is None:
+        return request
+    files = {**request.archive.files, f"{_ENTRY}.pyz": agent_archive()}
+    return TrainingRequest(request.body, replace(request.archive, files=files))
+
+
 def may_report(job: Job) -> bool:
     """Whether the job's ranks may report, by its spec alone: then it is worth while to read their log as it grows."""
     block = job.spec.sagemaker or SageMaker()
     distribution = distribution_of(job.spec, block)
+    if block.rank_reports == "Auto" and starts_ranks(job.spec, launch(job.spec, block)):
+        return True
     if block.rank_reports != "Auto" or distribution is None:
         return block.rank_reports == "On"
     starters = (distribution.torch_distributed, distribution.mpi)

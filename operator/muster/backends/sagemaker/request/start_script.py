@@ -23,6 +23,12 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
     return {START_SCRIPT: script, _SETTINGS: (json.dumps(settings, sort_keys=True) + "\n").encode()}
 
 
+def starts_ranks(spec: Spec, how: Launch) -> bool:
+    """Whether the script starts the ranks, rather than a command that does, or one rank of the toolkit's."""
+    launcher = spec.launcher
+    return how.by_script and how.distribution is None and (launcher.torchrun or launcher.direct) is not None
+
+
 def _launcher(spec: Spec, how: Launch) -> str:
     if how.distribution is not None:
         # Each rank that the toolkit starts runs the script, which has only to run the command.
