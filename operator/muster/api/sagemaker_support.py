@@ -50,12 +50,12 @@ _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 
 def has_gpus(instance_type: str) -> bool:
     """Whether the SDK takes it for an instance with GPUs: _is_gpu_instance."""
-    return _family(instance_type)[:1] in ("p", "g")
+    return family(instance_type)[:1] in ("p", "g")
 
 
 def is_trainium(instance_type: str) -> bool:
     """Whether it has Trainium chips: _is_trainium_instance."""
-    return _family(instance_type).startswith("trn")
+    return family(instance_type).startswith("trn")
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -63,6 +63,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _family(instance_type: str) -> str:
+def family(instance_type: str) -> str:
+    """The family of an instance type, as p4d of ml.p4d.24xlarge; "" for what is none of SageMaker's."""
     found = _FAMILY.fullmatch(instance_type)
     return "" if found is None else found.group(1)

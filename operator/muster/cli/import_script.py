@@ -36,6 +36,11 @@ _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<pa
 
 _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "huggingface": "HuggingFace"}
 
+_IMAGE_ARGUMENTS = {
+    *("framework", "region", "version", "py_version", "instance_type", "base_framework_version", "image_scope"),
+}
+"""What decides an image; `retrieve` takes more."""
+
 
 @dataclass(frozen=True)
 class ImportOptions:
@@ -143,6 +148,10 @@ def _image(about: Mapping[str, str]) -> str:
         known = ", ".join(_FRAMEWORKS)
         what = f"image_uris.retrieve({about['framework']!r})"
         raise NoAnswer(f"{what}: muster knows the images of {known}; write the image's address into the script")
+    unknown = sorted(about.keys() - _IMAGE_ARGUMENTS)
+    if unknown:
+        what = f"image_uris.retrieve({unknown[0]}=...)"
+        raise NoAnswer(f"{what}: muster doesn't know what it changes; write the image's address into the script")
     base = about.get("base_framework_version", "")
     wanted = Wanted(
         framework=framework,

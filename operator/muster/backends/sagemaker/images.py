@@ -4,11 +4,11 @@ The rules are the SageMaker SDK's own (sagemaker 2.257.7, image_uris.py and esti
 answer with it. What the SDK has in tables is in `ImageFacts`; what it has in code is here.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from muster.api.sagemaker_support import family
 from muster.backends.sagemaker.image_catalogue import Build, Catalogue, ImageFacts
 
 Framework = Literal["PyTorch", "TensorFlow", "HuggingFace"]
@@ -18,8 +18,6 @@ Library = Literal["None", "SMDistributed", "ModelParallelV2"]
 
 Part = Literal["name", "version", "pythonVersion", "pytorchVersion", "tensorflowVersion", "instanceType", "region"]
 """What of a `Wanted` is refused, by its field of a job: of spec.sagemaker, or of its framework."""
-
-_INSTANCE_TYPE = re.compile(r"ml\.([a-z\d-]+)\.\w+")
 
 _CUDA_121_VERSIONS = ("2.1", "2.2", "2.3", "2.4")
 _CUDA_124_VERSION = "2.5"
@@ -82,22 +80,13 @@ def training_image(wanted: Wanted, facts: ImageFacts) -> str:
 
 def processor_of(instance_type: str) -> Processor:
     """What an instance type computes with. Raises `NoSuchImage` for what doesn't look like one."""
-    family = family_of(instance_type)
-    for beginning, processor in _PROCESSORS:
-        if family.startswith(beginning):
-            return processor
-    return "cpu"
+    name = family(instance_type)
+    if not name:
+        raise NoSuchImage("instanceType", f"{instance_type!r} is no instance type of SageMaker, such as ml.g5.2xlarge")
+    return next((processor for beginning, processor in _PROCESSORS if name.startswith(beginning)), "cpu")
 
 
 _PROCESSORS: tuple[tuple[str, Processor], ...] = (("inf", "inf"), ("trn", "trn"), ("g", "gpu"), ("p", "gpu"))
-
-
-def family_of(instance_type: str) -> str:
-    """The family of an instance type, as p4d of ml.p4d.24xlarge. Raises `NoSuchImage` for what is no such type."""
-    found = _INSTANCE_TYPE.fullmatch(instance_type)
-    if found is None:
-        raise NoSuchImage("instanceType", f"{instance_type!r} is no instance type of SageMaker, such as ml.g5.2xlarge")
-    return found.group(1)
 
 
 def deciding_type(instance_types: Sequence[str]) -> str:
@@ -206,7 +195,7 @@ _NAMES = {"cpu": "CPUs", "gpu": "GPUs", "trn": "Trainium"}
 
 def _refuse_p2(wanted: Wanted) -> None:
     first_without = _FIRST_WITHOUT_P2.get(wanted.framework)
-    if first_without is None or wanted.library == "ModelParallelV2" or family_of(wanted.instance_type) != "p2":
+    if first_without is None or wanted.library == "ModelParallelV2" or family(wanted.instance_type) != "p2":
         return
     if tuple(int(number) for number in wanted.version.split(".")) >= first_without:
         without = ".".join(str(number) for number in first_without)
@@ -222,7 +211,7 @@ def _tag(wanted: Wanted, build: Build, catalogue: Catalogue, processor: str, pyt
     if wanted.library == "ModelParallelV2":
         return _joined(wanted.version, processor, python, _cuda(wanted))
     tag = _joined(wanted.version, processor, python, build.system)
-    if wanted.library == "SMDistributed" or family_of(wanted.instance_type) == "p4d":
+    if wanted.library == "SMDistributed" or family(wanted.instance_type) == "p4d":
         return _joined(tag, _P4D_SYSTEMS.get(f"{wanted.framework.lower()}-{tag}", ""))
     return tag
 
