@@ -13,6 +13,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.sagemaker_distribution import Distribution, SageMakerMpi
 from muster.api.sagemaker_launch import Launch
+from muster.backends.agent_archive import agent_archive
 from muster.backends.sagemaker.request.start_script import start_files
 from unit.sagemaker.builders import sagemaker_job
 
@@ -163,3 +164,18 @@ def test_torchrun_itself_starts_the_ranks(tmp_path: Path) -> None:
     own = str(Path(sys.executable).parent)
     seen = hosts.told("algo-1", PATH=f"{own}:{os.environ['PATH']}", OMP_NUM_THREADS="1")
     assert [(rank["RANK"], rank["WORLD_SIZE"]) for rank in seen] == [("0", "2"), ("1", "2")]
+
+
+def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> None:
+    changes: dict[str, JSON] = {"launcher": {"direct": {}}, "procsPerNode": 2, "command": python("raise SystemExit(3)")}
+    hosts = Hosts(tmp_path, changes)
+    (tmp_path / "muster_entry.pyz").write_bytes(agent_archive())
+    with hosts.start("algo-2") as started:
+        assert started.stdout is not None
+        lines = started.stdout.read().splitlines()
+    assert started.returncode == 3
+    told = [json.loads(line.removeprefix("[muster] ")) for line in lines if line.startswith("[muster] ")]
+    ends = {line["rank"]: line.get("exit_code") for line in told if line["event"] == "ended"}
+    assert 3 in ends.values()
+    assert set(ends) <= {2, 3}
+    assert {line["world"] for line in told} == {4}

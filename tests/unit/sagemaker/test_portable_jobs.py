@@ -10,6 +10,7 @@ from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.request.identity import own_tags, training_job_name
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
@@ -92,6 +93,27 @@ def test_all_else_muster_s_start_script_does(changes: dict[str, JSON], block: di
     assert found["launcher"] == launcher
     assert found["command"] == spec["command"]
     assert found["procs"] == "Auto"
+
+
+@pytest.mark.parametrize(
+    ("changes", "block", "wanted", "agents"),
+    [
+        ({"launcher": {"torchrun": {}}}, CPU, "Auto", ["muster_entry.pyz"]),
+        ({"launcher": {"torchrun": {}}}, CPU, "Off", []),
+        ({"launcher": {"direct": {}}}, {}, "On", ["muster_entry.pyz"]),
+        ({**IMAGE, "launcher": {"torchrun": {}}}, PLAIN, "Auto", ["muster_entry.pyz"]),
+        ({"launcher": {"perNode": {}}, "command": ["bash", "-c", "ls"]}, {}, "Auto", []),
+    ],
+)
+def test_the_start_script_has_the_agent_beside_it_for_ranks_that_it_starts(
+    changes: dict[str, JSON], block: dict[str, JSON], wanted: str, agents: list[str]
+) -> None:
+    job = sagemaker_job(changes, {**block, "rankReports": wanted})
+    archive = made(job).archive
+    assert archive is not None
+    # the agent alone: what stands around a program of the toolkit's isn't needed
+    assert [name for name in archive.files if name.startswith("muster_entry")] == agents
+    assert may_report(job) == bool(agents)
 
 
 @pytest.mark.parametrize(
