@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from muster.aws.listing import Page, Since
-from muster.aws.training_job import ENDED, Description, Summary
+from muster.aws.training_job import ENDED, Description, Summary, Transition
 
 CLOCKS_DIFFER = timedelta(minutes=15)
 """AWS refuses requests that are signed by a clock that is off by more (SigV4, "Request has expired")."""
@@ -30,6 +30,27 @@ class Sighting:
         if self.summary is None or self.description is None:
             return self.description or self.summary
         return self.summary if self.summary.modified_at > self.description.modified_at else self.description
+
+    @property
+    def present(self) -> Description | None:
+        """The description, brought up to date by a later listing: quotas allow to list far more than to describe.
+
+        An end is left to its own description, which tells why it came.
+        """
+        known, listed = self.description, self.summary
+        if known is None or listed is None or listed.modified_at <= known.modified_at or listed.status in ENDED:
+            return known
+        transitions = known.transitions
+        if listed.secondary_status and listed.secondary_status != known.secondary_status:
+            before = tuple(replace(step, ended_at=step.ended_at or listed.modified_at) for step in transitions)
+            transitions = (*before, Transition(listed.secondary_status, listed.modified_at, None, ""))
+        return replace(
+            known,
+            status=listed.status,
+            secondary_status=listed.secondary_status or known.secondary_status,
+            modified_at=listed.modified_at,
+            transitions=transitions,
+        )
 
 
 @dataclass

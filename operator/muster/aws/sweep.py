@@ -22,6 +22,9 @@ SWEEP_SECONDS = 15.0
 FULL_SECONDS = 600.0
 """After so long a listing shows all jobs again, changed or not: what was missed is found, and what is gone."""
 
+HEAD_START_SECONDS = 2.0
+"""A change is told once, with all that its description says, unless so many come together that this takes longer."""
+
 DESCRIBERS = 4
 """Descriptions under way at once: as many as their quota lets through at usual answer times."""
 
@@ -117,10 +120,14 @@ class Sweep:
 
     async def run(self) -> None:
         """Go on until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._list_on())
-            for _ in range(DESCRIBERS):
-                group.create_task(self._describe_on())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._list_on())
+                for _ in range(DESCRIBERS):
+                    group.create_task(self._describe_on())
+        finally:
+            # Some are to be told later.
+            self._watches.clear()
 
     async def _list_on(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -175,10 +182,16 @@ class Sweep:
                 return page
 
     def _take(self, page: Page) -> None:
+        tell_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
             if self.sightings.listed(summary):
-                self._tell(summary.name)
+                tell_later(HEAD_START_SECONDS, self._tell_undescribed, summary.name)
         self._wanted.set()
+
+    def _tell_undescribed(self, name: str) -> None:
+        sighting = self.sightings.of(name)
+        if sighting.latest is not sighting.description:
+            self._tell(name)
 
     async def _describe_on(self) -> None:
         while True:

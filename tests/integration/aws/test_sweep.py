@@ -104,6 +104,29 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
     assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
 
 
+def test_a_change_is_told_once_unless_many_come_together() -> None:
+    async def test(site: Site) -> None:
+        for number in range(100):
+            site.create(f"a-{number}")
+            site.watch(f"a-{number}")
+        await asyncio.sleep(120)
+        site.told.clear()
+        site.turn("a-0", Stage("Uploading"))
+        await asyncio.sleep(60)
+        assert [name for _, name in site.told] == ["a-0"]
+        site.told.clear()
+        for number in range(100):
+            site.turn(f"a-{number}", Stage("Interrupted"))
+        changed = asyncio.get_running_loop().time()
+        await asyncio.sleep(60)
+        first = {name: at for at, name in reversed(site.told)}
+        assert len(first) == 100
+        assert max(first.values()) - changed < ONE_AND_A_HALF
+        assert 150 < len(site.told) <= 200
+
+    at_a_site(test)
+
+
 def test_nobody_watches_and_nothing_is_asked() -> None:
     async def test(site: Site) -> None:
         watch = site.watch("a-1")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -5,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.aws.listing import Page
 from muster.aws.sightings import CLOCKS_DIFFER, OVERLAP, Reach, Sightings
-from muster.aws.training_job import Description, Summary
+from muster.aws.training_job import Description, Summary, Transition
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,6 +50,33 @@ def test_a_change_is_told_when_it_is_listed_and_described_after_that() -> None:
     assert sightings.next_wanted() == "a"
     assert sightings.described(description("a", 7))
     assert sightings.of("a").latest == description("a", 7)
+
+
+def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
+    sightings = Sightings()
+    sightings.add("a", START)
+    assert sightings.of("a").present is None
+    starting = Transition("Starting", at(0), None, "starts")
+    sightings.described(replace(description("a", 0, "Starting"), image="i:1", transitions=(starting,)))
+    sightings.listed(summary("a", 7))
+    present = sightings.of("a").present
+    assert present is not None
+    assert (present.status, present.secondary_status, present.modified_at) == ("InProgress", "Training", at(7))
+    assert present.transitions == (replace(starting, ended_at=at(7)), Transition("Training", at(7), None, ""))
+    assert present.image == "i:1"
+    sightings.listed(summary("a", 9, "Stopping", "Stopping"))
+    stopping = sightings.of("a").present
+    assert stopping is not None
+    assert stopping.status == "Stopping"
+
+
+def test_an_end_is_known_once_it_is_described() -> None:
+    sightings = watching("a")
+    sightings.listed(summary("a", 7, "Failed", "Failed"))
+    assert sightings.of("a").present == description("a", 0, "Starting")
+    failed = replace(description("a", 7, "Failed", "Failed"), failure_reason="so")
+    sightings.described(failed)
+    assert sightings.of("a").present == failed
 
 
 def test_what_is_listed_again_is_no_news_and_not_described_again() -> None:

@@ -59,7 +59,7 @@ class Lookout:
             return Sight(training_job_of(ledger.over))
         watch = self._watch(ledger, target)
         stale = _trouble(watch, self.clock())
-        described = watch.sighting.description
+        described = watch.sighting.present
         if described is None or described.name != target.name:
             if watch.sighting.is_missing and ledger.made != target.name:
                 return Sight(stale=stale)
