@@ -21,6 +21,8 @@ WARNINGS = [
         "mpi: process_per_host is ignored, as by the SDK; did you mean processes_per_host?",
     ),
     ("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()", "pytorchddp: enable is ignored"),
+    ("pytorch(environment={'HF_TOKEN': 'hf_1'}).fit()", "HF_TOKEN: looks like a secret, and stands in the file"),
+    ("pytorch(hyperparameters={'hub-api-key': 'k'}).fit()", "hub-api-key: looks like a secret"),
 ]
 
 
@@ -39,4 +41,5 @@ def test_a_way_that_is_not_enabled_stays_off_as_with_the_sdk(desk: Desk) -> None
 
 
 def test_a_right_script_is_imported_without_a_word(desk: Desk) -> None:
-    assert desk.run("pytorch().fit('s3://my-bucket/train', wait=False)").err == ""
+    script = "pytorch(hyperparameters={'tokenizer': 'x'}).fit('s3://my-bucket/train', wait=False)"
+    assert desk.run(script).err == ""

@@ -16,6 +16,7 @@ from muster.importers.sagemaker.estimator import translated as translated_fit
 from muster.importers.sagemaker.naming import job_name
 from muster.importers.sagemaker.reading import Problems
 from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.secret_names import warn_of_secrets
 from muster.importers.sagemaker.source import NotInline, inline
 from muster.importers.sagemaker.trainer import translated as translated_run
 from muster.importers.sagemaker.translation import Place, Translated
@@ -54,6 +55,7 @@ def imported(recording: Recording, script: str, place: Place, sources: Sources, 
         name = job_name(result.name or PurePath(script).stem, names)
         names.add(name)
         spec = _with_source(result, sources, recording.files, found)
+        warn_of_secrets(spec, found)
         # what the script says wrong comes first: a job that lacks it is wrong in more ways
         if not found.found:
             documents += _document(job_value(name, spec), run.place, judge, found)

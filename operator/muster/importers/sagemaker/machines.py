@@ -13,6 +13,9 @@ _DEFAULT_VOLUME_GB = 30
 _DEFAULT_RUN_SECONDS = 86400
 """sagemaker 2.257.7, estimator.py; the defaults of a job as well."""
 
+_LOCAL = frozenset({"local", "local_gpu"})
+"""Instance types of the SDK's local mode."""
+
 _PLACEMENT = {"EnableMultipleJobs": "multipleJobs", "PlacementSpecifications": "ultraServers"}
 _ULTRA_SERVER = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
 """InstancePlacementConfig of CreateTrainingJob, and its fields in a job."""
@@ -23,6 +26,9 @@ _ON_OFF: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", No
 def nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
     """How many nodes, and the fields that say of which type."""
     count, instance_type = arguments.whole("instance_count"), arguments.text("instance_type")
+    if instance_type in _LOCAL:
+        words = "local mode has nothing to import: name the instances for SageMaker; muster run tries a job here"
+        arguments.problems.add(arguments.where("instance_type"), f"found {instance_type}: {words}")
     groups = [group for value in arguments.listed("instance_groups") for group in _group(arguments, value)]
     if not groups:
         return count, {"instanceType": instance_type} if instance_type is not None else {}

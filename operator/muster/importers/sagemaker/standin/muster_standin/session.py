@@ -67,6 +67,7 @@ class Session:
         extra_args: object = None,  # noqa: ARG002 - the SDK's signature
     ) -> str:
         """The URI that the upload would have; the files stay where they are."""
+        path = str(path)
         if bucket is None:
             bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
         uri = f"s3://{bucket}/{key_prefix}"
