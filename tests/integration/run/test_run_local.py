@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from integration.run.muster_run import Started, run, start, write_job
+from integration.run.muster_run import Started, await_true, run, start, write_job
 from mpi_installs import installed
 from muster_dev import kept_folder
 
@@ -157,14 +157,22 @@ def test_a_rank_of_mpirun_s_that_is_killed_is_named(tmp_path: Path, mpi_image: d
 
 
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
-    script = "import time; print('ready', flush=True); time.sleep(600)"
+    script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
-    while "ready" not in started.stderr and started.process.poll() is None:
-        started.left(0.2)
+    await_true(lambda: "off we go" in started.stderr, 120, lambda: started.stderr)
     started.process.terminate()
     assert started.wait() == 143
     assert "Ctrl-C" in started.stderr or "SIGTERM" in started.stderr
     assert started.left() == []
+
+
+def test_hosts_end_with_a_run_that_is_killed(tmp_path: Path, image: dict[str, str]) -> None:
+    script = "import time; print('off we go', flush=True); time.sleep(600)"
+    started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
+    await_true(lambda: "off we go" in started.stderr, 120, lambda: started.stderr)
+    started.process.kill()
+    started.wait()
+    assert started.left(30.0) == []
 
 
 def test_what_is_missing_is_said_before_anything_starts(tmp_path: Path) -> None:

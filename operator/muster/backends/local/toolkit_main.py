@@ -30,7 +30,10 @@ _PAUSE_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Host:
-    """`tree` is the host's own /opt/ml, which all hosts see at `base`; `doors` is a folder that they share."""
+    """`tree` is the host's own /opt/ml, which all hosts see at `base`; `doors` is a folder that they share.
+
+    `parent` is the process that starts it, and without which it ends.
+    """
 
     name: str
     hosts_file: str
@@ -39,6 +42,7 @@ class Host:
     doors: str
     module: str
     archive: str
+    parent: int
 
 
 def main(arguments: list[str]) -> int:
@@ -48,9 +52,10 @@ def main(arguments: list[str]) -> int:
     host = Host(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     # the toolkit hands its own sys.path on to the ranks, which have nothing of muster's there on SageMaker either
     sys.path[0] = host.archive
-    from muster_worker import guardian, hosts  # noqa: PLC0415 - from there
+    from muster_worker import guardian, hosts, processes  # noqa: PLC0415 - from there
 
     del sys.path[0]
+    processes.end_with_parent(host.parent)
     why_not = hosts.mount_hosts(host.hosts_file, host.name)
     if why_not is not None:
         sys.stderr.write(f"muster: a training job's hosts need names of their own, and {why_not}\n")

@@ -97,6 +97,7 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
             "doors": str(places.doors),
             "module": training.module,
             "archive": str(layout.archive),
+            "parent": os.getpid(),
         }
         places.host(node).write_text(json.dumps(host), encoding="utf-8")
 
