@@ -1,0 +1,77 @@
+"""docs/sagemaker.md: its job is one, its tables are whole, and what they say of launchers and versions is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.launcher_spec import LauncherSpec
+from muster.api.load import load
+from muster.api.sagemaker_distribution import Distribution
+from muster.api.sagemaker_launch import launch
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_support import (
+    DATA_PARALLEL_VERSIONS,
+    TORCH_DISTRIBUTED_ON_GPU,
+    TORCH_DISTRIBUTED_ON_TRAINIUM,
+)
+from muster.api.validate import validate
+from muster.cli.training_request import request_text
+from unit.sagemaker.builders import sagemaker_job
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
+
+
+def table(header: str) -> list[list[str]]:
+    """The rows of the table whose first column is called so."""
+    body = PAGE.split(f"| {header} |", 1)[1].split("\n\n", 1)[0].split("\n")[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in body]
+
+
+def test_the_job_on_the_page_is_one() -> None:
+    (document,) = load(PAGE.split("```yaml\n")[1].split("```")[0], "sagemaker.md")
+    text = request_text(validate(document), None, None, None)
+    assert "sagemaker_torch_distributed_enabled: 'true'" in text
+
+
+def test_every_launcher_and_distribution_is_told_of() -> None:
+    launchers = {str(field.alias) for field in LauncherSpec.model_fields.values()}
+    assert {row[0].strip("`") for row in table("launcher")} == launchers
+    ways = {str(field.alias) for field in Distribution.model_fields.values()} - {"instanceGroup"}
+    assert {row[0].strip("`") for row in table("distribution")} == ways
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "direct", "perNode"])
+@pytest.mark.parametrize("start", ["Toolkit", "Container"])
+def test_who_starts_the_ranks_is_as_the_table_says(launcher: str, start: str) -> None:
+    column = 1 if start == "Toolkit" else 2
+    said = next(row[column] for row in table("launcher") if row[0] == f"`{launcher}`")
+    block: dict[str, JSON] = {"start": start, "instanceType": "ml.c5.xlarge"}
+    image = {} if start == "Toolkit" else {"image": "img:1"}
+    job = sagemaker_job({"launcher": {launcher: {}}, **image}, block)
+    how = launch(job.spec, job.spec.sagemaker or SageMaker())
+    by_script = "start script" in said or (launcher == "perNode" and start == "Container")
+    assert how.by_script == by_script
+
+
+def test_versions_are_those_that_are_checked() -> None:
+    rows = {row[0].strip("`"): row[2] for row in table("distribution")}
+    gpu, trainium = TORCH_DISTRIBUTED_ON_GPU, TORCH_DISTRIBUTED_ON_TRAINIUM
+    assert rows["torchDistributed"] == (
+        f"GPUs: PyTorch {gpu[0]} to {gpu[-1]}; Trainium: {trainium[0]} to {trainium[-1]}"
+    )
+    last = {name: versions[-1] for name, versions in DATA_PARALLEL_VERSIONS.items()}
+    assert f"up to PyTorch {last['PyTorch']} and TensorFlow {last['TensorFlow']}" in rows["dataParallel"]
+
+
+def test_its_links_lead_somewhere() -> None:
+    for link in re.findall(r"\]\(([^)#]+)", PAGE):
+        assert (ROOT / "docs" / link).exists(), link
+
+
+def test_its_fields_exist() -> None:
+    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    named = set(re.findall(r"`sagemaker\.([a-zA-Z]+)", PAGE))
+    assert named <= known
