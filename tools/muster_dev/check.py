@@ -42,6 +42,9 @@ def tool(*command: str) -> Callable[[], Sequence[str]]:
     return run
 
 
+STAND_IN = ("-q", "-t=3.9-", "--no-tips", "--violations", "operator/muster/importers/sagemaker/standin")
+"""Launch scripts run in the Python of their users: the SageMaker SDKs take 3.9."""
+
 CHECKS = (
     # The slowest first: the others run beside it.
     Check("types are strict (mypy)", tool("mypy", "--no-error-summary")),
@@ -52,6 +55,7 @@ CHECKS = (
     Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
     Check("the agent imports only the standard library", agent.foreign_imports),
     Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
+    Check("what runs in launch scripts' processes is Python 3.9 (vermin)", tool("vermin", *STAND_IN)),
     Check(f"the agent loads on {agent.older_python_name()}", agent.problems_on_older_python),
     Check("generated files are current", generated.stale),
     Check("the lock is current", lock.current),
