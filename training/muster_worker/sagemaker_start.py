@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     command = [*settings["command"], *arguments]
     if settings["launcher"] == "toolkit":
-        take_over(command, dict(os.environ))
+        take_over(watched(folder, command), dict(os.environ))
     if settings["launcher"] == "direct":
         sys.exit(start_ranks(watched(folder, command), place, procs, environment))
     if settings["launcher"] == "torchrun":

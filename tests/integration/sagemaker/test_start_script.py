@@ -179,3 +179,17 @@ def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> N
     assert 3 in ends.values()
     assert set(ends) <= {2, 3}
     assert {line["world"] for line in told} == {4}
+
+
+def test_a_rank_that_the_toolkit_started_tells_its_steps(tmp_path: Path) -> None:
+    toolkit = Launch(
+        "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", by_script=True
+    )
+    steps = "import muster_worker; muster_worker.report(step=7)"
+    hosts = Hosts(tmp_path, {"launcher": {"mpi": {}}, "command": python(steps)}, toolkit)
+    (tmp_path / "muster_entry.pyz").write_bytes(agent_archive())
+    world = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    with hosts.start("algo-2", **world) as started:
+        assert started.stdout is not None
+        ended = json.loads(started.stdout.read().splitlines()[-1].removeprefix("[muster] "))
+    assert (ended["event"], ended["rank"], ended["exit_code"], ended["step"]) == ("ended", 2, 0, 7)

@@ -46,6 +46,14 @@ def test_one_hyperparameter_and_files_beside_the_code(
     assert (made.archive.uri, made.archive.kms_key) == (ARCHIVE.uri, ARCHIVE.kms_key)
 
 
+def test_muster_s_own_start_script_stays_the_program() -> None:
+    asked = sent({**TORCH, "sagemaker_program": '"muster_start.py"'})
+    made = with_rank_reports(asked, "Auto")
+    assert made.body == asked.body
+    assert made.archive is not None
+    assert set(made.archive.files) == {"other.txt", "muster_entry.pyz"}
+
+
 @pytest.mark.parametrize(
     ("request_", "wanted"),
     [

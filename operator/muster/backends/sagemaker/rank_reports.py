@@ -13,7 +13,7 @@ from json import dumps, loads
 from typing import Literal
 
 from muster.api.problems import InvalidResource, Problem
-from muster.api.sagemaker_launch import distribution_of, launch
+from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
@@ -48,7 +48,9 @@ def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "O
         return request
     why_not = _why_not(request)
     if why_not is None and request.archive is not None:
-        return _reporting(request, request.archive)
+        # the start script is muster's own, and sets the agent around the command that it runs
+        by_script = _program(request.hyperparameters) == START_SCRIPT
+        return with_agent(request, wanted) if by_script else _reporting(request, request.archive)
     if wanted == "Auto":
         return request
     message = f"the ranks can't report: {why_not}; set Auto, and they do where they can"
