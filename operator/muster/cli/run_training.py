@@ -26,8 +26,10 @@ from muster.backends.local.storage import bring_here, code_folder, fetched_folde
 from muster.backends.local.training_host import CodeFile
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.rank_reports import PROGRAM
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
@@ -70,7 +72,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     try:
         resolved = as_it_runs(with_snapshots(resolved_job(job, len(gpus)), options.checkpoint), NOWHERE.region)
         check_ranks(options.ranks, world_size(resolved))
-        rendered = request(resolved, NOWHERE, image_facts())
+        rendered = _rendered(resolved)
         plan = _plan(resolved, options, source)
         folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except InvalidResource as refused:
@@ -94,6 +96,17 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         return finish(run, job, turn)
 
     return told(display, work)
+
+
+def _rendered(job: Job) -> TrainingRequest:
+    """What would be sent. Raises `InvalidResource`, and `BadInput` for what the toolkit has no part in."""
+    rendered = request(job, NOWHERE, image_facts())
+    if PROGRAM not in rendered.hyperparameters:
+        raise BadInput(
+            "--local runs what SageMaker's toolkit starts in its images, and this job's container starts by itself:"
+            " name an image's framework in spec.sagemaker.framework, or run it as a job of backend Kubernetes"
+        )
+    return rendered
 
 
 def _plan(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:

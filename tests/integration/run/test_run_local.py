@@ -182,6 +182,10 @@ def test_what_is_missing_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert "pip install sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0" in done.stderr
     plain = run(tmp_path, job)
     assert (plain.process.returncode, "--local" in plain.stderr) == (2, True)
+    block = {"role": "arn:aws:iam::111122223333:role/SageMakerRole", "instanceType": "ml.c5.xlarge"}
+    own = write_job(tmp_path, ["true"], name="own", backend="SageMaker", image="img", sagemaker=block)
+    contained = run(tmp_path, own, "--local")
+    assert (contained.process.returncode, "starts by itself" in contained.stderr) == (2, True), contained.stderr
     other = run(tmp_path, write_job(tmp_path, ["true"], name="other"), "--local")
     assert (other.process.returncode, "backend SageMaker" in other.stderr) == (2, True)
     assert not list(tmp_path.glob("muster-runs"))
