@@ -1,6 +1,8 @@
 """What muster sends for a launch script's estimators, beside what the SageMaker SDK itself sends for them."""
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,11 +17,14 @@ from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.importers.sagemaker.jobs import Sources, imported
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, record
+from muster.importers.sagemaker.notebook import Part
+from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
 from muster.importers.sagemaker.translation import Place
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases
+from sagemaker_sdk.launch_script import SOURCE, launch_script
 
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"
@@ -38,13 +43,25 @@ def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]
     return {answer.pop("name"): answer for answer in map(json.loads, lines.splitlines())}
 
 
-def asked_of_muster(case: Case, folder: Path) -> Mapping[str, JSON]:
-    """The same from muster: the script's call imported as a job, the job's file read, its request made."""
-    run = fit_of(case)
+def imported_runs(questions: Sequence[Case], folder: Path) -> list[EstimatorFit | TrainerRun]:
+    """The calls of `fit`, from a launch script's own process."""
     for name in SCRIPTS:
-        (folder / "code" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "code" / name).touch()
-    place = Place(case.region, ACCOUNT, ROLE)
+        (folder / SOURCE / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / SOURCE / name).touch()
+    text = launch_script(questions, ROLE)
+    part = Part("launch.py", text)
+    recording = run_script(Order((part,), folder, folder, (), sys.executable, {"PATH": os.defpath}, 120), no_answer)
+    assert recording.failure is None
+    return list(recording.runs)
+
+
+def no_answer(about: Mapping[str, str]) -> str:
+    raise NoAnswer(f"no script here asks for {about}")
+
+
+def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) -> Mapping[str, JSON]:
+    """The same from muster: the script's call imported as a job, the job's file read, its request made."""
+    place = Place(None, ACCOUNT, None)
     result = imported(Recording([run]), "launch.py", place, Sources(folder, None), lambda _: None)
     if result.problems:
         return {"refused": "; ".join(result.problems)}
@@ -53,35 +70,6 @@ def asked_of_muster(case: Case, folder: Path) -> Mapping[str, JSON]:
         return {"request": request(validate(document), Setting(case.region, ACCOUNT, case.name), image_facts()).body}
     except InvalidResource as invalid:
         return {"refused": "; ".join(str(problem) for problem in invalid.problems)}
-
-
-def fit_of(case: Case) -> EstimatorFit:
-    """The case as the process of a launch script would tell it."""
-    has_script = case.estimator != "Estimator" or "entry_point" in case.kwargs
-    code = {"entry_point": "train.py", "source_dir": "code"} if has_script else {}
-    arguments = {name: value for name, value in case.kwargs.items() if name != "hyperparameters"}
-    told = {
-        "kind": "fit",
-        "place": "launch.py:1",
-        "class": case.estimator,
-        "arguments": shaped({"role": ROLE, **code, **arguments}),
-        "hyperparameters": case.kwargs.get("hyperparameters", {}),
-        "call": shaped({"inputs": case.inputs, "job_name": case.name}),
-        "session": {},
-    }
-    fit = record(json.dumps(told))
-    assert isinstance(fit, EstimatorFit)
-    return fit
-
-
-def shaped(value: JSON) -> JSON:
-    """The value with objects of the SDK's classes as the script's process writes them."""
-    if isinstance(value, list):
-        return [shaped(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    fields = {name: shaped(item) for name, item in value.items() if name != "__type__"}
-    return {"$shape": value["__type__"], "fields": fields} if "__type__" in value else fields
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +88,8 @@ def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(
 ) -> None:
     questions = cases(SEED, COUNT)
     different = []
-    for case in questions:
-        theirs, ours = answers[case.name], asked_of_muster(case, tmp_path)
+    for case, run in zip(questions, imported_runs(questions, tmp_path), strict=True):
+        theirs, ours = answers[case.name], asked_of_muster(case, run, tmp_path)
         both_refuse = "refused" in theirs and "refused" in ours
         knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
         if ours != theirs and not both_refuse and not knows_better:

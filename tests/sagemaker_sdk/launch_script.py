@@ -1,0 +1,53 @@
+"""Cases as the launch script that a user would have written for them."""
+
+from collections.abc import Sequence
+
+from muster.api.document import JSON
+from sagemaker_sdk.estimator_cases import Case
+
+IMPORTS = """\
+import boto3
+from sagemaker import Session
+from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, ProfilerConfig, ProfilerRule, Rule
+from sagemaker.debugger import TensorBoardOutputConfig
+from sagemaker.estimator import Estimator
+from sagemaker.huggingface import HuggingFace
+from sagemaker.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+from sagemaker.instance_group import InstanceGroup
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
+"""
+
+SOURCE = "code"
+"""The folder of the training scripts, beside the launch script."""
+
+MADE_BY = {"Rule": "Rule.custom", "ProfilerRule": "ProfilerRule.custom"}
+
+
+def launch_script(cases: Sequence[Case], role: str) -> str:
+    """A script that starts a training job for each case, in their order."""
+    return IMPORTS + "\n".join(_fit(case, role) for case in cases) + "\n"
+
+
+def _fit(case: Case, role: str) -> str:
+    has_script = case.estimator != "Estimator" or "entry_point" in case.kwargs
+    script: dict[str, JSON] = {"entry_point": "train.py", "source_dir": SOURCE} if has_script else {}
+    given = _arguments({"role": role, **script, **case.kwargs})
+    session = f"Session(boto3.Session(region_name={case.region!r}))"
+    called = f"{_code(case.inputs)}, job_name={case.name!r}"
+    return f"{case.estimator}({given}, sagemaker_session={session}).fit({called})"
+
+
+def _arguments(fields: dict[str, JSON]) -> str:
+    return ", ".join(f"{name}={_code(value)}" for name, value in fields.items() if name != "__type__")
+
+
+def _code(value: JSON) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_code(item) for item in value)}]"
+    if not isinstance(value, dict):
+        return repr(value)
+    if "__type__" in value:
+        kind = str(value["__type__"])
+        return f"{MADE_BY.get(kind, kind)}({_arguments(value)})"
+    return f"{{{', '.join(f'{name!r}: {_code(item)}' for name, item in value.items())}}}"
