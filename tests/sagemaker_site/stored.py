@@ -18,13 +18,17 @@ Type = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass
 class Stored:
-    """`now` gives Unix seconds; `tell` hears of each change, as a watch would."""
+    """`now` gives Unix seconds; `tell` hears of each change, as a watch would.
+
+    `statuses` has those of each uid, one after the other, `written` all of them with the times and the jobs' names.
+    """
 
     now: Callable[[], float]
     tell: Callable[[Change], None]
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     statuses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    written: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
     _version: int = 100
     _uids: int = 0
 
@@ -80,6 +84,7 @@ class Stored:
         if is_status:
             resource["status"] = merged(resource.get("status", {}), body["status"])
             self.statuses.setdefault(known["uid"], []).append(deepcopy(resource["status"]))
+            self.written.append((self.now(), name, deepcopy(resource["status"])))
         else:
             resource["metadata"] = merged(known, asked)
         self._changed(name, "MODIFIED")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -11,6 +11,7 @@ from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError
 from muster.aws.place import Place
 from muster.aws.sweep import Watch
+from muster.aws.training_job import ENDED, Description, Summary
 from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.ownership import is_of
@@ -69,7 +70,7 @@ class Lookout:
             if whose is not None:
                 return whose
         if not described.has_ended:
-            return Sight(training_job_of(described), stale=stale)
+            return Sight(_as_listed(training_job_of(described), watch.sighting.summary, described), stale=stale)
         ledger.over, ledger.over_at = described, self.clock()
         ledger.look_away()
         return Sight(training_job_of(described))
@@ -94,6 +95,18 @@ class Lookout:
             ledger.look_away()
             ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, target.uid))
         return ledger.watch
+
+
+def _as_listed(training: TrainingJob, summary: Summary | None, described: Description) -> TrainingJob:
+    """With what a later listing says: descriptions come a few a second, and many training jobs may change at once.
+
+    Of an end the listing tells too little: why, and what it cost.
+    """
+    if summary is None or summary.modified_at <= described.modified_at or summary.status in ENDED:
+        return training
+    return replace(
+        training, status=summary.status, secondary_status=summary.secondary_status or training.secondary_status
+    )
 
 
 def _trouble(watch: Watch, now: float) -> Setback | None:
