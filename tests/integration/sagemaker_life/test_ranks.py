@@ -1,0 +1,79 @@
+"""What ranks of a training job say in its log is in the resource's status, as on a cluster."""
+
+from __future__ import annotations
+
+import virtual_time
+from muster_worker import log_line
+from muster_worker.log_line import Event, RankLine
+from sagemaker_service.script import failing
+from sagemaker_site.site import Site, Wire, spec
+
+NAME = "vit-4a49acf8a6-1"
+
+
+def _torchrun() -> dict[str, object]:
+    block = {
+        **spec()["sagemaker"],
+        "framework": {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"},
+        "instanceType": "ml.p3.8xlarge",
+    }
+    # an archive that somebody else has packed: there is no S3 here that one could be uploaded to
+    source = {"s3": {"uri": "s3://team/code.tar.gz"}}
+    return {"launcher": {"torchrun": {}}, "image": None, "procsPerNode": 2, "sagemaker": block, "source": source}
+
+
+def _write(site: Site, rank: int, after: float, event: str = Event.PROGRESS, **more: object) -> None:
+    at = site.now() + after
+    fields: dict[str, object] = {"started_at": site.now(), **more}
+    told = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
+    site.logs.write(NAME, rank // 2 + 1, log_line.write(told), after)
+
+
+def _states(site: Site) -> dict[str, str]:
+    ranks = site.status().ranks
+    return {} if ranks is None else {one.state: one.ranks for one in ranks.by_state}
+
+
+def _step(site: Site) -> int | None:
+    progress = site.status().progress
+    return None if progress is None else progress.step
+
+
+def test_ranks_run_move_fail_and_are_named(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("AlgorithmError: ExecuteUserScriptError: ExitCode 1", 120.0)
+        site.stored.create("vit", spec(**_torchrun()))
+        await site.until(lambda: site.phase() == "Running")
+        began = site.now()
+        for rank in range(4):
+            step, at = 10 + rank, began + 4
+            _write(site, rank, 1.0, Event.STARTED)
+            _write(site, rank, 5.0, step=step, stepped_at=at, metrics={"loss": 0.5})
+        await site.until(lambda: _states(site) == {"Running": "0-3"})
+        await site.until(lambda: _step(site) == 10)
+        assert site.status().message.startswith("4 of 4 ranks run; step 10")
+        lines = ("Traceback (most recent call last):", "ValueError: no such image")
+        _write(
+            site, 2, 30.0, Event.ENDED, started_at=began, ended_at=began + 30, exit_code=1, last_lines=lines, step=12
+        )
+        for rank in (0, 1, 3):
+            _write(site, rank, 31.0, Event.ENDED, started_at=began, ended_at=began + 31, signal=15, step=12)
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.status().message.startswith(
+            "Rank 2 on algo-2 failed with exit code 1 at step 12: ValueError: no such image"
+        )
+        assert _states(site) == {"Failed": "2", "Stopped": "0-1,3"}
+        assert site.condition("Failed")[:2] == ("True", "RankFailed")
+        # the launcher has nothing to add
+        assert "Logs_20140328.FilterLogEvents" in site.calls
+        assert "Logs_20140328.GetLogEvents" not in site.calls
+
+    async def run() -> None:
+        site = Site(wire)
+        site.begin()
+        try:
+            await life(site)
+        finally:
+            await site.close()
+
+    virtual_time.run(run(), lambda: 0.05)
