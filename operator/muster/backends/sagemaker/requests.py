@@ -10,14 +10,16 @@ from muster.api.document import quoted
 from muster.api.s3_uri import parse
 from muster.api.spec import Job
 from muster.aws.client import Aws
+from muster.aws.errors import AccessDenied, NotFound
 from muster.aws.place import Place
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.identity import own_tags, training_job_name
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
+from muster.backends.sagemaker.request.shared_code import names, shared_uri, with_uri
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.storage.git_source import fetch_commit
-from muster.storage.source_archive import pack
+from muster.storage.source_archive import SourceArchive, pack
 from muster.storage.source_files import SourceFile, SourceFiles, checked, from_texts, refused
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
@@ -40,24 +42,42 @@ class PreparedRequests:
         name = training_job_name(job.metadata, attempt)
         setting = Setting(place.region, account, name, tags=own_tags(job, attempt))
         made: TrainingRequest = request(job, setting, image_facts())
-        if made.archive is not None:
-            await self._upload(job, made.archive, place)
-        return made.body
+        if made.archive is None:
+            return made.body
+        for uri, content in made.archive.objects.items():
+            await self._put(uri, content, made.archive.kms_key, place)
+        return await self._with_code(job, made, made.archive, place) if made.archive.uri else made.body
 
-    async def _upload(self, job: Job, archive: Archive, place: Place) -> None:
-        if archive.uri:
-            await self._upload_code(job, archive, place)
-        for uri, content in archive.objects.items():
-            await self._put(uri, content, archive.kms_key, place)
+    async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
+        """The request's body, its code in its place: uploaded once, however many training jobs have the same."""
+        packed = await self._packed(job, archive)
+        block = job.spec.sagemaker
+        shared = shared_uri(archive.uri, made.training_job, packed)
+        # who wants the SDK's own request gets it to the letter
+        is_shared = (block is None or block.rank_reports != "Off") and names(made.body, archive.uri)
+        if not is_shared:
+            await self._put(archive.uri, packed.data, archive.kms_key, place)
+            return made.body
+        if not await self._is_there(shared, place):
+            await self._put(shared, packed.data, archive.kms_key, place)
+        return with_uri(made.body, archive.uri, shared)
 
-    async def _upload_code(self, job: Job, archive: Archive, place: Place) -> None:
+    async def _is_there(self, uri: str, place: Place) -> bool:
+        at = parse(uri)
+        try:
+            await self.aws.ask(place, "s3", "HeadObject", {"Bucket": at.bucket, "Key": at.key})
+        except (NotFound, AccessDenied):
+            # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
+            return False
+        return True
+
+    async def _packed(self, job: Job, archive: Archive) -> SourceArchive:
         own = await self._source(job)
         taken = min(own.keys() & archive.files.keys(), default=None)
         if taken is not None:
             raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster puts there; rename it")
         files = {**own, **{path: SourceFile(data) for path, data in archive.files.items()}}
-        packed = await asyncio.to_thread(pack, checked(files, "spec.source"))
-        await self._put(archive.uri, packed.data, archive.kms_key, place)
+        return await asyncio.to_thread(pack, checked(files, "spec.source"))
 
     async def _put(self, uri: str, content: bytes, kms_key: str, place: Place) -> None:
         to = parse(uri)

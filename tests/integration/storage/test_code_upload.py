@@ -1,0 +1,74 @@
+"""A training job's code is uploaded once, however many training jobs have the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.api.document import JSON, Document
+from muster.api.spec import Job
+from muster.api.validate import validate
+from muster.aws.client import Aws
+from muster.aws.place import Endpoints, Place
+from muster.backends.sagemaker.requests import PreparedRequests
+from muster.storage.source_files import SourceFiles
+from s3_server import contents
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+HERE = Place("us-east-1")
+
+
+def _job(**block: JSON) -> Job:
+    spec: JSON = {
+        "backend": "SageMaker",
+        "launcher": {"torchrun": {}},
+        "command": ["python", "train.py"],
+        "source": {"inline": {"files": {"train.py": "print(1)\n"}}},
+        "output": {"s3": "s3://data/out"},
+        "sagemaker": {
+            "role": "arn:aws:iam::111122223333:role/training",
+            "region": "us-east-1",
+            "instanceType": "ml.p4d.24xlarge",
+            "framework": {"name": "PyTorch", "version": "2.2.0", "pythonVersion": "py310"},
+            **block,
+        },
+    }
+    metadata: JSON = {"name": "vit", "namespace": "team", "uid": "u"}
+    return validate(
+        Document(
+            {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": metadata, "spec": spec}
+        )
+    )
+
+
+async def _no_config_map(namespace: str, name: str) -> SourceFiles:
+    raise AssertionError(f"{namespace}/{name} is not asked for")
+
+
+@pytest.fixture
+def aws(s3: S3Client, s3_url: str) -> Aws:  # noqa: ARG001 - it sets the environment
+    return Aws(Endpoints(s3=s3_url, sts=s3_url))
+
+
+async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
+    prepared = PreparedRequests(aws, _no_config_map)
+    bodies = [await prepared.prepare(_job(), attempt, HERE) for attempt in (1, 2)]
+    await aws.close()
+    (key,) = contents(s3, "data")
+    assert key.startswith("source/")
+    assert key.endswith("/sourcedir.tar.gz")
+    for body in bodies:
+        given = body["HyperParameters"]
+        assert isinstance(given, dict)
+        assert json.loads(given["sagemaker_submit_directory"]) == f"s3://data/{key}"
+    assert len({str(body["TrainingJobName"]) for body in bodies}) == 2
+
+
+async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
+    body = await PreparedRequests(aws, _no_config_map).prepare(_job(rankReports="Off"), 1, HERE)
+    await aws.close()
+    assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
