@@ -32,6 +32,7 @@ _PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
 _ACCOUNT = re.compile("[0-9]{12}")
 _SOME_ACCOUNT = "0" * 12
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):role/")
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
 
 _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "huggingface": "HuggingFace"}
@@ -60,7 +61,7 @@ class ImportOptions:
 def import_script(options: ImportOptions) -> int:
     """Print the script's jobs, or what keeps them from being imported; the exit code. Raises `BadInput`."""
     path = Path(options.script)
-    place = Place(options.region, _account(options.account), options.role)
+    place = Place(options.region, _account(options.account, options.role), options.role)
     sources = Sources(path.parent if path.suffix == ".ipynb" else Path(), _source(options.source))
     order = Order(
         parts=_parts(path),
@@ -79,7 +80,7 @@ def import_script(options: ImportOptions) -> int:
     except OSError as problem:
         raise BadInput(system_problem(problem)) from None
     result = imported(recording, path.name, place, sources, _judge(place))
-    for warning in result.warnings:
+    for warning in (*_unread_defaults(), *result.warnings):
         typer.echo(f"warning: {warning}", err=True)
     problems = [*result.problems, *([_failed(recording.failure, order.python)] if recording.failure else [])]
     for sentence in problems:
@@ -120,10 +121,11 @@ def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]
     return environment
 
 
-def _account(given: str | None) -> str | None:
+def _account(given: str | None, role: str | None) -> str | None:
     if given is not None and _ACCOUNT.fullmatch(given) is None:
         raise BadInput(f"--aws-account {given}: the account's 12 digits are expected")
-    return given
+    found = _ROLE.match(role or "")
+    return given or (found["account"] if found else None)
 
 
 def _source(given: str | None) -> Mapping[str, JSON] | None:
@@ -178,6 +180,20 @@ def _judge(place: Place) -> Judge:
             request(job, Setting(region, place.account or _SOME_ACCOUNT, job.metadata.name), image_facts())
 
     return judge
+
+
+def _unread_defaults() -> list[str]:
+    """What the SDK fills in for a script that doesn't say it (sagemaker/config/config.py)."""
+    files = {
+        "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",
+        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(Path.home() / ".config" / "sagemaker" / "config.yaml"),
+    }
+    found = [
+        os.environ.get(name, usual) for name, usual in files.items() if name in os.environ or Path(usual).is_file()
+    ]
+    return [
+        f"{file} has defaults for the SageMaker SDK, which aren't imported: say them in the script" for file in found
+    ]
 
 
 def _failed(failure: Failure, python: str) -> str:

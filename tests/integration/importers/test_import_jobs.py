@@ -21,6 +21,39 @@ def test_the_job_says_it(desk: Desk, row: dict[str, JSON]) -> None:
     assert found == row["is"]
 
 
+def numbers_in(job: JSON) -> list[int]:
+    match job:
+        case {"spec": {"hyperparameters": {"n": int(number)}}}:
+            return [number]
+    return []
+
+
+def test_jobs_that_are_started_side_by_side_are_all_there(desk: Desk) -> None:
+    script = """\
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: pytorch(hyperparameters={"n": n, "text": "x" * 2000}).fit(), range(40)))
+    """
+    numbers = [number for job in desk.run(script).jobs for number in numbers_in(job)]
+    assert sorted(numbers) == list(range(40))
+
+
+def test_the_account_is_the_roles(desk: Desk) -> None:
+    script = "pytorch(output_path=f's3://{sagemaker.Session().default_bucket()}/out').fit()"
+    outcome = desk.run(script, account=None)
+    assert outcome.spec["output"] == {"s3": "s3://sagemaker-us-west-2-111122223333/out"}
+
+
+def test_defaults_of_the_sdk_that_are_not_read_are_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = desk.folder / ".config" / "sagemaker"
+    config.mkdir(parents=True)
+    (config / "config.yaml").write_text("SchemaVersion: '1.0'\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(desk.folder))
+    outcome = desk.run("pytorch().fit()")
+    assert f"warning: {config / 'config.yaml'} has defaults for the SageMaker SDK" in outcome.err
+    assert outcome.code == 0
+
+
 def test_each_fit_is_a_job_with_a_name_of_its_own(desk: Desk) -> None:
     script = """\
     for rate in (0.1, 0.01):

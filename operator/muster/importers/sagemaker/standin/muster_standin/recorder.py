@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import threading
 from collections.abc import Collection, Mapping
 from typing import TextIO
 
@@ -21,12 +22,16 @@ class Recorder:
         self._answers = answers
         self._scripts = frozenset(scripts)
         self._said: set[tuple[str, str]] = set()
+        # scripts start jobs side by side, in threads
+        self._whole = threading.Lock()
+        self._one_question = threading.Lock()
 
     def say(self, kind: str, record: Mapping[str, object]) -> None:
         """Write one record, with the place in the script that is being executed."""
         line = json.dumps({"kind": kind, "place": self.place(), **record}, allow_nan=False)
-        self._out.write(line + "\n")
-        self._out.flush()
+        with self._whole:
+            self._out.write(line + "\n")
+            self._out.flush()
 
     def warn(self, message: str) -> None:
         """Tell the user of something that the script does and the job doesn't; once a place."""
@@ -36,8 +41,9 @@ class Recorder:
 
     def ask(self, question: str, about: Mapping[str, object]) -> str:
         """A text that muster knows. Raises `Refused` with muster's reason when it doesn't."""
-        self.say("question", {"question": question, "about": about})
-        answer = json.loads(self._answers.readline())
+        with self._one_question:
+            self.say("question", {"question": question, "about": about})
+            answer = json.loads(self._answers.readline())
         if "text" not in answer:
             raise Refused(answer["problem"])
         return str(answer["text"])
