@@ -72,3 +72,11 @@ async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> 
     body = await PreparedRequests(aws, _no_config_map).prepare(_job(rankReports="Off"), 1, HERE)
     await aws.close()
     assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
+
+
+async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S3Client) -> None:
+    body = await PreparedRequests(aws, _no_config_map).prepare(_job(start="Channels"), 1, HERE)
+    await aws.close()
+    folder = f"{body['TrainingJobName']}/input"
+    drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
+    assert sorted(contents(s3, "data")) == [f"{folder}/code/sourcedir.tar.gz", *drivers]
