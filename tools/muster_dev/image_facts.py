@@ -1,7 +1,7 @@
 """`make image-facts`: what the SageMaker SDK knows of training images, as the JSON file that comes with muster.
 
-Only what muster asks for is kept: training with PyTorch, TensorFlow and Hugging Face. The SDK is the one that
-requirements/sagemaker-sdk.txt names; nothing of it runs here, its own tables are read.
+Only what muster asks for is kept: training with PyTorch, TensorFlow and Hugging Face, and what evaluates rules. The SDK
+is the one that requirements/sagemaker-sdk.txt names; nothing of it runs here, its own tables are read.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ CATALOGUES = {
     "tensorflow": "tensorflow",
 }
 """Our names of catalogues, and the SDK's."""
+
+EVALUATORS = {"debugger": "debugger", "detailed_profiler": "detailed-profiler"}
+"""The same of images that evaluate the rules of SageMaker Debugger."""
 
 HUGGING_FACE_SYSTEM = {"gpu": "cu110-ubuntu18.04"}
 """Where the SDK's table has none: image_uris.get_training_image_uri."""
@@ -48,12 +51,14 @@ def facts(sdk: Path) -> dict[str, Any]:
         version: catalogue({**hugging_face, **bases, "versions": with_system(bases)}, registries)
         for version, bases in hugging_face["versions"].items()
     }
+    evaluators = {name: evaluator(sdk, theirs, registries) for name, theirs in EVALUATORS.items()}
     regions = sorted({region for accounts in registries.values() for group in accounts.values() for region in group})
     return {
         "source": sagemaker_sdk.version(),
         "domains": domains(sdk, regions),
         "registries": registries,
         **found,
+        **evaluators,
         "transformers_aliases": hugging_face["version_aliases"],
         "hugging_face": by_version,
     }
@@ -64,6 +69,13 @@ def training(sdk: Path, name: str) -> dict[str, Any]:
     text = (sdk / "sagemaker" / "image_uri_config" / f"{name}.json").read_text(encoding="utf-8")
     table: dict[str, Any] = json.loads(text)["training"]
     return table
+
+
+def evaluator(sdk: Path, name: str, registries: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
+    """A table of one image that has no versions, as an `Evaluator`."""
+    text = (sdk / "sagemaker" / "image_uri_config" / f"{name}.json").read_text(encoding="utf-8")
+    entry = json.loads(text)["versions"]["latest"]
+    return {"repository": entry["repository"], "registries": registered(entry["registries"], registries)}
 
 
 def with_system(bases: Mapping[str, Any]) -> dict[str, Any]:

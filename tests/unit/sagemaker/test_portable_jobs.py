@@ -271,3 +271,32 @@ def test_debugger_and_profiler_in_a_region_without_them() -> None:
     for block in asked:
         with pytest.raises(InvalidResource, match="found settings for eu-central-2, which has no Debugger"):
             request(sagemaker_job({"image": "img:1"}, block), setting, image_facts())
+
+
+@pytest.mark.parametrize(
+    ("rule", "image"),
+    [
+        ("LossNotDecreasing", "895741380848.dkr.ecr.us-west-2.amazonaws.com/sagemaker-debugger-rules:latest"),
+        (
+            "DetailedProfilerProcessingJobConfig-1",
+            "895741380848.dkr.ecr.us-west-2.amazonaws.com/detailed-profiler-processing:latest",
+        ),
+    ],
+)
+def test_a_built_in_rule_has_sagemaker_s_image(rule: str, image: str) -> None:
+    block: dict[str, JSON] = {"debugger": {"rules": [{"name": rule, "parameters": {"rule_to_invoke": rule}}]}}
+    body = made(sagemaker_job({}, block)).body
+    assert body["DebugRuleConfigurations"] == [
+        {"RuleConfigurationName": rule, "RuleEvaluatorImage": image, "RuleParameters": {"rule_to_invoke": rule}}
+    ]
+    own: dict[str, JSON] = {"debugger": {"rules": [{"name": rule, "image": "mine:1"}]}}
+    assert made(sagemaker_job({}, own)).body["DebugRuleConfigurations"] == [
+        {"RuleConfigurationName": rule, "RuleEvaluatorImage": "mine:1"}
+    ]
+
+
+def test_a_built_in_rule_where_sagemaker_has_no_image_is_refused() -> None:
+    block: dict[str, JSON] = {"profiler": {"rules": [{"name": "DetailedProfilerProcessingJobConfig-1"}]}}
+    setting = Setting("af-south-1", "111122223333", "vit-0123456789-1")
+    with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.profiler\.rules\[0\]\.image: not set"):
+        request(sagemaker_job({}, block), setting, image_facts())

@@ -30,6 +30,14 @@ class Catalogue:
 
 
 @dataclass(frozen=True)
+class Evaluator:
+    """The image that evaluates SageMaker's built-in rules."""
+
+    repository: str
+    registries: str
+
+
+@dataclass(frozen=True)
 class ImageFacts:
     """All that is known.
 
@@ -45,6 +53,8 @@ class ImageFacts:
     pytorch_neuron: Catalogue
     pytorch_model_parallel: Catalogue
     tensorflow: Catalogue
+    debugger: Evaluator
+    detailed_profiler: Evaluator
     transformers_aliases: Mapping[str, str]
     hugging_face: Mapping[str, Catalogue]
 

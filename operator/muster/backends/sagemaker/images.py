@@ -41,6 +41,9 @@ _FIRST_WITHOUT_P2 = {"PyTorch": (1, 13), "TensorFlow": (2, 12)}
 """From these on no p2: _validate_instance_deprecation."""
 
 
+_DETAILED_PROFILER = "DetailedProfilerProcessingJobConfig"
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What an image is asked for.
@@ -60,7 +63,7 @@ class Wanted:
 
 
 class NoSuchImage(Exception):
-    """AWS has no such image. `part` is what to change, the message says what is allowed there."""
+    """AWS has no such image. `part` is what to change; the message says what was found there, and what is allowed."""
 
     def __init__(self, part: Part, message: str) -> None:
         super().__init__(message)
@@ -72,17 +75,28 @@ def training_image(wanted: Wanted, facts: ImageFacts) -> str:
     catalogue = _catalogue(wanted, facts)
     builds = catalogue.versions[_known_version(wanted, catalogue)]
     build, python = _build(wanted, builds)
-    registry = _registry(wanted, build, facts)
+    registry = _registry(build.registries, wanted.region, facts)
     processor = _processor(wanted, catalogue)
     _refuse_p2(wanted)
     return f"{registry}/{build.repository}:{_tag(wanted, build, catalogue, processor, python)}"
+
+
+def rule_image(rule: str, region: str, facts: ImageFacts) -> str:
+    """The image that evaluates the built-in rule of that name. Raises `NoSuchImage` where the region has none.
+
+    Source: debugger/debugger.py, get_rule_container_image_uri.
+    """
+    evaluator = facts.detailed_profiler if rule.startswith(_DETAILED_PROFILER) else facts.debugger
+    return f"{_registry(evaluator.registries, region, facts)}/{evaluator.repository}:latest"
 
 
 def processor_of(instance_type: str) -> Processor:
     """What an instance type computes with. Raises `NoSuchImage` for what doesn't look like one."""
     name = family(instance_type)
     if not name:
-        raise NoSuchImage("instanceType", f"{instance_type!r} is no instance type of SageMaker, such as ml.g5.2xlarge")
+        raise NoSuchImage(
+            "instanceType", f"{instance_type!r}; an instance type of SageMaker is expected, such as ml.g5.2xlarge"
+        )
     return next((processor for beginning, processor in _PROCESSORS if name.startswith(beginning)), "cpu")
 
 
@@ -102,7 +116,8 @@ def _catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
         return _neuron_catalogue(wanted, facts)
     if wanted.library == "ModelParallelV2":
         if wanted.framework != "PyTorch":
-            raise NoSuchImage("name", f"modelParallel beside torchDistributed is PyTorch's, not {wanted.framework}'s")
+            words = f"{wanted.framework} with modelParallel beside torchDistributed; there are images of PyTorch alone"
+            raise NoSuchImage("name", words)
         return facts.pytorch_model_parallel
     if wanted.framework == "HuggingFace":
         return _hugging_face_catalogue(wanted, facts)
@@ -111,11 +126,9 @@ def _catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
 
 def _neuron_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
     if wanted.framework != "PyTorch" or wanted.library != "None":
-        what = "SageMaker's own libraries" if wanted.framework == "PyTorch" else wanted.framework
-        words = (
-            f"on Trainium ({wanted.instance_type}) AWS has images of PyTorch alone, none of {what}: name one in image"
-        )
-        raise NoSuchImage("name", words)
+        what = wanted.framework if wanted.framework != "PyTorch" else "a library of SageMaker's own"
+        allowed = "for Trainium AWS has images of PyTorch alone: name another in spec.image"
+        raise NoSuchImage("name", f"{what} on {wanted.instance_type}; {allowed}")
     return facts.pytorch_neuron
 
 
@@ -124,11 +137,12 @@ def _hugging_face_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
     if known not in facts.hugging_face:
         raise _unknown("version", wanted.version, facts.hugging_face)
     if bool(wanted.pytorch) == bool(wanted.tensorflow):
-        raise NoSuchImage("pytorchVersion", "HuggingFace needs pytorchVersion or tensorflowVersion, one of the two")
+        found = "both" if wanted.pytorch else "neither"
+        raise NoSuchImage("pytorchVersion", f"{found}; give pytorchVersion or tensorflowVersion, one of the two")
     # 4.26 with 1.13, or 4.26.0 with 1.13.1: the tag has both as they are written, and AWS has no mixed ones.
     _, _, beneath = _framework_version(wanted)
     if wanted.version.count(".") != beneath.count("."):
-        words = f"{wanted.version} and {beneath} beneath: write both in full (4.26.0 and 1.13.1) or both short"
+        words = f"{wanted.version} and {beneath} beneath; write both in full (4.26.0 and 1.13.1) or both short"
         raise NoSuchImage("version", words)
     return facts.hugging_face[known]
 
@@ -169,12 +183,12 @@ def _build(wanted: Wanted, builds: Sequence[Build]) -> tuple[Build, str]:
     raise _unknown("pythonVersion", wanted.python, pythons)
 
 
-def _registry(wanted: Wanted, build: Build, facts: ImageFacts) -> str:
-    regions = facts.registries[build.registries]
+def _registry(registries: str, region: str, facts: ImageFacts) -> str:
+    regions = facts.registries[registries]
     for account, own in regions.items():
-        if wanted.region in own:
-            return f"{account}.dkr.ecr.{wanted.region}.{_domain(wanted.region, facts)}"
-    raise _unknown("region", wanted.region, sorted(region for own in regions.values() for region in own))
+        if region in own:
+            return f"{account}.dkr.ecr.{region}.{_domain(region, facts)}"
+    raise _unknown("region", region, sorted(other for own in regions.values() for other in own))
 
 
 def _domain(region: str, facts: ImageFacts) -> str:
@@ -185,7 +199,7 @@ def _processor(wanted: Wanted, catalogue: Catalogue) -> str:
     processor = processor_of(wanted.instance_type)
     if processor not in catalogue.processors:
         allowed = " and ".join(_NAMES[name] for name in catalogue.processors)
-        words = f"{wanted.instance_type}: AWS has these images for instances with {allowed} only"
+        words = f"{wanted.instance_type}; AWS has these images for instances with {allowed} only"
         raise NoSuchImage("instanceType", words)
     return processor
 
@@ -199,7 +213,7 @@ def _refuse_p2(wanted: Wanted) -> None:
         return
     if tuple(int(number) for number in wanted.version.split(".")) >= first_without:
         without = ".".join(str(number) for number in first_without)
-        words = f"{wanted.instance_type}: from {wanted.framework} {without} on there are no p2 instances"
+        words = f"{wanted.instance_type}; from {wanted.framework} {without} on there are no p2 instances"
         raise NoSuchImage("instanceType", words)
 
 
@@ -235,5 +249,5 @@ def _joined(*parts: str) -> str:
 
 
 def _unknown(part: Part, found: str, allowed: Iterable[str]) -> NoSuchImage:
-    start = f"{found!r}: AWS has no such image" if found else "not set, and AWS has several images"
-    return NoSuchImage(part, f"{start} for training; choose one of {', '.join(allowed)}")
+    start = f"{found!r}; AWS has no such image" if found else "none; AWS has several images"
+    return NoSuchImage(part, f"{start} for training: choose one of {', '.join(allowed)}")

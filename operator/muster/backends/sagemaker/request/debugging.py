@@ -4,26 +4,30 @@ Source of the defaults: sagemaker 2.257.7, estimator.py, `_prepare_debugger_for_
 `_validate_and_set_debugger_configs` and `_prepare_profiler_for_training`.
 """
 
+from collections.abc import Sequence
+
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.sagemaker_support import WITHOUT_DEBUGGER, is_trainium
 from muster.api.spec import Spec
+from muster.backends.sagemaker.image_catalogue import ImageFacts
+from muster.backends.sagemaker.images import NoSuchImage, rule_image
 from muster.backends.sagemaker.request.places import output_uri
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Fields
 
 
-def debugging(spec: Spec, setting: Setting) -> Fields:
+def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
     """All of the request that has to do with it. Raises `InvalidResource` where the region hasn't what is asked for."""
     block = spec.sagemaker or SageMaker()
     kept = output_uri(spec, setting)
     fields: Fields = {**_hook(spec, block, setting.region, kept), **_profiler(block, setting.region, kept)}
     if block.debugger.rules and not _has_parameter_server(block):
-        fields["DebugRuleConfigurations"] = [_rule(rule) for rule in block.debugger.rules]
+        fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, setting.region, facts)
     if block.profiler.rules:
-        fields["ProfilerRuleConfigurations"] = [_rule(rule) for rule in block.profiler.rules]
+        fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, setting.region, facts)
     if block.tensor_board is not None:
         path = block.tensor_board.local_path
         local: Fields = {} if path is None else {"LocalPath": path}
@@ -105,7 +109,18 @@ def _collection(collection: Collection) -> Fields:
     return {**fields, "CollectionParameters": dict(collection.parameters)} if collection.parameters else fields
 
 
-def _rule(rule: DebugRule) -> Fields:
+def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
+    found: list[JSON] = []
+    for index, rule in enumerate(rules):
+        try:
+            found.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
+        except NoSuchImage as problem:
+            words = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
+            raise InvalidResource((Problem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
+    return found
+
+
+def _rule(rule: DebugRule, image: str) -> Fields:
     optional: dict[str, JSON] = {
         "InstanceType": rule.instance_type,
         "VolumeSizeInGB": rule.volume_size_gb,
@@ -115,6 +130,6 @@ def _rule(rule: DebugRule) -> Fields:
     }
     return {
         "RuleConfigurationName": rule.name,
-        "RuleEvaluatorImage": rule.image,
+        "RuleEvaluatorImage": image,
         **{name: value for name, value in optional.items() if value is not None},
     }

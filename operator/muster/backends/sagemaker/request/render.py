@@ -41,7 +41,7 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
         "ResourceConfig": resources(spec, block),
         "StoppingCondition": stopping(block),
         **networking(block),
-        **debugging(spec, setting),
+        **debugging(spec, setting, facts),
         **switches(block),
         **_unless_empty("Tags", _tags(block, setting)),
     }
