@@ -38,6 +38,18 @@ def test_jobs_that_are_started_side_by_side_are_all_there(desk: Desk) -> None:
     assert sorted(numbers) == list(range(40))
 
 
+def test_jobs_of_threads_that_nobody_waits_for_are_there(desk: Desk) -> None:
+    script = """\
+    import threading, time
+    def late():
+        time.sleep(0.2)
+        pytorch(base_job_name="late").fit()
+    threading.Thread(target=late).start()
+    pytorch(base_job_name="early").fit()
+    """
+    assert [job["metadata"] for job in desk.run(script).jobs] == [{"name": "early"}, {"name": "late"}]
+
+
 def test_the_account_is_the_roles(desk: Desk) -> None:
     script = "pytorch(output_path=f's3://{sagemaker.Session().default_bucket()}/out').fit()"
     outcome = desk.run(script, account=None)

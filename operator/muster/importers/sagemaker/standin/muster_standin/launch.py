@@ -6,6 +6,7 @@ import json
 import linecache
 import os
 import sys
+import threading
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,7 @@ def _run_to_its_end(order: Order) -> BaseException | None:
     """What went wrong; None when nothing did."""
     try:
         _run(order)
+        _await_threads()
     except SystemExit as leave:
         return RAISED[0] if RAISED else leave if leave.code not in {None, 0} else None
     except BaseException as problem:  # noqa: BLE001 - whatever the script ends by is said
@@ -75,6 +77,13 @@ def _run(order: Order) -> None:
         linecache.cache[part["name"]] = (len(part["text"]), None, lines, part["name"])
         code = compile(part["text"], part["name"], "exec", dont_inherit=True)
         exec(code, vars(main_module))  # noqa: S102 - running the user's script is what this is for
+
+
+def _await_threads() -> None:
+    """As Python does before it ends: a script may start its jobs in threads."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _ending(problem: BaseException, names: list[str]) -> dict[str, object]:
