@@ -64,15 +64,14 @@ def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
         return False
     if facts.training is None:
         return now >= arrives_until(previous, facts)
-    return facts.training.is_over
+    # What its ranks said last may say why it ended.
+    return facts.training.is_over and facts.is_heard_out
 
 
 def _decided(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> Outcome:
     known, training = seen.outcome, facts.training
-    # Until it is known what became of it nothing is said, but what time alone says.
-    if training is not None and training.is_over and not facts.is_heard_out:
-        return known
-    if training is not None and training.status == COMPLETED and not seen.course.is_next:
+    is_done = training is not None and training.status == COMPLETED and not seen.course.is_next
+    if is_done and facts.is_heard_out:
         return _completed(job, facts, seen)
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
@@ -106,7 +105,7 @@ def _ends(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement) -> 
     gone = training is not None and training.status == DELETING
     if gone or is_lost(previous, facts):
         return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, settled=True))]
-    if training is None or not training.is_over:
+    if training is None or not training.is_over or training.status == COMPLETED or not facts.is_heard_out:
         return []
     end = bad_end(training)
     if end.reason == STOPPED_ELSEWHERE:

@@ -143,6 +143,14 @@ async def suspends_and_resumes(site: Site) -> None:
     site.stored.change(JOB, suspend=False)
 
 
+async def suspends_and_thinks_better(site: Site) -> None:
+    """Once its ranks run, and then while they are being stopped."""
+    await site.until(lambda: site.phase(JOB) == "Running")
+    site.stored.change(JOB, suspend=True)
+    await site.until(lambda: site.phase(JOB) == "Stopping")
+    site.stored.change(JOB, suspend=False)
+
+
 async def suspends_and_deletes(site: Site) -> None:
     """While it is being stopped."""
     await site.until(lambda: site.phase(JOB) == "Running")
@@ -162,8 +170,9 @@ FAILS = Life("fails", looks_on, "Failed", (failing(CRASH),))
 RESTARTS = Life("restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"recovery": {"maxRestarts": 2}})
 WAITS = Life("waits for capacity", looks_on, "Succeeded", (no_capacity(), no_capacity(), completing()))
 RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, completing()))
+THINKS_BETTER = Life("resumes early", suspends_and_thinks_better, "Succeeded", (TRAINS, completing()))
 DEADLINE = Life("is too long", looks_on, "Failed", (TRAINS,), {"activeDeadlineSeconds": 120})
 DELETED = Life("is deleted", deletes_when_it_trains, "", (TRAINS,))
 DELETED_EARLY = Life("is deleted early", deletes_at_once, "", (TRAINS,))
 DELETED_SUSPENDED = Life("is deleted while suspended", suspends_and_deletes, "", (TRAINS,))
-LIVES = (COMPLETES, FAILS, RESTARTS, WAITS, RESUMES, DEADLINE, DELETED, DELETED_EARLY, DELETED_SUSPENDED)
+LIVES = (COMPLETES, FAILS, RESTARTS, WAITS, RESUMES, THINKS_BETTER, DEADLINE, DELETED, DELETED_EARLY, DELETED_SUSPENDED)

@@ -13,7 +13,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import Obstacle, TrainingFacts
+from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
 from unit.plan.training_world import (
     BEGUN,
     CAPACITY,
@@ -73,6 +73,7 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("it has stopped", job(suspend=True), SUSPENDING, facts(STOPPED), 60, (RELEASE,)),
     ("it stays so", job(suspend=True), SUSPENDED, facts(is_held=False), 90, ()),
     ("it is resumed too early", job(), SUSPENDING, facts(STOPPING), 60, ()),
+    ("unheard, it is resumed too early", job(), SUSPENDING, facts(STOPPED, is_heard_out=False), 60, ()),
     ("it was done a moment too early", job(suspend=True), SUSPENDING, facts(DONE), 60, (RELEASE,)),
     ("its time is up", job(deadline=60), SEEN, facts(RUNNING), 61, (STOP,)),
     ("its time isn't up", job(deadline=60), SEEN, facts(RUNNING), 59, ()),
@@ -138,6 +139,14 @@ def test_restarts_are_as_many_as_allowed() -> None:
         made += CreateTrainingJob(made + 1) in actions
     assert made == 3
     assert status.phase == "Failed"
+
+
+@pytest.mark.parametrize("found", [STOPPED, DONE])
+def test_what_is_being_suspended_stays_so_until_its_ranks_are_heard_out(found: TrainingJob) -> None:
+    status = turn(job(), SUSPENDING, facts(found, is_heard_out=False), T0 + 60)[2]
+    assert status.phase == "Stopping"
+    after = turn(job(), status, facts(found), T0 + 70)[2]
+    assert after.phase == ("Suspended" if found is STOPPED else "Succeeded")
 
 
 def test_an_end_is_not_taken_back() -> None:
