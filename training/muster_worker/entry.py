@@ -1,6 +1,4 @@
-"""The archive's sub-commands: `node`, the agent; `rank` and `log-rank`, wrappers; `remote`, mpirun's;
-`network-check`.
-"""
+"""The archive's sub-commands: `node`, the agent; `rank`, `log-rank`, a command's wrappers; `remote`, `network-check`."""
 
 from __future__ import annotations
 

@@ -64,9 +64,6 @@ def test_ranks_run_move_fail_and_are_named(wire: Wire) -> None:
         )
         assert _states(site) == {"Failed": "2", "Stopped": "0-1,3"}
         assert site.condition("Failed")[:2] == ("True", "RankFailed")
-        # the launcher has nothing to add
-        assert "Logs_20140328.FilterLogEvents" in site.calls
-        assert "Logs_20140328.GetLogEvents" not in site.calls
 
     async def run() -> None:
         site = Site(wire)
