@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from muster.api.document import Document
 from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_spec import REGION_PATTERN
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
 from muster.backends.sagemaker.image_facts import image_facts
@@ -25,6 +28,10 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
 
     Raises `BadInput` where neither says it, and for a job that can't be sent.
     """
+    if account is not None and not re.fullmatch("[0-9]{12}", account):
+        raise BadInput(f"--aws-account {account}: 12 digits are expected")
+    if region is not None and not re.fullmatch(REGION_PATTERN, region):
+        raise BadInput(f"--aws-region {region}: a region such as us-west-2 is expected")
     setting = setting_of(as_applied(job), known_region(job, region, config), account)
     try:
         made = made_request(job, setting.region, account)

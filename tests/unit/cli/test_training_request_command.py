@@ -114,3 +114,12 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(sagemaker_job(), 0)
     text = capsys.readouterr().out
     assert re.search(rf"^  RoleArn +{ROLE} +spec.sagemaker.role +the training job works as it$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("region", "account", "says"),
+    [("US West", ACCOUNT, "--aws-region US West: a region such as"), (REGION, "1111-2222-3333", "12 digits are")],
+)
+def test_what_is_no_region_and_no_account_is_said(region: str, account: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        request_text(sagemaker_job(), region, account, None)

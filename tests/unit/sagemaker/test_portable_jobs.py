@@ -151,7 +151,7 @@ def test_a_container_without_a_toolkit_gets_its_code_as_a_channel() -> None:
     assert isinstance(algorithm, dict)
     (channel,) = inputs
     assert isinstance(channel, dict)
-    assert channel["ChannelName"] == "code"
+    assert (channel["ChannelName"], channel.get("InputMode")) == ("code", None)
     archive = made(job).archive
     assert archive is not None
     assert archive.uri == "s3://sagemaker-us-west-2-111122223333/vit-0123456789-1/source/sourcedir.tar.gz"
@@ -161,6 +161,13 @@ def test_a_container_without_a_toolkit_gets_its_code_as_a_channel() -> None:
     assert "tar -xzf /opt/ml/input/data/code/sourcedir.tar.gz" in str(words[1])
     assert words[2:] == ["sh", "python3", "muster_start.py"]
     assert "HyperParameters" not in body
+
+
+def test_code_that_comes_as_a_channel_is_a_file() -> None:
+    job = sagemaker_job({**IMAGE, "launcher": {"torchrun": {}}}, {**PLAIN, "inputMode": "Pipe"})
+    inputs = made(job).body["InputDataConfig"]
+    assert isinstance(inputs, list)
+    assert [channel["InputMode"] for channel in inputs if isinstance(channel, dict)] == ["File"]
 
 
 def test_network_isolation_brings_the_code_as_a_channel() -> None:

@@ -3,6 +3,7 @@
 from muster.api.data_spec import Input
 from muster.api.document import JSON
 from muster.api.sagemaker_channels import ChannelOptions, FileSystem
+from muster.api.sagemaker_launch import uses_toolkit
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 from muster.backends.sagemaker.request.code import CODE_CHANNEL, Code
@@ -18,8 +19,17 @@ def channels(spec: Spec, source: Code) -> list[JSON]:
     if source.drivers:
         return [*found, *_own_channels(spec, source)]
     if source.channel:
-        found.append({"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")})
+        found.append(_code_channel(spec, source))
     return found
+
+
+def _code_channel(spec: Spec, source: Code) -> Fields:
+    block = spec.sagemaker or SageMaker()
+    fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
+    if block.input_mode == "File" or uses_toolkit(block):
+        return fields
+    # What unpacks it in a container without a toolkit reads a file.
+    return {**fields, "InputMode": "File"}
 
 
 def _own_channels(spec: Spec, source: Code) -> list[JSON]:
