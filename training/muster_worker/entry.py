@@ -1,4 +1,4 @@
-"""The archive's sub-commands: `node`, the agent; `rank`, `log-rank`, a command's wrappers; `remote`, `network-check`."""
+"""The archive's sub-commands: `node`, the agent; `rank`, `log-rank`, wrappers of ranks; `remote`, `network-check`."""
 
 from __future__ import annotations
 
