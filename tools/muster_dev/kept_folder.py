@@ -32,7 +32,9 @@ def installed(name: str, lock: str) -> Path:
     It is a place for PYTHONPATH, apart from .venv: nothing of the two meets.
     """
     file = REQUIREMENTS / lock
-    key = hashlib.sha256(file.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    # Not the head, which changes with pyproject.toml: what is in the folder doesn't.
+    entries = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    key = hashlib.sha256("\n".join([*entries, sys.version]).encode()).hexdigest()[:12]
     return kept(f"{name}-{key}", lambda folder: _install(file, folder))
 
 
