@@ -132,11 +132,11 @@ class Operator:
         what = headers.get("X-Amz-Target", "STS").removeprefix("SageMaker.").removeprefix(TARGET)
         fate = self.site.fate_of(what) if self.is_alive else "before"
         if fate == "before":
-            self._die()
+            self.die()
             return NoReply(is_silent=False)
         reply = self._answer(headers, body)
         if fate == "after":
-            self._die()
+            self.die()
             return NoReply(is_silent=False)
         return reply
 
@@ -157,10 +157,11 @@ class Operator:
         return answer
 
     async def _dying(self) -> None:
-        self._die()
+        self.die()
         await asyncio.Event().wait()
 
-    def _die(self) -> None:
+    def die(self) -> None:
+        """SIGKILL: none of its requests is carried out any more."""
         if self.is_alive:
             self.is_alive = False
             self.site.died.set()
@@ -204,6 +205,11 @@ class Site:
         self.operator = Operator(self)
         self.wire.handle = self.operator.handle
         self.changed.set()
+
+    def operator_dies(self) -> None:
+        """Another one comes a little later."""
+        assert self.operator is not None
+        self.operator.die()
 
     async def close(self) -> None:
         """Nothing goes on."""

@@ -159,6 +159,22 @@ def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
     lived(wire, life)
 
 
+def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        del site.service.jobs().by_name[NAME]
+        site.operator_dies()
+        await site.until(lambda: site.condition("Stalled")[1] == "AwsNotFound")
+        assert site.phase() == "Running"
+        await site.until(lambda: site.phase() == "Failed")
+        assert site.condition("Failed")[1] == "TrainingJobGone"
+        assert not site.service.jobs().by_name
+
+    lived(wire, life)
+
+
 def test_restarts_are_counted_and_end(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("InternalServerError: We encountered an internal error.")

@@ -15,7 +15,8 @@ class Ledger:
 
     `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was seen
     over, and `over_at` since when that is known. `setback` is what the last action came to, None when it went well;
-    `generation` is the spec's that it was about. `forgotten` are the training jobs that SageMaker forgot for muster.
+    `generation` is the spec's that it was about. `missing_since` is since when SageMaker says that there is none where
+    there was one. `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
     watch: Watch | None = None
@@ -25,6 +26,7 @@ class Ledger:
     over_at: float = 0.0
     setback: Setback | None = None
     generation: int = 0
+    missing_since: float | None = None
     forgotten: set[str] = field(default_factory=set)
 
     def look_away(self) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from muster.aws.client import Aws
-from muster.aws.errors import AlreadyExists, AwsError
+from muster.aws.errors import AlreadyExists, AwsError, NotFound
 from muster.aws.place import Place
 from muster.aws.sweep import Watch
 from muster.aws.training_job import ENDED, Description, Summary
@@ -19,6 +19,9 @@ from muster.backends.sagemaker.setbacks import setback_of
 from muster.plan.facts import Trouble
 from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob
 from muster.plan.training_job_troubles import WORTH_A_WORD
+
+LOST_SECONDS = 600.0
+"""How long a training job that was there is not given up: one that works can't be deleted (API_DeleteTrainingJob)."""
 
 _UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
 
@@ -63,8 +66,9 @@ class Lookout:
         described = watch.sighting.present
         if described is None or described.name != target.name:
             if watch.sighting.is_missing and ledger.made != target.name:
-                return Sight(stale=stale)
+                return Sight(stale=stale) if self._is_gone(ledger, target) else Sight(blind=self._lost(target))
             return Sight(blind=stale or Setback(Obstacle.SERVICE, _UNSEEN, self.clock()))
+        ledger.missing_since = None
         if not target.is_known and ledger.made != target.name:
             whose = await self._ask_whose(ledger, target, described.arn)
             if whose is not None:
@@ -74,6 +78,19 @@ class Lookout:
         ledger.over, ledger.over_at = described, self.clock()
         ledger.look_away()
         return Sight(training_job_of(described))
+
+    def _is_gone(self, ledger: Ledger, target: Target) -> bool:
+        """Whether it may be believed that there is none. Who asks as somebody else may be told so, too."""
+        if ledger.missing_since is None:
+            ledger.missing_since = self.clock()
+        return not target.is_known or self.clock() >= ledger.missing_since + LOST_SECONDS
+
+    def _lost(self, target: Target) -> Setback:
+        words = (
+            f"SageMaker doesn't know training job {target.name} in {target.place} any more: somebody deleted it, or "
+            "the operator's credentials are another account's"
+        )
+        return Setback(Obstacle.SERVICE, Trouble(NotFound.reason, words), self.clock(), WORTH_A_WORD)
 
     async def _ask_whose(self, ledger: Ledger, target: Target, arn: str) -> Sight | None:
         """What there is to say while a training job isn't known to be the job's; None when it is."""
