@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
 from muster.api.sagemaker_support import WITHOUT_DEBUGGER
-from muster.importers.sagemaker.reading import Arguments, Problems, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, Problems, inside, put
+from muster.importers.sagemaker.recording import Built
 
 
 def debugging(arguments: Arguments) -> dict[str, JSON]:
@@ -117,7 +118,7 @@ def _rules(arguments: Arguments) -> tuple[list[JSON], list[JSON]]:
         if found is None:
             continue
         rule = _rule(found)
-        (watching if shown(value).startswith("Rule(") else profiling).append(rule)
+        (watching if isinstance(value, Built) and value.kind == "Rule" else profiling).append(rule)
         found.nothing_left("")
     return watching, profiling
 

@@ -16,7 +16,8 @@ _DEFAULT_RUN_SECONDS = 86400
 _LOCAL = frozenset({"local", "local_gpu"})
 """Instance types of the SDK's local mode."""
 
-_PLACEMENT = {"EnableMultipleJobs": "multipleJobs", "PlacementSpecifications": "ultraServers"}
+_PLACEMENT = {"EnableMultipleJobs": "multipleJobs"}
+_SPECIFICATIONS = "PlacementSpecifications"
 _ULTRA_SERVER = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
 """InstancePlacementConfig of CreateTrainingJob, and its fields in a job."""
 
@@ -127,21 +128,21 @@ def _group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
 
 def placement(arguments: Arguments) -> JSON:
     """How the instances lie on UltraServers."""
-    where = "instance_placement_config"
-    value = arguments.value(where)
-    found = value.pop("PlacementSpecifications", None) if isinstance(value, dict) else None
-    servers = found if isinstance(found, list) else [found] if found is not None else []
-    given = _entries(arguments, where, value, _PLACEMENT)
+    name = "instance_placement_config"
+    given = arguments.dictionary(name)
+    found = given.get(_SPECIFICATIONS, [])
+    servers = found if isinstance(found, list) else [found]
+    others = _entries(
+        arguments, name, {key: value for key, value in given.items() if key != _SPECIFICATIONS}, _PLACEMENT
+    )
     fields: dict[str, JSON] = {}
-    put(fields, "multipleJobs", given.get("multipleJobs"))
-    put(fields, "ultraServers", [_entries(arguments, where, server, _ULTRA_SERVER) for server in servers])
+    put(fields, "multipleJobs", others.get("multipleJobs"))
+    put(fields, "ultraServers", [_entries(arguments, name, server, _ULTRA_SERVER) for server in servers])
     return fields
 
 
 def _entries(arguments: Arguments, name: str, given: Value, known: Mapping[str, str]) -> dict[str, JSON]:
     """A part of the request that the script writes itself, by the names that it has in a job."""
-    if given is None:
-        return {}
     if not isinstance(given, dict) or not given.keys() <= known.keys():
         arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(known)} is expected")
         return {}

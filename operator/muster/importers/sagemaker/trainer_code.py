@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.entry import SERVICE_COMMAND, Folder
-from muster.importers.sagemaker.reading import Arguments
+from muster.importers.sagemaker.reading import Arguments, inside
+from muster.importers.sagemaker.recording import Built
 
 _IGNORED = (".env", ".git", "__pycache__", ".DS_Store", ".cache", ".ipynb_checkpoints")
 """SourceCode.ignore_patterns (SDK 3.27.0)."""
@@ -66,14 +67,14 @@ def started(arguments: Arguments) -> Started:
 
 
 def _distributed(arguments: Arguments, alone: Started) -> Started:
-    config = arguments.built("distributed", "Torchrun", "MPI")
+    value = arguments.value("distributed")
+    config = inside(arguments, "distributed", value, "Torchrun", "MPI") if value is not None else None
     if config is None:
         return alone
     processes = config.whole("process_count_per_node")
-    launcher: JSON = {"mpi": {}} if "MPI" in config.where("") else {"torchrun": {}}
     options = config.texts("mpi_additional_options")
-    if options:
-        launcher = {"mpi": {"args": options}}
+    mpi: JSON = {"args": options} if options else {}
+    launcher: JSON = {"mpi": mpi} if isinstance(value, Built) and value.kind == "MPI" else {"torchrun": {}}
     smp = config.built("smp", "SMP")
     raw: dict[str, JSON] = {}
     if smp is not None:
