@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 import virtual_time
 from integration.sagemaker_life.lives import LIVES, Ending, Life, ending, wrongs
+from sagemaker_service.faults import Fault, share
 from sagemaker_site.site import Fate, Site, Wire
 
 SETTLE_SECONDS = 400.0
@@ -18,6 +19,9 @@ LISTS = 3
 """Listings go on for ever: a kill at one of the first is a kill at any."""
 
 MISSED = 4
+
+FAILING = 0.25
+"""So many of AWS' answers."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,14 @@ class Lived:
     deaths: int
 
 
-def live(wire: Wire, life: Life, fate: Callable[[str], Fate]) -> Lived:
-    """Live it, in virtual time."""
+def live(
+    wire: Wire, life: Life, fate: Callable[[str], Fate], mishap: Callable[[str], Fault | None] = lambda _: None
+) -> Lived:
+    """Live it, in virtual time; `mishap` is asked what befalls each request to AWS."""
 
     async def run() -> Lived:
         site = Site(wire, fate)
+        site.service.faults.chance = mishap
         site.begin()
         try:
             await life.begin(site)
@@ -80,3 +87,14 @@ def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
                 found[what, nth, fate] = wrong
     assert missed <= MISSED
     assert not found, "\n".join(f"{step}: {wrong}" for step, wrong in found.items())
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
+def test_answers_that_do_not_come_cost_nothing(wire: Wire, life: Life, seed: int) -> None:
+    clean = live(wire, life, lambda _: "pass")
+    kinds = (Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER, Fault.THROTTLE)
+    lived = live(wire, life, lambda _: "pass", share(FAILING, seed, *kinds))
+    assert lived.wrongs == []
+    # That AWS failed for a while may be told.
+    assert replace(lived.ending, events=frozenset()) == replace(clean.ending, events=frozenset())
