@@ -31,5 +31,6 @@ def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
         "queue": spec.queue is not None,
         "template": bool(spec.template),
         "nodeOverrides": bool(spec.node_overrides),
+        "sagemaker": spec.sagemaker is not None,
     }
     return tuple(name for name, is_set in fields.items() if is_set)

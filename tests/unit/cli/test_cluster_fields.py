@@ -22,11 +22,14 @@ ALL: dict[str, JSON] = {
     "queue": {"kueue": "team"},
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
+    "sagemaker": {"instanceType": "ml.g5.xlarge"},
 }
 
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
-    *("inputs", "network", "startupTimeoutSeconds", "activeDeadlineSeconds"),
+    *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
+    # refused with this backend
+    "recovery",
     # how an agent gets to where there is one already changes nothing
     "agent",
 )
@@ -53,7 +56,7 @@ def test_what_is_not_used_here_is_said_in_one_line() -> None:
     assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
     everything = (
         "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanup, queue, template, "
-        "nodeOverrides"
+        "nodeOverrides, sagemaker"
     )
     assert notes({**ALL, "network": {"efa": "None"}}) == (f"not used here, for a cluster: {everything}",)
 
