@@ -38,6 +38,7 @@ class Aws:
         self._connections: dict[Place, Connection] = {}
         self._gates: dict[tuple[str, str, str], Gate] = {}
         self._identities: dict[Place, Identity] = {}
+        self._identifying: dict[Place, asyncio.Lock] = {}
         self._sweeps: dict[Place, Sweep] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -54,10 +55,12 @@ class Aws:
 
     async def identity(self, place: Place) -> Identity:
         """Account and ARN. Raises AwsError."""
-        if place not in self._identities:
-            answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
-            self._identities[place] = Identity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
-        return self._identities[place]
+        # All jobs ask when an operator begins to lead.
+        async with self._identifying.setdefault(place, asyncio.Lock()):
+            if place not in self._identities:
+                answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
+                self._identities[place] = Identity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
+            return self._identities[place]
 
     def connection(self, place: Place) -> Connection:
         """Requests without a pace of their own, such as S3's."""

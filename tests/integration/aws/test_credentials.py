@@ -33,6 +33,11 @@ async def test_muster_knows_who_it_is(aws: Aws) -> None:
     assert (theirs.account, theirs.arn) == ("444455556666", "arn:aws:sts::444455556666:assumed-role/training/muster")
 
 
+async def test_many_who_ask_at_once_who_they_are_cost_one_request(aws: Aws, service: Service) -> None:
+    assert len(set(await asyncio.gather(*(aws.identity(HERE) for _ in range(20))))) == 1
+    assert len(service.called("GetCallerIdentity")) == 1
+
+
 async def test_a_role_is_assumed_once_and_the_account_is_its_own(aws: Aws, service: Service) -> None:
     jobs = aws.training_jobs(THERE)
     arn = await jobs.create(training_job_request("a-1"))

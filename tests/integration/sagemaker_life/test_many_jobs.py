@@ -1,0 +1,111 @@
+"""Many jobs at once: what becomes of each is in its resource in time, and AWS is asked no more than it allows."""
+
+import asyncio
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+import virtual_time
+from muster.aws.sweep import SWEEP_SECONDS
+from sagemaker_service.faults import Fault, share
+from sagemaker_service.script import Script, Stage
+from sagemaker_service.service import RATES
+from sagemaker_site.site import Site, Wire, spec
+
+KNOWN_WITHIN = 1.5 * SWEEP_SECONDS
+A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))
+
+Seen = dict[str, list[tuple[float, tuple[str, str]]]]
+"""What each resource told, and since when."""
+
+LOOKS_EVERY = 1.0
+"""How exactly the test knows since when a resource tells something, in seconds."""
+
+
+def some_script(draw: random.Random) -> Script:
+    return (
+        Stage("Starting", draw.uniform(20, 120)),
+        Stage("Downloading", draw.uniform(1, 30)),
+        Stage("Training", draw.uniform(30, 240)),
+        Stage("Uploading", draw.uniform(1, 15)),
+        Stage("Completed", status="Completed"),
+    )
+
+
+def told(site: Site, name: str) -> tuple[str, str] | None:
+    """Status and secondary status, as the resource has them now."""
+    status = site.stored.kept[name].get("status", {})
+    record = status.get("backend", {}).get("sagemaker", {})
+    return (record["status"], record["secondaryStatus"]) if record.get("secondaryStatus") else None
+
+
+async def watched(site: Site, names: Sequence[str]) -> Seen:
+    """All that resources tell, until all jobs are over."""
+    seen: Seen = {name: [] for name in names}
+    while True:
+        for name, states in seen.items():
+            state = told(site, name)
+            if state is not None and (not states or states[-1][1] != state):
+                states.append((site.now(), state))
+        if all(site.stored.kept[name].get("status", {}).get("phase") == "Succeeded" for name in names):
+            return seen
+        await asyncio.sleep(LOOKS_EVERY)
+
+
+async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
+    """All jobs are applied at once, and end well."""
+    draw = random.Random(3)  # noqa: S311
+    site = Site(wire)
+    site.service.jobs().script = lambda _request: some_script(draw)
+    site.service.faults.chance = share(failing, 2, Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER)
+    names = [f"job-{number:04d}" for number in range(many)]
+    for name in names:
+        site.stored.create(name, spec())
+    site.begin()
+    try:
+        return site, await watched(site, names)
+    finally:
+        await site.close()
+
+
+def late(site: Site, seen: Seen) -> list[str]:
+    """Changes that were not known in time."""
+    found = []
+    for job in site.service.jobs().by_name.values():
+        name = job.name.rsplit("-", 2)[0]
+        states = [(stage.status, stage.secondary) for _, stage in job.course.stages]
+        for index, (began, _) in enumerate(job.course.stages):
+            by_then = began.timestamp() + KNOWN_WITHIN + LOOKS_EVERY
+            known = [state for at, state in seen[name] if at <= by_then]
+            if not known or states.index(known[-1]) < index:
+                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, its resource had {known[-1:]}")
+    return found
+
+
+def most_within(seconds: int, times: Sequence[datetime]) -> int:
+    width = timedelta(seconds=seconds, microseconds=-1)
+    return max((bisect_right(times, time + width) - index for index, time in enumerate(times)), default=0)
+
+
+@pytest.mark.parametrize(
+    ("many", "failing"),
+    [
+        (100, 0.0),
+        (100, 0.05),
+        pytest.param(1000, 0.0, marks=A_WHILE),
+        pytest.param(1000, 0.05, marks=A_WHILE),
+    ],
+)
+def test_resources_tell_in_time_what_becomes_of_many_jobs(wire: Wire, many: int, failing: float) -> None:
+    latency = random.Random(1)  # noqa: S311
+    site, seen = virtual_time.run(lived(wire, many, failing), lambda: latency.uniform(0.02, 0.4))
+    assert len(site.service.jobs().by_name) == many
+    assert late(site, seen) == []
+    lists = [call.at for call in site.service.called("ListTrainingJobs")]
+    assert most_within(1, lists) <= RATES["ListTrainingJobs"]
+    for operation, rate in RATES.items():
+        # As AWS's limiters count, which forgive a burst.
+        assert most_within(3, [call.at for call in site.service.called(operation)]) <= 3 * rate, operation
