@@ -31,10 +31,18 @@ class Teller:
     """
 
     def __init__(
-        self, relay: log_relay.Relay, place: LogPlace, progress_file: Optional[str], pid: int, began: float
+        self,
+        relay: log_relay.Relay,
+        place: LogPlace,
+        progress_file: Optional[str],
+        pid: int,
+        began: float,
+        *,
+        stall_seconds: float = STALL_SECONDS,
     ) -> None:
         self._relay = relay
         self._progress_file = progress_file
+        self._stall_seconds = stall_seconds
         self._line = RankLine(
             Event.STARTED, place.host, place.rank, place.local_rank, place.world, at=began, started_at=began, pid=pid
         )
@@ -95,7 +103,7 @@ class Teller:
         )
 
     def _with_activity(self, line: RankLine) -> RankLine:
-        stalled = line.stepped_at is not None and line.at - line.stepped_at >= STALL_SECONDS
+        stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
         if not stalled or line.activity is not None or self._progress_file is None:
             return line
         dump = stacks.capture({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)

@@ -123,6 +123,8 @@ class LogFollower:
                 followed.is_complete = is_last
             except AwsError as error:
                 pause = min(MOST_PAUSE_SECONDS, 2 * max(pause, LOOK_SECONDS))
+                # a token that has become too old is no good the next time either
+                mark = Mark(mark.since)
                 # the rest of the job does not wait for what may never be said
                 followed.is_complete = is_last
                 _log.warning("The logs of %s are not read for %.0f s: %s", source.name, pause, error.message)
