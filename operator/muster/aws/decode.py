@@ -48,11 +48,6 @@ def description(fields: Fields) -> Description:
             (text(group, "InstanceGroupName"), text(group, "InstanceType"), _integer(group, "InstanceCount") or 0)
             for group in objects(resources, "InstanceGroups")
         ),
-        role=text(fields, "RoleArn"),
-        model_uri=text(_mapping(fields, "ModelArtifacts"), "S3ModelArtifacts"),
-        output_uri=text(_mapping(fields, "OutputDataConfig"), "S3OutputPath"),
-        warm_pool_status=text(_mapping(fields, "WarmPoolStatus"), "Status"),
-        is_spot=fields.get("EnableManagedSpotTraining") is True,
     )
 
 

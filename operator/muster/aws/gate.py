@@ -20,11 +20,6 @@ class Gate:
         self._first = asyncio.Lock()
         self._alone = quota.at_once == 1
 
-    @property
-    def width(self) -> float:
-        """How many times as long as the quota demands the pause is now."""
-        return self._pace.width
-
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait, then be the one who sends: a Throttled that leaves the block makes the next ones wait longer."""

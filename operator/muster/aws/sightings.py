@@ -67,9 +67,6 @@ class Sightings:
         self._wanted: dict[str, tuple[int, int]] = {}
         self._order = itertools.count()
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     def add(self, name: str, since: datetime) -> None:
         """Somebody begins to watch a job that was created after `since`."""
         if name not in self._jobs:

@@ -62,13 +62,8 @@ class Description:
     instance_count: int | None = None
     instance_groups: tuple[tuple[str, str, int], ...] = ()
     """Name, instance type and count of each; then `instance_type` and `instance_count` are not told."""
-    role: str = ""
-    model_uri: str = ""
-    output_uri: str = ""
-    warm_pool_status: str = ""
-    is_spot: bool = False
 
     @property
     def has_ended(self) -> bool:
-        """Whether it will never change again, its warm pool aside."""
+        """Whether it will never change again."""
         return self.status in ENDED

@@ -57,7 +57,6 @@ async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> N
     found = await jobs.describe("a-1")
     assert found.has_ended
     assert found.billable_seconds == 0
-    assert found.model_uri == "s3://bucket/out/a-1/output/model.tar.gz"
     assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
 
 

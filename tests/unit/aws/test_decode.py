@@ -42,11 +42,6 @@ def test_all_of_a_description() -> None:
             "BillableTimeInSeconds": 5,
             "AlgorithmSpecification": {"TrainingImage": "image:1"},
             "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2},
-            "RoleArn": "arn:role",
-            "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"},
-            "OutputDataConfig": {"S3OutputPath": "s3://b"},
-            "WarmPoolStatus": {"Status": "Available"},
-            "EnableManagedSpotTraining": True,
         }
     )
     assert found == Description(
@@ -66,11 +61,6 @@ def test_all_of_a_description() -> None:
         image="image:1",
         instance_type="ml.c5.xlarge",
         instance_count=2,
-        role="arn:role",
-        model_uri="s3://b/model.tar.gz",
-        output_uri="s3://b",
-        warm_pool_status="Available",
-        is_spot=True,
     )
 
 
