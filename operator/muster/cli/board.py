@@ -26,6 +26,7 @@ _COLOURS = {
     "Queued": "bright_black",
     "Starting": "yellow",
     "Running": "green",
+    "Restarting": "yellow",
     "Stopping": "yellow",
     "Suspended": "blue",
     "Succeeded": "cyan",
