@@ -137,8 +137,11 @@ class Sweep:
             if began - self._full_at >= FULL_SECONDS:
                 self._reach = Reach()
             is_full = self._reach.seen_until is None
-            if await self._list() and is_full:
-                self._full_at = began
+            try:
+                if await self._list() and is_full:
+                    self._full_at = began
+            except Exception:  # noqa: BLE001 - the operator is blind without this
+                _log.exception("%s: a mistake in muster; the listing begins anew", self._place)
             await asyncio.sleep(max(0.0, began + SWEEP_SECONDS - clock()))
 
     async def _list(self) -> bool:
@@ -174,9 +177,6 @@ class Sweep:
                 if more and isinstance(error, Invalid):
                     # Nobody says how long a token is good for.
                     return None
-            except Exception:  # noqa: BLE001 - the operator is blind without this
-                _log.exception("%s: a mistake in muster; the listing begins anew", self._place)
-                return None
             else:
                 self._succeeded("ListTrainingJobs")
                 return page

@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 import virtual_time
 from muster.aws.client import Aws
 from muster.aws.errors import AccessDenied, AwsError, Unavailable
-from muster.aws.listing import Since
+from muster.aws.listing import Page, Since
 from muster.aws.place import Place
 from muster.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
-from muster.aws.training_job import Description
+from muster.aws.training_job import Description, Summary
 from sagemaker_service import wire
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import Jobs
@@ -318,6 +320,40 @@ def test_one_who_can_not_be_told_costs_the_others_nothing() -> None:
         assert secondary(watch) == "Training"
 
     at_a_site(test)
+
+
+@dataclass
+class Mistaken:
+    """Makes a mistake at each first call."""
+
+    calls: list[str] = field(default_factory=list)
+
+    async def page(self, since: Since, more: str = "") -> Page:
+        return Page((self._made("page", since, more),), "", None)
+
+    async def describe(self, name: str) -> Description:
+        found = self._made("describe", name)
+        return Description(name, found.arn, found.status, "Described", found.created_at, found.modified_at)
+
+    def _made(self, call: str, *_: object) -> Summary:
+        self.calls.append(call)
+        if self.calls.count(call) == 1:
+            raise ZeroDivisionError
+        return Summary("a-1", "arn", "InProgress", "Listed", BEGINNING, BEGINNING)
+
+
+def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> str:
+        sweep = Sweep(Mistaken(), HERE)
+        watch = sweep.watch("a-1", BEGINNING, lambda: None)
+        task = asyncio.create_task(sweep.run())
+        await asyncio.sleep(2 * SWEEP_SECONDS)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return secondary(watch)
+
+    assert virtual_time.run(main()) == "Described"
+    assert caplog.text.count("a mistake in muster") == 2
 
 
 def test_regions_have_a_pace_of_their_own() -> None:
