@@ -53,6 +53,13 @@ class Stored:
         resource["metadata"]["generation"] += 1
         self._changed(name, "MODIFIED")
 
+    def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
+        """Somebody writes what only muster should."""
+        resource = self.kept[name]
+        resource["metadata"]["finalizers"] = finalizers
+        resource["status"] = merged(resource.get("status", {}), status)
+        self._changed(name, "MODIFIED")
+
     def delete(self, name: str) -> None:
         """Somebody deletes a job."""
         metadata = self.kept[name]["metadata"]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import virtual_time
+from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.policy import Policy
 from sagemaker_service.script import Stage, completing, failing, until_training
@@ -131,6 +132,23 @@ def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.called("StopTrainingJob")
+
+    lived(wire, life)
+
+
+def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("victim", spec())
+        await site.until(lambda: site.phase("victim") == "Running")
+        victims = site.record("victim")
+        site.stored.create("vit", spec(suspend=True))
+        await site.until(lambda: site.phase() == "Suspended")
+        site.stored.forge("vit", [FINALIZER], backend={"sagemaker": victims.model_dump(mode="json", by_alias=True)})
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert not site.service.called("StopTrainingJob")
+        assert not site.service.called("DeleteTrainingJob")
 
     lived(wire, life)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from muster.api.problems import InvalidResource
 from muster.api.sagemaker_spec import SageMaker
-from muster.api.spec import Job
+from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.aws.client import Aws
@@ -24,7 +24,7 @@ from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
-from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob, StopTrainingJob
+from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
 from muster.plan.training_job_facts import FAILED, Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
 from muster.plan.training_job_name import training_job_name
@@ -108,23 +108,26 @@ class SageMakerBackend:
             setback=sight.taken or ledger.setback,
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
-            remains=_remains(previous, ledger),
+            remains=_remains(job.metadata, previous, ledger),
             is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
         )
 
-    async def observe_leaving(self, uid: str, previous: Status, created_at: float) -> TrainingFacts:
-        """What is known of the training job of a resource that was deleted, whatever its spec has become."""
-        told, ledger = told_of(previous), self._ledger(uid)
+    async def observe_leaving(self, metadata: Metadata, previous: Status) -> TrainingFacts:
+        """What is known of the training job of a resource that was deleted, whatever its spec has become.
+
+        Where it is only the status knows, which others may write, too: so whose it is, is asked in any case.
+        """
+        told, ledger = told_of(previous), self._ledger(metadata.uid)
         sight = Sight()
         where = Whereabouts("")
         if told is not None:
             where = Whereabouts(told.region, told.assume_role_arn)
             since = datetime.fromtimestamp(from_text(told.tried_at), UTC) - SINCE
-            is_known = told.arn is not None
-            name = told.training_job_name
-            sight = await self._lookout.look(ledger, Target(uid, told.attempt, name, _place(where), since, is_known))
+            name = training_job_name(metadata.name, metadata.uid, told.attempt)
+            target = Target(metadata.uid, told.attempt, name, _place(where), since, is_known=False)
+            sight = await self._lookout.look(ledger, target)
         return TrainingFacts(
-            created_at=created_at,
+            created_at=from_text(metadata.creation_timestamp),
             whereabouts=where,
             heartbeat_seconds=self.news.heartbeat_seconds,
             looking_since=self._looking_since,
@@ -156,9 +159,9 @@ class SageMakerBackend:
             ledger.made = training_job_name(metadata.name, metadata.uid, action.attempt)
         ledger.look_soon()
 
-    async def stop(self, uid: str, name: str, where: Whereabouts) -> None:
-        """Have a training job stopped."""
-        ledger = self._ledger(uid)
+    async def stop(self, metadata: Metadata, attempt: int, where: Whereabouts) -> None:
+        """Have the training job of an attempt stopped."""
+        ledger, name = self._ledger(metadata.uid), training_job_name(metadata.name, metadata.uid, attempt)
         await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where)).stop(name)))
         ledger.look_soon()
 
@@ -167,12 +170,6 @@ class SageMakerBackend:
         ledger, jobs = self._ledger(job.metadata.uid), self.aws.training_jobs(_place(whereabouts(job)))
         if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
             ledger.forgotten.add(action.name)
-
-    async def end(self, job: Job, action: StopTrainingJob) -> None:
-        """Have the training job of an attempt stopped."""
-        metadata = job.metadata
-        name = training_job_name(metadata.name, metadata.uid, action.attempt)
-        await self.stop(metadata.uid, name, whereabouts(job))
 
     async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
         jobs = self.aws.training_jobs(place)
@@ -239,12 +236,14 @@ def whereabouts(job: Job) -> Whereabouts:
     return Whereabouts(block.region or "", block.assume_role_arn)
 
 
-def _remains(previous: Status, ledger: Ledger) -> tuple[str, ...]:
+def _remains(metadata: Metadata, previous: Status, ledger: Ledger) -> tuple[str, ...]:
     """What there may still be of a job that is over."""
     told = told_of(previous)
     if told is None or final_condition(previous) is None:
         return ()
-    names = (*(one.training_job_name for one in told.earlier), told.training_job_name)
+    attempts = (*(one.attempt for one in told.earlier), told.attempt)
+    # Made anew: others may write the status, too.
+    names = (training_job_name(metadata.name, metadata.uid, attempt) for attempt in attempts)
     return tuple(name for name in names if name not in ledger.forgotten)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec import Job, Metadata
 from muster.api.status import Status
+from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
-from muster.backends.sagemaker.backend import SageMakerBackend
+from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
 from muster.plan.training_job import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -51,7 +52,13 @@ class TrainingLife:
     async def leave(self, resource: Resource, journal: Journal) -> Outlook:
         """One turn of a resource that was deleted and that muster still holds. Raises what the journal raises."""
         now, previous = self.clock(), resource.status
-        facts = await self.backend.observe_leaving(resource.uid, previous, resource.created_at)
+        metadata = Metadata(
+            name=resource.name,
+            namespace=resource.namespace,
+            uid=resource.uid,
+            creation_timestamp=to_seconds(resource.created_at),
+        )
+        facts = await self.backend.observe_leaving(metadata, previous)
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
         await journal.write(leaving(previous, facts, todo, resource.generation, now))
         told = told_of(previous)
@@ -61,7 +68,7 @@ class TrainingLife:
                 return Outlook(None, is_over=True)
             case Stop():
                 if told is not None:
-                    await self.backend.stop(resource.uid, told.training_job_name, facts.whereabouts)
+                    await self.backend.stop(metadata, told.attempt, facts.whereabouts)
                 return Outlook(now + LOOK_AGAIN_SECONDS, is_over=False)
             case _:
                 return Outlook(todo.until, is_over=False)
@@ -88,7 +95,7 @@ class _Hands:
                 case CreateTrainingJob():
                     await self.backend.create(job, action)
                 case StopTrainingJob():
-                    await self.backend.end(job, action)
+                    await self.backend.stop(job.metadata, action.attempt, whereabouts(job))
                 case DeleteTrainingJob():
                     await self.backend.delete(job, action)
                 case _:
