@@ -80,7 +80,16 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     inbox = Inbox()
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
-    setting = Setting(
+    setting = _setting(options, place, held)
+    try:
+        return Node(setting, state, reporter, inbox, log).run()
+    finally:
+        for one in held:
+            one.close()
+
+
+def _setting(options: argparse.Namespace, place: Place, held: List[socket.socket]) -> Setting:
+    return Setting(
         place,
         max(0.0, options.grace_seconds),
         options.termination_log,
@@ -88,11 +97,6 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         held[0] if held else None,
         options.keeper,
     )
-    try:
-        return Node(setting, state, reporter, inbox, log).run()
-    finally:
-        for one in held:
-            one.close()
 
 
 def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:

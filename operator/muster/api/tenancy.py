@@ -1,7 +1,6 @@
 """Whether a job uses only what the operator's configuration allows to its namespace. Pure."""
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlsplit
 
 from muster.api import s3_uri
 from muster.api.document import JSON, Path, quoted, shown
@@ -87,4 +86,4 @@ def _git_host(job: Job) -> str | None:
     if source is None or source.git is None:
         return None
     # what a rule of the spec lets through: a host of small letters, and a port
-    return urlsplit(source.git.url).netloc.removesuffix(_HTTPS_PORT)
+    return source.git.url.removeprefix("https://").partition("/")[0].removesuffix(_HTTPS_PORT)

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+Namespaces = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
+]
+
+ConfigFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Its configuration, read once: node pools, where SageMaker is, who may use what."
+    ),
+]
+
 CollectorUrl = Annotated[
     str | None,
     typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
@@ -34,10 +46,7 @@ LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease, and wha
 
 def operator(
     *,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
-    ] = None,
+    namespace: Namespaces = None,
     host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
     collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
     collector_url: CollectorUrl = None,
@@ -48,12 +57,7 @@ def operator(
     agent_pull_policy: AgentPullPolicy = "",
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
-    config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Its configuration, read once: node pools, where SageMaker is, who may use what."
-        ),
-    ] = None,
+    config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
 ) -> None:
     """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""

@@ -1,4 +1,4 @@
-"""Where a node's code, data, snapshots and results lie, as who brings and keeps them sees it. Pure."""
+"""Where a node's code, data, snapshots and results lie, as who brings and keeps them sees it."""
 
 from __future__ import annotations
 

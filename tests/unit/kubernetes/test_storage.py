@@ -90,7 +90,9 @@ def test_each_node_is_told_which_it_is() -> None:
 
 
 def test_the_plan_travels_in_the_jobs_config_map_and_comes_back_as_it_was() -> None:
-    job = cluster_job(**{**ALL, "source": {"inline": {"files": {"a.py": "print('ä')\n"}}}, "procsPerNode": 1})
+    inline: JSON = {"inline": {"files": {"a.py": "print('ä')\n"}}}
+    written: Fields = {**ALL, "source": inline, "procsPerNode": 1}
+    job = cluster_job(**written)
     data = mapping(config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
     assert from_json(str(data["storage.json"]).encode()) == storage_plan(job)
     assert "storage.json" not in mapping(
