@@ -19,6 +19,7 @@ from dulwich.refs import Ref
 
 from muster.api.document import quoted
 from muster.api.source_spec import GitSource
+from muster.storage.git_pack import TooLarge, check_pack
 from muster.storage.git_tree import files_of, found, tree_below
 from muster.storage.one_host import LeadsElsewhere, pool_for
 from muster.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, checked, refused
@@ -28,6 +29,12 @@ ORIGIN = "spec.source.git"
 
 MAX_PACK_BYTES = MAX_BYTES
 """Of what the server sends, which is read into memory."""
+
+MAX_UNPACKED_BYTES = 2 * MAX_BYTES
+"""Of all that was sent: the files, and what they are made of."""
+
+MAX_OBJECTS = 4 * MAX_FILES
+"""Files and folders of one commit."""
 
 TIMEOUT_SECONDS = 60.0
 """For a connection, and for the next bytes of each answer."""
@@ -65,10 +72,15 @@ def _fetch(source: GitSource, store: MemoryObjectStore) -> None:
     pack, commit, abort = store.add_pack()
     try:
         _ask(source, pack)
+        if pack.tell():
+            check_pack(pack, MAX_UNPACKED_BYTES, MAX_OBJECTS)
         commit()
     except NotGitRepository:
         abort()
         raise _unreachable(source, "there is no repository that can be read without a password") from None
+    except TooLarge:
+        abort()
+        raise refused(ORIGIN, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files") from None
     except _FETCH_ERRORS as error:
         abort()
         # then the commit isn't in the store
