@@ -1,0 +1,53 @@
+"""What a SageMaker job's spec leaves to the operator."""
+
+from typing import Any
+
+import pytest
+
+from muster.api.document import Document
+from muster.api.problems import InvalidResource
+from muster.api.spec import Job
+from muster.api.validate import validate
+from muster.backends.sagemaker.as_it_runs import as_it_runs
+
+PYTORCH = {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"}
+TENSORFLOW = {"name": "TensorFlow", "version": "2.11.0", "pythonVersion": "py39"}
+
+
+def job(instance_type: str, procs: int | str = "Auto", **sagemaker: Any) -> Job:
+    spec: dict[str, Any] = {
+        "backend": "SageMaker",
+        "nodes": 2,
+        "procsPerNode": procs,
+        "launcher": {"torchrun": {}},
+        "command": ["python", "train.py"],
+        "source": {"inline": {"files": {"train.py": "pass"}}},
+        "sagemaker": {"role": "arn:aws:iam::111122223333:role/r", "instanceType": instance_type, **sagemaker},
+    }
+    kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    return validate(Document({**kind, "metadata": {"name": "vit"}, "spec": spec}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "procs"),
+    [
+        (job("ml.p4d.24xlarge", framework=PYTORCH), 8),
+        (job("ml.p3.8xlarge", framework=PYTORCH), 4),
+        (job("ml.p3.8xlarge", 4, framework=PYTORCH), 4),
+        (job("ml.c5.xlarge", framework=PYTORCH), 1),
+        (job("ml.p4d.24xlarge", framework=PYTORCH, distribution={"mpi": {"processesPerHost": 2}}), 2),
+        (job("ml.p3.8xlarge", framework=TENSORFLOW, distribution={"parameterServer": {}}), 1),
+    ],
+)
+def test_ranks_are_counted_as_what_starts_them_counts(asked: Job, procs: int) -> None:
+    assert as_it_runs(asked, "us-west-2").spec.procs_per_node == procs
+
+
+def test_the_region_is_the_jobs_else_the_operators_else_missing() -> None:
+    own = as_it_runs(job("ml.c5.xlarge", framework=PYTORCH, region="eu-west-1"), "us-west-2").spec.sagemaker
+    other = as_it_runs(job("ml.c5.xlarge", framework=PYTORCH), "us-west-2").spec.sagemaker
+    assert own is not None
+    assert other is not None
+    assert (own.region, other.region) == ("eu-west-1", "us-west-2")
+    with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.region: missing"):
+        as_it_runs(job("ml.c5.xlarge", framework=PYTORCH), "")

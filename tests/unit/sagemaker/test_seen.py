@@ -1,0 +1,99 @@
+"""What AWS says, as the plan takes it."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from muster.aws import errors
+from muster.aws.training_job import Description, FinalMetric, Transition
+from muster.backends.sagemaker.described import training_job_of
+from muster.backends.sagemaker.ownership import is_of
+from muster.backends.sagemaker.setbacks import again, setback_of
+from muster.plan.training_job_facts import Obstacle
+
+T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle"),
+    [
+        (errors.NoCredentials("none"), Obstacle.ACCESS),
+        (errors.ExpiredCredentials("late"), Obstacle.ACCESS),
+        (errors.AccessDenied("no", "sagemaker:StopTrainingJob", "arn"), Obstacle.ACCESS),
+        (errors.Throttled("slow"), Obstacle.SERVICE),
+        (errors.Unavailable("away"), Obstacle.SERVICE),
+        (errors.NoCapacity("full"), Obstacle.CAPACITY),
+        (errors.Invalid("wrong"), Obstacle.REFUSED),
+        (errors.NotFound("where"), Obstacle.REFUSED),
+        (errors.AlreadyExists("taken"), Obstacle.ELSEWHERE),
+        (errors.AwsError("new"), Obstacle.SERVICE),
+    ],
+)
+def test_each_error_is_an_obstacle(error: errors.AwsError, obstacle: Obstacle) -> None:
+    found = setback_of(error, 7.0)
+    assert (found.obstacle, found.trouble.reason, found.trouble.message, found.at) == (
+        obstacle,
+        error.reason,
+        error.message,
+        7.0,
+    )
+
+
+def test_what_comes_in_a_row_is_counted() -> None:
+    slow, denied = setback_of(errors.Throttled("slow"), 1.0), setback_of(errors.NoCredentials("none"), 2.0)
+    assert again(slow, again(slow, None)).tries == 2
+    assert again(denied, again(slow, None)).tries == 1
+
+
+def described(**changes: object) -> Description:
+    fields: dict[str, object] = {
+        "name": "vit-1",
+        "arn": "arn",
+        "status": "InProgress",
+        "secondary_status": "Training",
+        "created_at": T0,
+        "modified_at": T0 + timedelta(seconds=60),
+    }
+    return Description(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_a_training_job_is_told_in_unix_seconds() -> None:
+    spans = (Transition("Starting", T0, T0 + timedelta(seconds=5), "soon"), Transition("Training", T0, None, ""))
+    metrics = (FinalMetric("loss", 0.5, T0), FinalMetric("odd", math.nan, T0))
+    found = training_job_of(described(transitions=spans, metrics=metrics, started_at=T0))
+    assert [(span.status, span.started_at, span.ended_at) for span in found.history] == [
+        ("Starting", T0.timestamp(), T0.timestamp() + 5),
+        ("Training", T0.timestamp(), None),
+    ]
+    assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
+    assert (found.started_at, found.ended_at) == (T0.timestamp(), None)
+
+
+def test_one_that_never_trained_ended_when_it_last_changed() -> None:
+    assert training_job_of(described(status="Failed")).ended_at == T0.timestamp() + 60
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind", "count"),
+    [
+        ((("a", "ml.c5.xlarge", 2), ("b", "ml.c5.xlarge", 1)), "ml.c5.xlarge", 3),
+        ((("a", "ml.c5.xlarge", 2), ("b", "ml.p3.2xlarge", 1)), None, 3),
+    ],
+)
+def test_instances_of_all_groups_count(groups: tuple[tuple[str, str, int], ...], kind: str | None, count: int) -> None:
+    found = training_job_of(described(instance_groups=groups))
+    assert (found.instance_type, found.instance_count) == (kind, count)
+
+
+@pytest.mark.parametrize(
+    ("tags", "is_own"),
+    [
+        ({"muster.dev/job-uid": "u", "muster.dev/attempt": "2"}, True),
+        ({"muster.dev/job-uid": "u", "muster.dev/attempt": "1"}, False),
+        ({"muster.dev/job-uid": "other", "muster.dev/attempt": "2"}, False),
+        ({}, False),
+    ],
+)
+def test_whose_it_is_stands_in_its_tags(tags: dict[str, str], *, is_own: bool) -> None:
+    assert is_of(tags, "u", 2) == is_own
