@@ -119,6 +119,7 @@ class Channel:
 
     name: str
     content_type: Optional[str] = None
+    is_sharded: bool = False  # each node has its share of the data
 
 
 @dataclass(frozen=True)

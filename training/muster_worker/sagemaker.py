@@ -53,7 +53,7 @@ def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]
     for channel in channels:
         config[channel.name] = {
             "TrainingInputMode": "File",
-            "S3DistributionType": "FullyReplicated",
+            "S3DistributionType": "ShardedByS3Key" if channel.is_sharded else "FullyReplicated",
             "RecordWrapperType": "None",
         }
         if channel.content_type is not None:

@@ -36,6 +36,15 @@ def _file_systems(spec: Spec) -> Iterator[Breach]:
             yield Breach(("inputs", index, "sagemaker", "fileSystem"), f"one with backend: {spec.backend}")
 
 
+def _only_there(spec: Spec) -> Iterator[Breach]:
+    if spec.backend == "SageMaker":
+        return
+    for index, channel in enumerate(spec.inputs):
+        options = channel.sagemaker or ChannelOptions()
+        if options.data_type != "S3Prefix":
+            yield Breach(("inputs", index, "sagemaker", "dataType"), options.data_type)
+
+
 def _file_system_options(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
         for index, channel in enumerate(spec.inputs):
@@ -125,6 +134,12 @@ def _rule_names(spec: Spec) -> Iterator[Breach]:
 
 
 SAGEMAKER_DATA_RULES = (
+    Rule(
+        places=("spec",),
+        why="The list of objects would be taken for the data itself.",
+        sentence="on Kubernetes s3.uri is a prefix of keys; name one, or use backend: SageMaker",
+        breaches=_only_there,
+    ),
     Rule(
         places=("spec",),
         why="SageMaker runs on machines of its own, where no volume of the cluster is.",

@@ -26,7 +26,14 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         launcher_args=_launcher_args(spec.launcher),
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
-        channels=tuple(contract.Channel(channel.name, channel.content_type) for channel in spec.inputs),
+        channels=tuple(
+            contract.Channel(
+                channel.name,
+                channel.content_type,
+                is_sharded=channel.s3 is not None and channel.s3.distribution == "ShardedByS3Key",
+            )
+            for channel in spec.inputs
+        ),
         metrics=tuple(contract.Metric(metric.name, metric.regex) for metric in spec.metrics),
         interface=spec.network.interface,
         collector_url=collector_url,

@@ -10,6 +10,7 @@ from muster_worker.arguments import to_arguments, to_text
 from muster_worker.contract import Scalar
 from muster_worker.environment import direct_environment, node_environment, per_node_environment
 from muster_worker.rendezvous import is_rendezvous_variable
+from muster_worker.sagemaker import input_data_config
 from node_builders import a_place, a_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -109,3 +110,9 @@ def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, e
     base = {} if user is None else {"PYTHONPATH": user}
     assert node_environment(base, place)["PYTHONPATH"] == expected
     assert "PYTHONPATH" not in node_environment({}, a_place())
+
+
+def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:
+    channels = (contract.Channel("train", is_sharded=True), contract.Channel("validation"))
+    told = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
+    assert told == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}
