@@ -44,7 +44,6 @@ MAX_LINKS = 16
 """Links of a node that a report carries: the network cards of a large machine, the best ones first."""
 
 Scalar = Union[str, int, float, bool]
-
 Order = Tuple[int, int, int]
 """A command's (term, incarnation, index of its kind): a higher one overrides a lower one."""
 
