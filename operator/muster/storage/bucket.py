@@ -16,7 +16,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from muster.storage.objects import StoredObject
 from muster.storage.s3_troubles import explained
-from muster.storage.trouble import S3_NOT_FOUND, StorageTrouble
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -75,21 +74,6 @@ class Bucket:
             with closing(answer["Body"]) as body:
                 for piece in body.iter_chunks(_PIECE_BYTES):
                     sink(piece)
-
-    def exists(self, key: str) -> bool:
-        """Whether there is an object of that key."""
-        try:
-            self.head(key)
-        except StorageTrouble as found:
-            if found.reason == S3_NOT_FOUND:
-                return False
-            raise
-        return True
-
-    def put(self, key: str, data: bytes) -> None:
-        """Make an object of these bytes."""
-        with self._asking("s3:PutObject", key):
-            self.client.put_object(Bucket=self.name, Key=key, Body=data)
 
     def upload(self, key: str, file: Path) -> None:
         """Make an object of a file's content, in parts when it is large."""

@@ -13,7 +13,6 @@ from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
-from muster.storage.source_archive import SourceArchive
 from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
 
 MAX_KEY_BYTES = 1024
@@ -51,14 +50,6 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
     """Make an object below `uri` of each of these files. Raises `StorageTrouble`."""
     side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
-
-
-def upload_once(bucket: Bucket, archive: SourceArchive, folder: S3Uri, pause: Pause) -> S3Uri:
-    """Where the archive is below `folder`, uploaded unless it is there already. Raises `StorageTrouble`."""
-    place = archive.place(folder)
-    if not patiently(lambda: bucket.exists(place.key), pause):
-        patiently(lambda: bucket.put(place.key, archive.data), pause)
-    return place
 
 
 def key_of(uri: S3Uri, path: str, field: str) -> str:
