@@ -86,7 +86,7 @@ def test_a_client_that_dies_ends_all_that_it_started(gang: RemoteGang) -> None:
     script = "trap '' TERM; (setsid sh -c \"trap '' TERM; echo there; sleep 300\" &); echo here; sleep 300"
     called = gang.call("algo-2", script)
     gang.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
-    assert len(processes.marked(b"MUSTER_CALL=1.1")) >= 4
+    gang.turn_until(lambda: len(processes.marked(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
     gang.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
     gang.turn_until(lambda: not gang.calls[1]._incoming)
