@@ -1,5 +1,6 @@
 """A rank's place in its world, mpirun's command lines and settings, and the file of a node's variables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...])
     assert "RANK" not in first
     assert "SM_CURRENT_HOST" not in first
     assert {name for name in first if name.startswith("MUSTER_")} <= {node_file.FIRST, "MUSTER_HOOK"}
+
+
+def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_otherwise() -> None:
+    """Open MPI sends its own variables to all ranks, Intel's mpirun all; each rank's wrapper has its node's."""
+    place = a_place(a_plan("mpirun", "train", launcher=Launcher.MPI), 0)
+    alike = replace(place, peers=tuple(replace(peer, interface="eth0") for peer in place.peers))
+    mixed = replace(alike, peers=(alike.peers[0], replace(alike.peers[1], interface="ens5")))
+    names = {"OMPI_MCA_btl_tcp_if_include", "NCCL_SOCKET_IFNAME", "FI_TCP_IFACE", "SM_NETWORK_INTERFACE_NAME"}
+    assert names <= launcher_environment({}, alike, is_root=True).keys()
+    assert not names & launcher_environment({}, mixed, is_root=True).keys()
+    base = {"NCCL_SOCKET_IFNAME": "e"}
+    assert launcher_environment(base, mixed, is_root=True)["NCCL_SOCKET_IFNAME"] == "e"
+    assert names <= node_variables({}, mixed).keys()
 
 
 def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
