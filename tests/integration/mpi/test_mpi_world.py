@@ -58,6 +58,13 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert world.leave() == 0
 
 
+def test_a_world_on_one_node(world: AgentWorld, mpi: Install) -> None:
+    """Open MPI 4 ends when what starts daemons on other nodes isn't there, though it has none to start."""
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=1, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
+
+
 def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
     world.launch(environment=installed("openmpi5").added_to(os.environ))
