@@ -14,7 +14,8 @@ MASTER = "--master="  # where torch.distributed may meet, ADDRESS:PORT
 def is_rank(environment: Mapping[str, str]) -> bool:
     """Whether this process is a rank of an MPI job's world, by whichever mpirun."""
     ours = node_file.HERE in environment or node_file.FIRST in environment
-    return ours and mpi_world.position(environment, 1, 1) is not None
+    spawned = mpi_world.is_spawned(environment)
+    return ours and not spawned and mpi_world.position(environment, 1, 1) is not None
 
 
 def with_world(environment: Mapping[str, str], mode: Sequence[str]) -> Dict[str, str]:

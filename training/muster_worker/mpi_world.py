@@ -13,6 +13,10 @@ _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 
+# MPICH and Intel MPI; Open MPI
+_SPAWNED = ("PMI_SPAWNED", "OMPI_PARENT_PORT")
+
+
 class Position:
     """A rank's place in its world; sizes are 0 where nothing is said of them."""
 
@@ -46,6 +50,11 @@ def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) ->
         rank % procs_per_node if local_rank is None else local_rank,
         procs_per_node if local_size is None else local_size,
     )
+
+
+def is_spawned(environment: Mapping[str, str]) -> bool:
+    """Whether a rank has started this process, by MPI_Comm_spawn: then it is in a world of its own, not the job's."""
+    return any(environment.get(name, "0") != "0" for name in _SPAWNED)
 
 
 def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Optional[str]:

@@ -208,3 +208,25 @@ def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
         assert f" SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{rank // PROCS + 1}\n" in world.log(0)
     assert reports[0].launcher is not None
     assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
+
+
+SPAWN = """
+import os, sys
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world, parent = MPI.COMM_WORLD, MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    parent = world.Spawn(sys.executable, args=sys.argv, maxprocs=1)
+else:
+    os.write(1, f" SPAWNED {world.rank} of {world.size}\\n".encode())
+parent.Disconnect()
+"""
+
+
+def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:
+    """As mpi4py.futures has them. Other implementations' own spawning over several nodes ends in errors of theirs."""
+    command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.script(SPAWN))
+    reports = run(world, installed("openmpi4"), *command)
+    assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)
+    assert [report.problem for report in reports] == [None] * NODES
+    assert " SPAWNED 0 of 1\n" in world.log(0)

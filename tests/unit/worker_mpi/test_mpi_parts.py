@@ -36,6 +36,13 @@ def test_no_position(told: dict[str, str]) -> None:
     assert mpi_world.position(told, 2, 2) is None
 
 
+@pytest.mark.parametrize("mark", [{"PMI_SPAWNED": "1"}, {"OMPI_PARENT_PORT": "3865247745.0:2399568264"}])
+def test_who_was_spawned_by_a_rank_is_no_rank(mark: dict[str, str]) -> None:
+    of_a_node = {node_file.HERE: "/run/node.env", **OPEN_MPI}
+    assert mpi_rank.is_rank({**of_a_node, "PMI_SPAWNED": "0"})
+    assert not mpi_rank.is_rank({**of_a_node, **mark})
+
+
 @pytest.mark.parametrize(
     ("size", "local_size", "sentence"),
     [
