@@ -80,6 +80,7 @@ def _names_of_interface(place: Place) -> Set[str]:
 def _of_node(base: Mapping[str, str], place: Place) -> Dict[str, str]:
     return {
         **node_environment(base, place),
+        node_file.NODE: str(place.node),
         node_file.NODES: str(place.plan.nodes),
         node_file.PROCS_PER_NODE: str(place.plan.procs_per_node),
     }

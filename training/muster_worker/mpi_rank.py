@@ -41,4 +41,7 @@ def mismatch(environment: Mapping[str, str]) -> Optional[str]:
     """Why the rank's command must not run: its world isn't the job's. `environment` is that of `with_world`."""
     nodes, procs = int(environment[node_file.NODES]), int(environment[node_file.PROCS_PER_NODE])
     position = mpi_world.position(environment, nodes, procs)
-    return None if position is None else mpi_world.mismatch(position.size, position.local_size, nodes, procs)
+    if position is None:
+        return None
+    of_the_world = mpi_world.mismatch(position.size, position.local_size, nodes, procs)
+    return of_the_world or mpi_world.misplaced(position.rank, int(environment[node_file.NODE]), procs)

@@ -68,6 +68,17 @@ def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Opt
     )
 
 
+def misplaced(rank: int, node: int, procs_per_node: int) -> Optional[str]:
+    """Why a rank of the right world is on the wrong node of the job; None when it is on its own."""
+    own = rank // procs_per_node
+    if own == node:
+        return None
+    return (
+        f"mpirun put rank {rank} on node {node}, and the job has it on node {own}: ranks are numbered node by node, as by"
+        f" --map-by slot, --map-by ppr:{procs_per_node}:node (Open MPI) or -ppn {procs_per_node} (MPICH, Intel MPI)"
+    )
+
+
 def read_master(text: str) -> Tuple[str, str]:
     """Address and port of ADDRESS:PORT."""
     address, _, port = text.rpartition(":")

@@ -198,6 +198,24 @@ def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld,
     assert " I AM 3 1 algo-2\n" in world.log(0)
 
 
+@pytest.mark.parametrize(
+    ("name", "mapping"),
+    [("openmpi4", ("--map-by", "node")), ("openmpi5", ("--map-by", "node")), ("impi", ("-ppn", "1"))],
+)
+def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: str, mapping: tuple[str, ...]) -> None:
+    """The status, ranks' output and what the operator stops all go by the job's numbering."""
+    ran = world.folder / "ran"
+    ran.mkdir()
+    command = ("mpirun", "-np", str(NODES * PROCS), *mapping, "/bin/sh", "-c", f"touch {ran}/$RANK; sleep 60")
+    reports = run(world, installed(name), *command)
+    problems = [report.problem for report in reports if report.problem is not None]
+    assert problems
+    assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
+    assert all("ranks are numbered node by node" in problem.message for problem in problems)
+    # 0 is on node 0, and 5 on node 2, however they are numbered
+    assert {path.name for path in ran.iterdir()} <= {"0", "5"}
+
+
 def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
     reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.script(SUM)))
     ranks = all_ranks(reports)

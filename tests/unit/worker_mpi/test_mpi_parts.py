@@ -56,6 +56,15 @@ def test_another_world(size: int, local_size: int, sentence: str | None) -> None
     assert mpi_world.mismatch(size, local_size, 2, 2) == sentence
 
 
+@pytest.mark.parametrize(("rank", "node"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_ranks_are_numbered_node_by_node(rank: int, node: int) -> None:
+    assert mpi_world.misplaced(rank, node, 2) is None
+    elsewhere = mpi_world.misplaced(rank, 1 - node, 2)
+    assert elsewhere is not None
+    assert elsewhere.startswith(f"mpirun put rank {rank} on node {1 - node}, and the job has it on node {node}: ")
+    assert "ppr:2:node" in elsewhere
+
+
 @pytest.mark.parametrize(
     ("said", "whose"),
     [
@@ -139,7 +148,8 @@ def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
     environment = daemon_environment({"PATH": "/bin"}, place)
     assert environment[node_file.HERE] == "/run/muster/node.env"
     assert environment["SM_CURRENT_HOST"] == "algo-2"
-    assert node_variables({"PATH": "/bin"}, place)[node_file.PROCS_PER_NODE] == "2"
+    variables = node_variables({"PATH": "/bin"}, place)
+    assert (variables[node_file.NODE], variables[node_file.PROCS_PER_NODE]) == ("1", "2")
     assert "PATH" not in node_variables({"PATH": "/bin"}, place)
 
 
@@ -158,6 +168,7 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
     node = {
         "SM_CURRENT_HOST": "algo-2",
         "MUSTER_RUN_DIR": "/run/2",
+        node_file.NODE: "1",
         node_file.NODES: "2",
         node_file.PROCS_PER_NODE: "2",
     }
@@ -169,3 +180,4 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("fd00::1", "29501")
     assert mpi_rank.mismatch(seen) is None
     assert mpi_rank.mismatch({**seen, "MPI_LOCALNRANKS": "4"}) is not None
+    assert mpi_rank.mismatch({**seen, "PMI_RANK": "1"}) == mpi_world.misplaced(1, 1, 2)
