@@ -73,9 +73,10 @@ def misplaced(rank: int, node: int, procs_per_node: int) -> Optional[str]:
     own = rank // procs_per_node
     if own == node:
         return None
+    ways = f"--map-by slot or --map-by ppr:{procs_per_node}:node (Open MPI), -ppn {procs_per_node} (MPICH, Intel MPI)"
     return (
-        f"mpirun put rank {rank} on node {node}, and the job has it on node {own}: ranks are numbered node by node, as by"
-        f" --map-by slot, --map-by ppr:{procs_per_node}:node (Open MPI) or -ppn {procs_per_node} (MPICH, Intel MPI)"
+        f"mpirun put rank {rank} on node {node}, and the job has it on node {own}:"
+        f" ranks are numbered node by node, as by {ways}"
     )
 
 
