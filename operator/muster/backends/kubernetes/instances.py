@@ -10,18 +10,18 @@ physical cores, of which two make one that software sees unless it is told other
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-HUGE_PAGES = "5120Mi"
+HUGE_PAGES_MIB = 5120
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One type. `neuron_cores` are those that software sees; `huge_pages` is what EFA is given there, "" for none."""
+    """One type. `neuron_cores` are those that software sees; `huge_pages_mib` is for all its EFA devices."""
 
     gpus: int = 0
     efa: int = 0
     neuron_chips: int = 0
     neuron_cores: int = 0
-    huge_pages: str = ""
+    huge_pages_mib: int = 0
 
 
 _TYPES: Mapping[str, Instance] = {
@@ -29,12 +29,12 @@ _TYPES: Mapping[str, Instance] = {
     "p3.8xlarge": Instance(gpus=4),
     "p3.16xlarge": Instance(gpus=8),
     "p3dn.24xlarge": Instance(gpus=8, efa=1),
-    "p4d.24xlarge": Instance(gpus=8, efa=4, huge_pages=HUGE_PAGES),
-    "p4de.24xlarge": Instance(gpus=8, efa=4, huge_pages=HUGE_PAGES),
+    "p4d.24xlarge": Instance(gpus=8, efa=4, huge_pages_mib=HUGE_PAGES_MIB),
+    "p4de.24xlarge": Instance(gpus=8, efa=4, huge_pages_mib=HUGE_PAGES_MIB),
     "p5.4xlarge": Instance(gpus=1, efa=1),
-    "p5.48xlarge": Instance(gpus=8, efa=32, huge_pages=HUGE_PAGES),
-    "p5e.48xlarge": Instance(gpus=8, efa=32, huge_pages=HUGE_PAGES),
-    "p5en.48xlarge": Instance(gpus=8, efa=16, huge_pages=HUGE_PAGES),
+    "p5.48xlarge": Instance(gpus=8, efa=32, huge_pages_mib=HUGE_PAGES_MIB),
+    "p5e.48xlarge": Instance(gpus=8, efa=32, huge_pages_mib=HUGE_PAGES_MIB),
+    "p5en.48xlarge": Instance(gpus=8, efa=16, huge_pages_mib=HUGE_PAGES_MIB),
     "p6-b200.48xlarge": Instance(gpus=8, efa=8),
     "p6-b300.48xlarge": Instance(gpus=8, efa=16),
     "g4dn.xlarge": Instance(gpus=1),
