@@ -14,6 +14,7 @@ import time
 from typing import Callable, List, Mapping, Optional, Tuple, Union
 
 from muster_worker import gang_hosts, processes
+from muster_worker.call_shell import call_shell
 from muster_worker.contract import Credentials, Peer
 from muster_worker.environment import Place
 from muster_worker.incoming_call import ID_VARIABLE, IncomingCall
@@ -154,7 +155,7 @@ class Calls:
         if sum(call.pid is not None for call in self._incoming) >= MAX_CALLS:
             raise ValueError(f"{MAX_CALLS} commands of other nodes run here already")
         environment = {**self._environment, ID_VARIABLE: name}
-        process = processes.start_quickly(("/bin/sh", "-c", command), environment)
+        process = processes.start_quickly((call_shell(environment), "-c", command), environment)
         return process.pid, processes.take_outputs(process)
 
     def _accept_client(self) -> List[Event]:
