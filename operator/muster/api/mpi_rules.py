@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from muster.api.document import JSON, Path, quoted
 from muster.api.mpi_options import (
     PARAMETERS,
+    STOPS,
     TWO_VALUES,
     VARIABLES,
     end_options,
@@ -55,13 +56,18 @@ def _world(spec: Spec) -> Iterator[Breach]:
 
 def _way(spec: Spec) -> Iterator[Breach]:
     yield from _options(spec, way_options)
-    for index, argument in enumerate(_args(spec)):
-        if argument in PARAMETERS:
-            yield Breach((*_ARGS, index), quoted(argument))
+    yield from _arguments(spec, PARAMETERS)
 
 
 def _end(spec: Spec) -> Iterator[Breach]:
-    return _options(spec, end_options)
+    yield from _options(spec, end_options)
+    yield from _arguments(spec, STOPS)
+
+
+def _arguments(spec: Spec, words: tuple[str, ...]) -> Iterator[Breach]:
+    for index, argument in enumerate(_args(spec)):
+        if argument in words:
+            yield Breach((*_ARGS, index), quoted(argument))
 
 
 def _words(spec: Spec) -> Iterator[Breach]:
@@ -140,7 +146,7 @@ MPI_RULES = (
         why="A job that did nothing would have succeeded.",
         sentence="with this option mpirun ends with success before any rank has started; remove it",
         breaches=_end,
-        cel=_cel(end_options),
+        cel=_cel(end_options, f"^({'|'.join(STOPS)})$"),
     ),
     Rule(
         places=("spec",),

@@ -65,6 +65,22 @@ def test_a_world_on_one_node(world: AgentWorld, mpi: Install) -> None:
     assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("openmpi4", "plm_rsh_agent = /bin/false\norte_rsh_agent = /bin/false\n"),
+        ("openmpi5", "plm_ssh_agent=/bin/false\n"),
+    ],
+)
+def test_neither_files_of_parameters_nor_an_image_replace_the_transport(
+    world: AgentWorld, name: str, parameters: str
+) -> None:
+    tune = world.script(parameters, "tune.conf")
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=1, launcher_args=("--tune", tune))
+    world.launch(environment=installed(name).added_to({**os.environ, "OMPI_MCA_orte_rsh_agent": "/bin/false"}))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0)
+
+
 def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
     world.launch(environment=installed("openmpi5").added_to(os.environ))

@@ -107,6 +107,12 @@ def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
     assert values["I_MPI_PERHOST"] == "8"
 
 
+def test_an_images_older_name_of_the_transport_is_ours_too() -> None:
+    start = Start("/run/remote", "/o", "/h", 8, is_root=True)
+    assert launch_variables(start, {"OMPI_MCA_orte_rsh_agent": "ssh"})["OMPI_MCA_orte_rsh_agent"] == "/run/remote"
+    assert "OMPI_MCA_orte_rsh_agent" not in launch_variables(start, {})
+
+
 def test_root_is_allowed_as_root_only() -> None:
     values = launch_variables(Start("/run/remote", "/o", "/h", 8, is_root=False), {})
     assert not any("ROOT" in name for name in values)
