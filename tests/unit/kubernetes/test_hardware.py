@@ -148,6 +148,17 @@ def test_nothing_is_privileged(name: str) -> None:
             {"nodePool": {"instanceType": "g5.48xlarge"}, "resources": {"limits": {"vpc.amazonaws.com/efa": 1}}},
             {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 1},
         ),
+        (
+            {
+                "nodePool": {"instanceType": "trn2.48xlarge"},
+                "resources": {"limits": {"aws.amazon.com/neuroncore": 128}},
+            },
+            {"aws.amazon.com/neuroncore": 128, "vpc.amazonaws.com/efa": 16},
+        ),
+        (
+            {"nodePool": {"instanceType": "trn2.48xlarge"}, "resources": {"limits": {"aws.amazon.com/neuroncore": 32}}},
+            {"aws.amazon.com/neuroncore": 32},
+        ),
         ({"nodePool": {"instanceType": "m7i.large"}}, {}),
         ({"nodePool": {"instanceType": "g5.xlarge"}}, {"nvidia.com/gpu": 1}),
     ],

@@ -99,7 +99,9 @@ def _all(machine: MachineType | None, facts: Instance | None) -> int:
 
 def _is_whole(job: Job, user: Fields, facts: Instance) -> bool:
     amounts = asked(stacked((*devices(job, user), Piece(user, "", ""))))
-    whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), (NEURON_CORE, facts.neuron_cores))
+    physical = facts.neuron_cores * facts.cores_in_one
+    cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
+    whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
     return any(count and str(amounts.get(name)) == str(count) for name, count in whole)
 
 
