@@ -27,6 +27,9 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
     environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
     command = user_command(place.plan)
     if is_own_mpirun(place.plan):
+        # a path is in nobody's PATH, and what is wrong with it the system says best
+        if "/" not in command[0]:
+            _program(command[0], environment)
         return command, environment
     kind = _kind(place, environment)
     return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
@@ -52,11 +55,7 @@ def _kind(place: Place, environment: Mapping[str, str]) -> str:
 
 
 def _ask(name: str, environment: Mapping[str, str]) -> str:
-    program = shutil.which(name, path=environment.get("PATH", os.defpath))
-    if program is None:
-        raise FileNotFoundError(
-            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
-        )
+    program = _program(name, environment)
     said = _version(program, environment)
     found = implementation(said)
     if found is None:
@@ -66,6 +65,16 @@ def _ask(name: str, environment: Mapping[str, str]) -> str:
             " set spec.launcher.mpi.implementation to the one that it behaves like"
         )
     return found
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str:
+    """Where it lies. Raises `FileNotFoundError`."""
+    program = shutil.which(name, path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise FileNotFoundError(
+            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
+        )
+    return program
 
 
 def _version(program: str, environment: Mapping[str, str]) -> str:

@@ -198,6 +198,18 @@ def test_no_mpirun_in_the_image(world: AgentWorld) -> None:
     assert "Open MPI, MPICH or Intel MPI" in launcher.last_lines[0]
 
 
+@pytest.mark.parametrize(
+    ("program", "words"), [("mpirun", "Open MPI, MPICH or Intel MPI"), ("/nowhere/mpirun", "'/nowhere/mpirun'")]
+)
+def test_no_mpirun_for_a_command_that_is_one(world: AgentWorld, program: str, words: str) -> None:
+    world.make_plan(program, "-np", "2", "true", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment={"PATH": "/nowhere"})
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert (launcher.name, launcher.reason) == ("mpirun", EndReason.COMMAND_NOT_FOUND)
+    assert words in launcher.last_lines[0]
+
+
 def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
     """What a job that comes from elsewhere runs: nothing in it is about muster."""
     per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
