@@ -15,9 +15,18 @@ RUN tools/bin/pip --python /opt/muster/bin/python3 install --no-compile --only-b
       --requirement requirements/base.txt --requirement requirements/cluster.txt \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/muster/lib
 
-FROM dependencies AS build
+FROM dependencies AS builder
 COPY requirements/build.txt requirements/
 RUN tools/bin/pip install --only-binary :all: --require-hashes --requirement requirements/build.txt
+
+# What agents bring into images without a Python: this one, moved to where pods will mount it (docs/decisions/0013).
+FROM builder AS agent-python
+COPY tools/muster_dev/own_python.py tools/muster_dev/own_python_copier.py tools/muster_dev/
+COPY training/muster_worker training/muster_worker
+RUN PATH=/build/tools/bin:$PATH python3 tools/muster_dev/own_python.py /muster-python \
+    && /muster-python/bin/python3 -I -c 'import ctypes, ssl'
+
+FROM builder AS build
 COPY pyproject.toml README.md ./
 COPY operator/muster operator/muster
 COPY training/muster_worker training/muster_worker
@@ -29,6 +38,7 @@ FROM base
 LABEL org.opencontainers.image.title="muster" \
       org.opencontainers.image.description="Distributed training jobs from one Kubernetes resource"
 # A change of muster's own code is a layer of half a megabyte.
+COPY --from=agent-python /muster-python /muster-python
 COPY --from=dependencies /opt/muster /opt/muster
 COPY --from=build /build/muster /opt/muster
 # LOGNAME: kopf asks who it is, and the user below, being a number, has no name that the system knows.

@@ -42,7 +42,7 @@ test: setup ## Run all checks and all tests (some: make test ARGS="-k hook", whi
 	@failed=; \
 	$(if $(ARGS),,nice -n 19 env $(CLUSTER) build --if-it-can & building=$$!; trap 'kill $$building' EXIT;) \
 	$(DEV) check || failed+=" checks"; \
-	$(VENV)/python -m pytest $(ARGS) || failed+=" tests"; \
+	PYTHONPATH=tests $(VENV)/python -m suite $(ARGS) || failed+=" tests"; \
 	$(if $(ARGS),,wait $$building || failed+=" cluster-build"; trap - EXIT;) \
 	$(if $(ARGS),,$(CLUSTER).suite || failed+=" cluster-tests";) \
 	echo "make test: $${failed:+failed:}$${failed:-all is well}"; \

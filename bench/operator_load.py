@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -28,8 +29,8 @@ from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.api.validate import validate
 from muster.backends.kubernetes import render
+from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.backends.kubernetes.backend import KubernetesBackend
-from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.client import Change, Client
@@ -250,9 +251,9 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     resources = [resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None)
-        turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", time.time))
+        turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
         desk = Desk(client, WriteBudget(), time.time, lambda *_: None)
-        tools = Tools(turns, store, desk, with_procs, 1, time.time, time.thread_time, lambda: 0.5)
+        tools = Tools(turns, store, desk, partial(as_it_runs, pools=()), 1, time.time, time.thread_time, lambda: 0.5)
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
         if not suspended:
             _show_pods(pods, resources, created)

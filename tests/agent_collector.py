@@ -24,24 +24,25 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class FakeCollector:
-    """Keeps all reports by node and hands out each node's current command."""
+    """Keeps all reports by node and hands out each node's current command. It listens on `address`."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.reports: dict[int, list[tuple[float, Report]]] = {}
         self.tokens: set[str] = set()
         self.refuse_with: int | None = None
         self._refused = 0
         self._commands: dict[int, Command] = {}
         self._changed = threading.Condition()
-        self.authority, key = _certificate()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._address = address
+        self.authority, key = _certificate(address)
+        self._server = _Server((address, 0), _handler(self))
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _load(self._context, self.authority, key)
         self.keeps_connections = True
         self._server.socket = self._context.wrap_socket(
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"https://{address}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._closed = False
 
@@ -58,7 +59,7 @@ class FakeCollector:
 
     def renew(self) -> str:
         """Show a certificate of another authority from now on; that authority. Connections end with their answer."""
-        authority, key = _certificate()
+        authority, key = _certificate(self._address)
         _load(self._context, authority, key)
         self.keeps_connections = False
         with self._changed:
@@ -180,11 +181,11 @@ def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
         context.load_cert_chain(path)
 
 
-def _certificate() -> tuple[str, str]:
+def _certificate(listening: str) -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster test {uuid.uuid4()}")])
     now = dt.datetime.now(dt.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    address = x509.IPAddress(ipaddress.ip_address(listening))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

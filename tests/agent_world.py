@@ -1,36 +1,58 @@
 """A job's agents as real processes and the collector that they report to, for tests."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from agent_collector import FakeCollector
 from muster.backends.agent_archive import agent_archive
+from muster.backends.local.hosts import hosts_file
+from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.plan.meeting import meet
+from muster.ranks.gang_credentials import SEED_BYTES, derive
 from muster_worker import contract, wire
-from muster_worker.contract import AgentPhase, Channel, Command, CommandKind, Metric, Peer, Plan, Report, Scalar
+from muster_worker.contract import (
+    AgentPhase,
+    Channel,
+    Command,
+    CommandKind,
+    Launcher,
+    Metric,
+    Mpi,
+    Peer,
+    Plan,
+    Report,
+    Scalar,
+)
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 60.0
 
 
 class AgentWorld:
-    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short."""
+    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short.
 
-    def __init__(self, folder: Path) -> None:
+    `address` is where the collector listens; `within` holds, by node, the words that run a command somewhere else.
+    """
+
+    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
         self.folder = folder
         self.short = Path(tempfile.mkdtemp(prefix="muster-test-"))
-        self.collector = FakeCollector()
+        self.collector = FakeCollector(address)
+        self.within: dict[int, tuple[str, ...]] = {}
         self.archive = self.short / "agent.pyz"
         self.archive.write_bytes(agent_archive())
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
         self.python = sys.executable
         self.plan: Plan | None = None
+        self.seed = secrets.token_bytes(SEED_BYTES)
 
     def __enter__(self) -> Self:
         self.collector.start()
@@ -53,6 +75,10 @@ class AgentWorld:
         hyperparameters: Mapping[str, Scalar] | None = None,
         metrics: tuple[Metric, ...] = (),
         channels: tuple[Channel, ...] = (),
+        launcher_args: tuple[str, ...] = (),
+        mpi: str = Mpi.AUTO,
+        interface: str = "Auto",
+        network_check: bool = False,
     ) -> Plan:
         """The job that `start` starts agents for."""
         self.plan = Plan(
@@ -63,14 +89,16 @@ class AgentWorld:
             nodes=nodes,
             procs_per_node=procs,
             launcher=launcher,
-            launcher_args=(),
+            launcher_args=launcher_args,
             command=command,
             hyperparameters=hyperparameters or {},
             channels=channels,
             metrics=metrics,
-            interface="Auto",
+            interface=interface,
             collector_url=self.collector.url,
             collector_ca=self.collector.authority,
+            mpi=mpi,
+            network_check=network_check,
         )
         return self.plan
 
@@ -94,7 +122,15 @@ class AgentWorld:
         home.mkdir(mode=0o700, exist_ok=True)
         self.write_plan(node, self.plan)
         (home / "token").write_text(f"token-{node}\n")
-        command = [self.python, "-I", str(self.archive), "node", "--plan", str(home / "plan.json")]
+        command = [
+            *self.within.get(node, ()),
+            self.python,
+            "-I",
+            str(self.archive),
+            "node",
+            "--plan",
+            str(home / "plan.json"),
+        ]
         command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
         command += [
             "--root",
@@ -130,10 +166,11 @@ class AgentWorld:
         path.with_suffix(".new").replace(path)
 
     def launch(self, incarnation: int = 1, environment: Mapping[str, str] | None = None) -> None:
-        """Start all agents and, once all are ready, their ranks."""
+        """Start all agents and, once all are ready, their ranks. Those of an MPI job are nodes of their own name."""
         assert self.plan is not None
+        hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
         for node in range(self.plan.nodes):
-            self.start_agent(node, environment)
+            self.start_agent(node, environment, hosts=hosts)
         for node in range(self.plan.nodes):
             self.wait(node, lambda report: report.phase == AgentPhase.READY)
         self.send(CommandKind.START, incarnation)
@@ -144,13 +181,19 @@ class AgentWorld:
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
-            peers = tuple(Peer(report.node, report.address or "", report.port or 0) for report in reports)
+            peers = meet(facts_of(reports))
+        is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
+        credentials = derive(self.seed, JOB, incarnation) if is_called else None
         for node in range(self.plan.nodes):
-            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace))
+            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace, credentials))
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """The first report of a node, from the newest one so far on, for which `condition` holds."""
         return self.collector.wait(node, condition, patience, lambda: self.log(node))
+
+    def wait_said(self, node: int, text: str, times: int) -> None:
+        """Wait until a node's ranks have written something so many times."""
+        self.wait(node, lambda _: self.log(node).count(text) >= times)
 
     def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
         """The report that nothing of the incarnation is left on a node."""
@@ -165,6 +208,12 @@ class AgentWorld:
         """What an agent wrote so far."""
         return self.log_path(node).read_text()
 
+    def _hosts(self) -> Path:
+        assert self.plan is not None
+        path = self.short / "hosts"
+        path.write_text(hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
+        return path
+
     def log_path(self, node: int) -> Path:
         return self.folder / f"node-{node}.log"
 
@@ -173,6 +222,12 @@ class AgentWorld:
 
     def termination(self, node: int) -> Path:
         return self.folder / f"termination-{node}.json"
+
+
+def facts_of(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
+    """What the operator knows of nodes that said this."""
+    process = ProcessFacts(ProcessState.RUNNING)
+    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
 
 
 def terminate(agent: subprocess.Popen[bytes]) -> None:

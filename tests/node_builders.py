@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from muster_worker import contract
 from muster_worker.contract import Channel, Peer, Plan, Scalar
 from muster_worker.environment import Place
+from muster_worker.library_interfaces import Network
 from muster_worker.sagemaker import Host
 
 
@@ -41,7 +42,7 @@ def a_place(plan: Plan | None = None, node: int = 1) -> Place:
         plan=plan,
         node=node,
         peers=tuple(Peer(index, f"10.0.0.{index + 1}", 29500 + index) for index in range(plan.nodes)),
-        interface="eth0",
+        network=Network("eth0", "10.0.0.2"),
         host=Host(cpus=8, gpus=1, instance_type="local", interface="eth0", directory="/code"),
         root="/opt/ml",
         run="/run/muster",

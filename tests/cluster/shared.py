@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster import images, lan, lifecycle, node, operator_image, packages, places, programs
+from cluster.images import Image
 from cluster.node import Machine
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -64,17 +65,23 @@ class SharedCluster:
 
     def operator_image(self) -> str:
         """Built without Docker."""
+        image = operator_image.provide(self._machine().tools)
+        self.load(image)
+        return image.name
+
+    def load(self, image: Image) -> None:
+        """Have an image in the nodes."""
         self.up()
-        state = places.state()
-        with places.alone_in_cache():
-            machine = Machine(programs.build(), packages.provide(), state)
-        image = operator_image.provide(machine.tools)
+        machine, state = self._machine(), places.state()
         keepers = [int((state.node(each.name) / "keeper").read_bytes()) for each in lan.NODES]
         missing = [keeper for keeper in keepers if not node.has_image(machine, keeper, image.name)]
         if missing:
             with images.archive(image) as archive, ThreadPoolExecutor() as pool:
                 list(pool.map(lambda keeper: node.load_image(machine, keeper, archive), missing))
-        return image.name
+
+    def _machine(self) -> Machine:
+        with places.alone_in_cache():
+            return Machine(programs.build(), packages.provide(), places.state())
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `python -m cluster ...`, as make does."""

@@ -10,6 +10,8 @@ from cluster import chart, rights
 from cluster.helm import CHART, Values
 from cluster.places import ROOT
 from cluster.rights import EVERYWHERE
+from muster.api.load import load
+from muster.api.operator_config import OperatorConfig, read_config
 
 IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
 EVERYTHING: Values = {
@@ -22,7 +24,10 @@ EVERYTHING: Values = {
     "replicas": 3,
     "namespaces": ["a", "b"],
     "clusterDomain": "example.internal",
+    "nodePools": [{"name": "p5", "instanceType": "p5.48xlarge", "zone": "Same"}, {"name": "cpu", "machine": "Any"}],
+    "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
+    "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
     "userRoles": False,
     "networkPolicy": {"enabled": True},
     "serviceAccount": {"annotations": {"a": "b"}},
@@ -70,9 +75,13 @@ def test_all_values_arrive() -> None:
         "--collector-url=https://muster-collector.muster-system.svc.example.internal:9443",
         "--health-port=8080",
         "--cluster-domain=example.internal",
+        "--agent-image=mirror.example/muster:1",
+        "--agent-pull-policy=Never",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
+        "--config=/etc/muster/config.yaml",
     ]
+    assert {"name": "config", "mountPath": "/etc/muster", "readOnly": True} in container["volumeMounts"]
     assert container["resources"]["limits"] == {"memory": "2Gi"}
     assert (spec["priorityClassName"], spec["nodeSelector"]) == ("high", {"a": "b"})
     assert (spec["imagePullSecrets"], spec["tolerations"]) == ([{"name": "registry"}], [{"operator": "Exists"}])
@@ -81,6 +90,47 @@ def test_all_values_arrive() -> None:
     assert chart.one(objects, "Service")["spec"]["ports"][0]["port"] == 9443
     assert chart.one(objects, "ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
     assert chart.one(objects, "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+
+
+def config_of(values: Values) -> tuple[OperatorConfig, str]:
+    """What the operator reads, and the annotation that starts it anew with another configuration."""
+    objects = chart.render(values)
+    text = chart.one(objects, "ConfigMap")["data"]["config.yaml"]
+    (document,) = load(text, "config.yaml")
+    annotations = chart.one(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    return read_config(document), annotations["muster.dev/config-hash"]
+
+
+def test_the_operator_can_read_its_configuration() -> None:
+    config, hashed = config_of(EVERYTHING)
+    assert [pool.name for pool in config.node_pools] == ["p5", "cpu"]
+    assert (config.node_pools[0].instance_type, config.node_pools[1].machine) == ("p5.48xlarge", "Any")
+    assert config_of({**EVERYTHING, "replicas": 1})[1] == hashed
+    assert config_of({**EVERYTHING, "nodePools": [{"name": "p5"}]})[1] != hashed
+
+
+def test_without_pools_there_is_no_configuration() -> None:
+    objects = chart.render(IMAGE)
+    assert "ConfigMap" not in {each["kind"] for each in objects}
+    template = chart.one(objects, "Deployment")["spec"]["template"]
+    assert "--config=/etc/muster/config.yaml" not in template["spec"]["containers"][0]["args"]
+
+
+def test_pod_groups_are_for_the_queues_that_are_on() -> None:
+    def groups(**queues: bool) -> set[str]:
+        found = rights.grants(chart.render({**IMAGE, "queues": queues}), ACCOUNT)
+        return {grant.group for grant in found if grant.resource == "podgroups"}
+
+    assert groups() == set()
+    assert groups(volcano=True) == {"scheduling.volcano.sh"}
+    assert groups(coscheduling=True) == {"scheduling.x-k8s.io"}
+
+
+def test_agents_take_their_python_from_the_operator_s_own_image_unless_told_otherwise() -> None:
+    image = {"repository": "registry.example/muster", "tag": "2", "pullPolicy": "Always"}
+    [container] = chart.one(chart.render({"image": image}), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--agent-image=registry.example/muster:2" in container["args"]
+    assert "--agent-pull-policy=Always" in container["args"]
 
 
 def test_a_single_replica_may_be_drained() -> None:
@@ -97,7 +147,11 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "namespaces": "a"}, "namespaces"),
         ({**IMAGE, "namespaces": ["A"]}, "namespaces"),
         ({**IMAGE, "collector": {"port": 80}}, "port"),
+        ({**IMAGE, "agent": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({**IMAGE, "networkPolicy": {"enabled": "yes"}}, "enabled"),
+        ({**IMAGE, "nodePools": [{"instanceType": "p5.48xlarge"}]}, "name"),
+        ({**IMAGE, "nodePools": [{"name": "p5", "zone": "same"}]}, "zone"),
+        ({**IMAGE, "queues": {"kueue": True}}, "kueue"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Values, said: str) -> None:

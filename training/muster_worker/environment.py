@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
 from muster_worker import sagemaker
-from muster_worker.contract import Peer, Plan, is_rendezvous_variable
+from muster_worker.contract import Peer, Plan
+from muster_worker.library_interfaces import Network, rank_variables
+from muster_worker.rendezvous import is_rendezvous_variable
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Place:
     plan: Plan
     node: int
     peers: Tuple[Peer, ...]
-    interface: str
+    network: Network
     host: sagemaker.Host
     root: str
     run: str
@@ -94,17 +96,11 @@ def per_node_environment(node: Mapping[str, str], place: Place, python_exec: str
 
 def _defaults(user: Mapping[str, str], place: Place) -> Dict[str, str]:
     defaults = {
-        # "=" makes NCCL take the name exactly; without it eth1 would match eth10 as well
-        "NCCL_SOCKET_IFNAME": f"={place.interface}",
-        "GLOO_SOCKET_IFNAME": place.interface,
-        "TP_SOCKET_IFNAME": place.interface,
+        **rank_variables(place.network, (*user, *place.plan.command, *place.plan.launcher_args)),
         # a rank's last words would be lost in a buffer that a signal throws away
         "PYTHONUNBUFFERED": "1",
         # every rank taking every core makes all of them slow; torchrun's own answer is 1, whatever the machine has
         "OMP_NUM_THREADS": str(max(1, place.host.cpus // place.plan.procs_per_node)),
     }
-    # Open MPI refuses to start when both the list of interfaces and the list of exceptions are set
-    if "OMPI_MCA_btl_tcp_if_exclude" not in user:
-        defaults["OMPI_MCA_btl_tcp_if_include"] = place.interface
     defaults.update(sagemaker.variables(place.plan, place.node, place.host, place.root))
     return defaults

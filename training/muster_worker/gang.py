@@ -8,14 +8,28 @@ import time
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import processes, witness
-from muster_worker.contract import AgentPhase, EndReason
+from muster_worker.check_figures import sentence
+from muster_worker.check_process import CheckProcess, start_check
+from muster_worker.contract import AgentPhase, EndReason, Problem
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
+from muster_worker.mpi_node import MpiWorld
+from muster_worker.reach import Reach
 from muster_worker.reports import Observation
 from muster_worker.roster import LOST_SECONDS, Roster
-from muster_worker.state import Event, LauncherRecord, MetricRecord, PhaseReached, RankEnded, StopBegan, Witnessed
+from muster_worker.state import (
+    Event,
+    LauncherRecord,
+    MetricRecord,
+    NetworkMeasured,
+    PhaseReached,
+    ProblemFound,
+    RankEnded,
+    StopBegan,
+    Witnessed,
+)
 from muster_worker.streams import Stream
 
 LEFTOVER_GRACE_SECONDS = 2.0
@@ -31,8 +45,15 @@ MAX_REMEMBERED = 4096
 class Gang:
     """The node's share of an incarnation, from its start until no process of it is left."""
 
-    def __init__(self, place: Place, incarnation: int, selector: selectors.BaseSelector, log: Log) -> None:
-        """Raises `OSError` when the ranks' socket can't be made."""
+    def __init__(
+        self,
+        place: Place,
+        incarnation: int,
+        selector: selectors.BaseSelector,
+        log: Log,
+        world: Optional[MpiWorld] = None,
+    ) -> None:
+        """`world` is this node's part of an MPI world. Raises `OSError` when the ranks' socket can't be made."""
         self._place = place
         self._incarnation = incarnation
         self._selector = selector
@@ -45,11 +66,39 @@ class Gang:
         self._reaped: Dict[int, processes.Ended] = {}
         self._kill_at: Optional[float] = None  # SIGKILL to all that is left, from then on
         self._leftovers_told = False
+        self._world = world
+        self._base: Mapping[str, str] = {}
+        self._reach: Optional[Reach] = None  # while nothing is started
+        self._check: Optional[CheckProcess] = None  # then this, where it is wanted
         self.finished = False
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
-        """Start everything. What can't be started is an event like any other end."""
-        started, refused = launch(self._place, self._incarnation, base)
+        """Start everything, once node 0 is reached. What can't be started is an event like any other end."""
+        self._base = base
+        if self._place.node == 0:
+            return self._measure()
+        # ranks that can't reach their rendezvous wait for it until their own time-outs, half an hour later
+        own, first = self._place.peers[self._place.node], self._place.master
+        self._reach = Reach(own, first, self._selector, time.monotonic())
+        return self._look_for_peer(self._reach)
+
+    def _measure(self) -> List[Event]:
+        """Look at the network first where the job wants it, then start."""
+        if self._place.plan.network_check:
+            try:
+                self._check = start_check(self._place, self._incarnation, self._base, self._selector)
+            except OSError as error:
+                self._log.say(f"no network check: {error}")
+        return [] if self._check is not None else self._start()
+
+    def _start(self) -> List[Event]:
+        if self._world is not None:
+            obstacle = self._world.obstacle(self._base)
+            if obstacle is not None:
+                return self._give_up(obstacle)
+            started, refused = self._world.start(self._base)
+        else:
+            started, refused = launch(self._place, self._incarnation, self._base)
         for process in started:
             self._children[process.pid] = process
             streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)
@@ -67,20 +116,35 @@ class Gang:
         """Seconds until `step` has something to do; None while only events matter."""
         if self.finished:
             return None
-        if self._roster.has_lost or not self._children or (self._kill_at is not None and self._is_overdue()):
+        if self._reach is not None:
+            return max(0.0, self._reach.next_step_at - time.monotonic())
+        if self._check is not None:
+            return max(0.0, self._check.next_step_at - time.monotonic())
+        if self._roster.has_lost or not self._is_busy or (self._kill_at is not None and self._is_overdue()):
             return SCAN_SECONDS
-        return None if self._kill_at is None else max(SCAN_SECONDS, self._kill_at - time.monotonic())
+        waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
+        if self._world is not None and self._world.next_step_in is not None:
+            waits.append(self._world.next_step_in)
+        return min(waits, default=None)
 
     def stop(self, grace: float) -> List[Event]:
         """SIGTERM now, SIGKILL to all that is left after `grace` seconds. A second call can only shorten the time."""
         if self._kill_at is not None:
             self._kill_at = min(self._kill_at, time.monotonic() + grace)
             return []
+        self._look_no_more()
         events: List[Event] = [Witnessed(rank, text) for rank, text in witness.activities(self._roster.live()).items()]
         # from here on: what asking took is not the ranks' time
         now = time.monotonic()
         self._kill_at = now + grace
         events.append(StopBegan(now))
+        live = [link.pid for link in self._roster.live().values() if link.pid is not None]
+        if self._world is not None and live:
+            # mpirun and its daemons would give them a second at most; they end when their ranks have
+            processes.signal_all(live, signal.SIGTERM)
+            return events
+        if self._world is not None:
+            self._world.terminate()
         for process in self._children.values():
             # torchrun passes the signal on to its ranks; everybody else's are in the group of who we started
             if process.name == "torchrun":
@@ -91,6 +155,7 @@ class Gang:
 
     def kill(self) -> List[Event]:
         """SIGKILL to everything at once."""
+        self._look_no_more()
         events: List[Event] = [StopBegan(time.monotonic())]
         self._kill_at = time.monotonic()
         processes.signal_all(processes.descendants(), signal.SIGKILL)
@@ -102,6 +167,8 @@ class Gang:
         events: List[Event] = []
         for end in ended:
             process = self._children.pop(end.pid, None)
+            if process is None and self._world is not None and self._world.on_reaped(end):
+                continue
             if process is None:
                 if len(self._reaped) < MAX_REMEMBERED:
                     self._reaped[end.pid] = end
@@ -120,11 +187,17 @@ class Gang:
         """What time brings: the end of a grace period, leftovers to end, the last process gone."""
         if self.finished:
             return []
+        if self._reach is not None:
+            return self._look_for_peer(self._reach)
+        if self._check is not None:
+            return self._look_at_network(self._check)
+        if self._world is not None:
+            self._world.step()
         now = time.monotonic()
         events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
         if self._is_overdue():
             left = processes.signal_all(processes.descendants(), signal.SIGKILL)
-        elif not self._children:
+        elif not self._is_busy:
             left = processes.descendants()
             if left and not self._leftovers_told:
                 processes.signal_all(left, signal.SIGTERM)
@@ -135,6 +208,13 @@ class Gang:
             return events
         return events if left or self._children else events + self._finish()
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether something goes on that has its own end, so that nothing is a leftover yet."""
+        if self._children or self._world is None:
+            return bool(self._children)
+        return self._world.lasts if self._kill_at is None else self._world.is_running
+
     def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
         """What is to be read of the ranks at this moment."""
         return self._roster.observe()
@@ -144,10 +224,43 @@ class Gang:
         """The launcher's own last lines; empty until it ended."""
         return self._launcher_lines
 
+    def _look_for_peer(self, reach: Reach) -> List[Event]:
+        reach.step(time.monotonic())
+        if reach.reached:
+            self._reach = None
+            return self._measure()
+        if reach.problem is not None:
+            self._reach = None
+            return self._give_up(reach.problem)
+        return []
+
+    def _give_up(self, problem: Problem) -> List[Event]:
+        self._log.say(problem.message)
+        return [ProblemFound(problem), *self._finish()]
+
+    def _look_at_network(self, check: CheckProcess) -> List[Event]:
+        check.step(time.monotonic())
+        if check.figures is None:
+            return []
+        self._check = None
+        self._log.say(sentence(check.figures))
+        # whatever it found: a job that runs slowly is worth more to its owner than none
+        return [NetworkMeasured(check.figures), *self._start()]
+
+    def _look_no_more(self) -> None:
+        if self._check is not None:
+            self._check.close()
+            self._check = None
+        if self._reach is not None:
+            self._reach.close()
+            self._reach = None
+
     def _finish(self) -> List[Event]:
         self.finished = True
         # a killed wrapper's rank dies with it: it may be dead, and not counted as living, before its end was heard of
         self._reaped.update((end.pid, end) for end in processes.reap())
+        if self._world is not None:
+            self._world.close()
         events = self._roster.close() + self._roster.resolve_lost(self._reaped, time.monotonic(), 0.0)
         for streams in self._streams.values():
             for stream in streams:

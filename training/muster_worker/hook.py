@@ -41,7 +41,15 @@ def enter(archive: str) -> None:
 
 
 def _is_rank(environment: Mapping[str, str]) -> bool:
-    return "RANK" in environment and "LOCAL_RANK" in environment
+    return ("RANK" in environment and "LOCAL_RANK" in environment) or _is_mpi_rank(environment)
+
+
+def _is_mpi_rank(environment: Mapping[str, str]) -> bool:
+    if not any(name in environment for name in hook_environment.MPI_NODE_FILES):
+        return False
+    from muster_worker import mpi_rank  # other launchers' ranks start sooner without it
+
+    return mpi_rank.is_rank(environment)
 
 
 def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:
@@ -50,6 +58,10 @@ def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:
     A launcher of the user's own started us without one. From inside a process its exit code can't be known; whoever
     waits for it knows.
     """
+    if _is_mpi_rank(environment):  # mpirun itself is told nothing that is right on one node only
+        from muster_worker import node_file
+
+        environment = {**environment, **node_file.read(environment)}
     python = environment.get("MUSTER_PYTHON")
     if not python or not sys.executable:
         return

@@ -15,6 +15,9 @@ PYTHONPATH = "PYTHONPATH"
 HOOK = "MUSTER_HOOK"
 PROGRESS = "MUSTER_PROGRESS"
 
+MPI_NODE_FILES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
+"""`node_file.HERE` and `FIRST`: where neither is, no module that is about MPI needs to be loaded."""
+
 SCOPE_RANK = "rank"
 SCOPE_NODE = "node"
 

@@ -1,14 +1,13 @@
-"""Starts what an incarnation consists of on this node: torchrun, the node's command, or the ranks themselves."""
+"""Starts what an incarnation consists of on this node: torchrun, mpirun, the node's command, or the ranks."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from muster_worker import hook_environment, launchers, processes, python_exec
+from muster_worker import hook_environment, launchers, mpi_command, mpi_launch, processes, python_exec
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
 from muster_worker.contract import EndReason, Launcher
 from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
@@ -37,7 +36,12 @@ class LaunchRefused:
 def launch(
     place: Place, incarnation: int, base: Mapping[str, str]
 ) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
-    """Start the node's share of an incarnation, on the main thread; what was started, and what could not be."""
+    """Start the node's share of an incarnation, on the main thread; what was started, and what could not be.
+
+    Of an MPI world that is nothing but on node 0: `start_mpirun`.
+    """
+    if place.plan.launcher == Launcher.MPI:
+        return (), None
     environment = node_environment(base, place)
     started: List[Launched] = []
     for name, rank, command, variables in _commands(place, incarnation, environment):
@@ -45,8 +49,22 @@ def launch(
             process = processes.start(command, variables)
         except OSError as error:
             return tuple(started), _refusal(name, command[0], error)
-        started.append(Launched(name, process.pid, _take_outputs(process), rank))
+        started.append(Launched(name, process.pid, processes.take_outputs(process), rank))
     return tuple(started), None
+
+
+def start_mpirun(place: Place, base: Mapping[str, str], master: str) -> Union[Launched, LaunchRefused]:
+    """Start mpirun, on node 0's main thread. `master` is where torch.distributed may meet: ADDRESS:PORT."""
+    program = place.plan.command[0] if mpi_command.is_own_mpirun(place.plan) else mpi_command.PROGRAM
+    name = os.path.basename(program)
+    try:
+        command, environment = mpi_launch.mpirun(place, base, master)
+        process = processes.start(command, environment)
+    except OSError as error:
+        return _refusal(name, program, error)
+    except ValueError as error:
+        return LaunchRefused(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, str(error))
+    return Launched(name, process.pid, processes.take_outputs(process))
 
 
 def _commands(
@@ -75,17 +93,6 @@ def _commands(
     # launchers that ignore PYTHON_EXEC are seen by the hook in the ranks that they start
     variables = hook_environment.with_hook(variables, place.archive, hook_environment.SCOPE_NODE)
     return [("command", None, launchers.user_command(plan), variables)]
-
-
-def _take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:
-    """The process' pipes as plain descriptors; it is reaped by its pid, so that nobody needs the object any more."""
-    if process.stdout is None or process.stderr is None:
-        raise AssertionError("started with both outputs as pipes")
-    outputs = os.dup(process.stdout.fileno()), os.dup(process.stderr.fileno())
-    process.stdout.close()
-    process.stderr.close()
-    process.returncode = 0  # silences its own attempts to reap
-    return outputs
 
 
 def _refusal(name: str, program: str, error: OSError) -> LaunchRefused:

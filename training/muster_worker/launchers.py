@@ -26,6 +26,12 @@ def wrapper(place: Place) -> Tuple[str, ...]:
     return (place.python, "-I", "-S", place.archive, "rank", "--", *user_command(place.plan))
 
 
+def mpi_rank(place: Place, master: str) -> Tuple[str, ...]:
+    """The same for a rank that mpirun starts. `master` is where torch.distributed may meet, ADDRESS:PORT."""
+    wrapped = ("rank", f"--master={master}", "--", *user_command(place.plan))
+    return (place.python, "-I", "-S", place.archive, *wrapped)
+
+
 def torchrun(place: Place, incarnation: int, which: Which) -> Tuple[str, ...]:
     """torchrun around the wrapped command: static rendezvous on node 0, no restarts of its own."""
     plan = place.plan

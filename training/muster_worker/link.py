@@ -40,7 +40,8 @@ class Role:
 class Hello:
     """First message of a connection. `pid` is the sender's, `progress` the path of the rank's progress file.
 
-    `world` is how many ranks the process believes there are; 0 when its environment doesn't say.
+    `world` is how many ranks the process believes there are, `local_world` how many on its node; 0 when its
+    environment doesn't say.
     """
 
     rank: int
@@ -49,6 +50,7 @@ class Hello:
     progress: str
     role: str
     world: int = 0
+    local_world: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import time
 from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import memory_limit, opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind, Order, Problem, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Order, Problem, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
 from muster_worker.log import Log
+from muster_worker.meeting import meet
+from muster_worker.mpi_node import MpiWorld, Way
 from muster_worker.outage import Outage
 from muster_worker.reports import Observation, Snapshot, make_report
 from muster_worker.roster import Handler
@@ -37,13 +40,14 @@ UNREACHABLE_SECONDS = 60.0
 class Setting:
     """What the agent was started with: everything of a `Place` but the peers, which Start brings.
 
-    `grace_seconds` is what ranks get after the agent's own SIGTERM.
+    `grace_seconds` is what ranks get after the agent's own SIGTERM. `port` is held for the job, None where none is.
     """
 
     place: Place
     grace_seconds: float
     termination_log: Optional[str]
     lifeline: Optional[int]
+    port: Optional[socket.socket] = None
 
 
 class Node:
@@ -51,6 +55,7 @@ class Node:
 
     def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
         self._setting = setting
+        self._place = setting.place
         self._state = state
         self._reporter = reporter
         self._inbox = inbox
@@ -223,14 +228,26 @@ class Node:
             return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
         first_rank = self._setting.place.node * plan.procs_per_node
         self._state = begin(self._state, command.incarnation, first_rank, plan.procs_per_node, time.monotonic())
-        socket = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
-        place = replace(self._setting.place, peers=command.peers, socket=socket)
+        path = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
+        before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
+        self._place = place = replace(place, socket=path)
         try:
-            self._gang = Gang(place, command.incarnation, self._selector, self._log)
+            if place.network != before.network:
+                self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
+                opt_ml.prepare(place.root, plan, place.node, place.host)
+            world = self._join_world(place, command)
+            self._gang = Gang(place, command.incarnation, self._selector, self._log, world)
             return self._gang.launch(self._base)
         except OSError as error:
             problem = Problem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
+
+    def _join_world(self, place: Place, command: Command) -> Optional[MpiWorld]:
+        """This node's part of an MPI world; None for other launchers. Raises `OSError`."""
+        if place.plan.launcher != Launcher.MPI or self._setting.port is None:
+            return None
+        way = Way(self._setting.port, self._selector, self._log)
+        return MpiWorld(place, self._base, command.credentials, way)
 
     def _may_leave(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:

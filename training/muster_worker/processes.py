@@ -53,6 +53,21 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
     )
 
 
+def start_quickly(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """As `start`, for many processes at once: they don't end with this one by themselves. The guardian ends them.
+
+    With nothing to do between fork and exec Python needs no copy of this process: 1 ms instead of 7 on a busy machine.
+    """
+    return subprocess.Popen(
+        list(command),
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -95,6 +110,11 @@ def descendants() -> Tuple[int, ...]:
     return tuple(pid for pid in found if table[pid].state != "Z")
 
 
+def marked(mark: bytes) -> Tuple[int, ...]:
+    """All living processes below this one that were started with `mark`, NAME=VALUE, in their environment."""
+    return tuple(pid for pid in descendants() if mark in _environment(pid))
+
+
 def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
     """Send a signal to each process. Returns `pids` without those of other users (`sudo`).
 
@@ -127,6 +147,25 @@ def memory(pid: int) -> int:
             return int(file.read().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:
+    """The pipes of a process that `start` gave, as plain descriptors: it is reaped by its pid, without the object."""
+    if process.stdout is None or process.stderr is None:
+        raise AssertionError("started with both outputs as pipes")
+    outputs = os.dup(process.stdout.fileno()), os.dup(process.stderr.fileno())
+    process.stdout.close()
+    process.stderr.close()
+    process.returncode = 0  # silences its own attempts to reap
+    return outputs
+
+
+def _environment(pid: int) -> Sequence[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return ()  # it is gone, or another user's
 
 
 def _table() -> Dict[int, _Entry]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
+
+from muster_worker.executable import write_executable
 
 SHIM_NAME = "python-exec"
 
@@ -14,8 +15,5 @@ def write_python_exec(run_dir: str, archive: str, python: str) -> str:
     `archive` and `python` are the agent's own: its zipapp and its interpreter.
     """
     path = os.path.join(run_dir, SHIM_NAME)
-    wrapper = " ".join(shlex.quote(part) for part in (python, "-I", "-S", archive, "rank", "--python-of-parent", "--"))
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(f'#!/bin/sh\nexec {wrapper} "$@"\n')
+    write_executable(path, python, archive, ("rank", "--python-of-parent", "--"))
     return path

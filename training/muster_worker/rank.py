@@ -24,16 +24,22 @@ ATTACHED = "--attached"  # the rank was started by a launcher of the user's own:
 # contract.EndReason's; its module imports dataclasses, which cost every rank's start more than the rest of the wrapper
 COMMAND_NOT_FOUND = "CommandNotFound"
 COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"
+WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
+
+MISMATCH_EXIT_CODE = 65
+"""sysexits.h, EX_DATAERR: the world isn't the job's, and the command was not run."""
+
+_REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
 
 
 class _Place:
-    """What the environment says about this rank. `scope` is the hook's; `world` is 0 where nothing is said of it."""
+    """What the environment says about this rank. `scope` is the hook's; sizes are 0 where nothing is said of them."""
 
-    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, world: int) -> None:
+    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, worlds: Tuple[int, int]) -> None:
         self.rank = rank
         self.local_rank = local_rank
         self.scope = scope
-        self.world = world
+        self.world, self.local_world = worlds
         self.progress = os.path.join(run_dir, f"rank-{rank}-{os.getpid()}.progress")
 
 
@@ -47,7 +53,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
     environment = _own_environment()
     if PYTHON_OF_PARENT in mode:
         command.insert(0, interpreter.python_of_parent(environment))
-    joined = _join(environment, mode)
+    mismatch, is_rank = None, True
+    if any(name in environment for name in hook_environment.MPI_NODE_FILES):
+        is_rank = not (ATTACHED in mode and _is_spawned(environment))
+        environment, mismatch = _enter_world(environment, mode) if is_rank else (environment, None)
+    joined = _join(environment, mode) if is_rank else _Joined(None, None, environment)
+    if mismatch is not None:
+        _refuse(joined.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
         started = child.start(command, joined.environment, joined.streams, signal_mask)
     except child.CommandRefused as refusal:
@@ -63,6 +75,25 @@ def main(arguments: Sequence[str]) -> NoReturn:
         end = {"exit_code": os.WEXITSTATUS(status)}
     _tell(joined.announcer, "ended", {"at": time.monotonic(), **end})
     child.end_like(status)
+
+
+def _is_spawned(environment: Mapping[str, str]) -> bool:
+    """Whether a rank of an mpirun of the user's own has started this process: a world beside the job's."""
+    from muster_worker import mpi_world
+
+    return mpi_world.is_spawned(environment)
+
+
+def _enter_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
+    """The rank's environment in its MPI world, and why it must not run there."""
+    from muster_worker import mpi_rank  # other launchers' ranks start sooner without it
+
+    try:
+        entered = mpi_rank.with_world(environment, mode)
+        return entered, mpi_rank.mismatch(entered)
+    except (OSError, KeyError, ValueError) as error:
+        _complain(f"can't tell this rank's place in its world, running the command without it: {error!r}")
+        return environment, None
 
 
 class _Joined:
@@ -98,6 +129,7 @@ def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional
         "pid": os.getpid(),
         "progress": place.progress,
         "world": place.world,
+        "local_world": place.local_world,
     }
     if ATTACHED in mode:
         announcer.say("hello", {**hello, "role": "hook"})
@@ -119,8 +151,9 @@ def _place(environment: Mapping[str, str]) -> _Place:
         prefix, scope = "MUSTER_", hook_environment.SCOPE_NODE
     rank, local_rank = int(environment[f"{prefix}RANK"]), int(environment[f"{prefix}LOCAL_RANK"])
     # a node's command says nothing of the world: it may start the ranks itself
-    world = int(environment.get("WORLD_SIZE", "0")) if scope == hook_environment.SCOPE_RANK else 0
-    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], world)
+    sizes = [int(environment.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
+    worlds = (sizes[0], sizes[1]) if scope == hook_environment.SCOPE_RANK else (0, 0)
+    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], worlds)
 
 
 def _own_environment() -> Dict[str, str]:
@@ -134,10 +167,10 @@ def _own_environment() -> Dict[str, str]:
 
 
 def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
-    reason = COMMAND_NOT_FOUND if refusal.exit_code == child.NOT_FOUND else COMMAND_NOT_EXECUTABLE
     if announcer is None:
         _complain(str(refusal))
     else:
+        reason = _REASONS.get(refusal.exit_code, COMMAND_NOT_EXECUTABLE)
         _tell(announcer, "refused", {"reason": reason, "message": str(refusal), "at": time.monotonic()})
     os._exit(refusal.exit_code)
 

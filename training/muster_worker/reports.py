@@ -7,7 +7,7 @@ from typing import Mapping, Optional, Tuple
 
 from muster_worker import wire
 from muster_worker.contract import MAX_REPORT_BYTES, LauncherEnd, MetricValue, RankReport, RankState, Report
-from muster_worker.state import LauncherRecord, NodeState, RankRecord
+from muster_worker.state import NodeState, RankRecord
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,9 @@ class Observation:
 
 NOTHING_SEEN = Observation()
 
+MAX_WHY_CHARS = 256
+"""The longest word about an interface that the collector takes."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -32,6 +35,12 @@ class Snapshot:
     observations: Mapping[int, Observation]
     launcher_lines: Tuple[str, ...] = ()
     dropped_lines: int = 0
+
+
+def _why(state: NodeState) -> Optional[str]:
+    if state.interface_why is None or state.network_objection is None:
+        return state.interface_why
+    return f"{state.interface_why}; {state.network_objection}"[:MAX_WHY_CHARS]
 
 
 def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
@@ -47,7 +56,12 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         phase=state.phase,
         address=state.address,
         port=state.port,
+        check_port=state.check_port,
         interface=state.interface,
+        interface_why=_why(state),
+        speed_mbps=state.speed_mbps,
+        links=state.links,
+        figures=state.figures,
         ranks=tuple(
             _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now, past)
             for record in state.ranks
@@ -56,7 +70,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
             MetricValue(metric.name, metric.value, metric.rank, _age_of(metric.at, now, past))
             for metric in state.metrics
         ),
-        launcher=_launcher_end(state.launcher, snapshot.launcher_lines, now),
+        launcher=_launcher_end(state, snapshot.launcher_lines, now),
         problem=state.problem,
         terminated_age=None if state.terminated_at is None else max(0.0, now - state.terminated_at),
         dropped_lines=snapshot.dropped_lines,
@@ -104,10 +118,19 @@ def _rank_state(record: RankRecord) -> str:
     return RankState.STARTING if record.started_at is None else RankState.RUNNING
 
 
-def _launcher_end(record: Optional[LauncherRecord], lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
+def _launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
+    record = state.launcher
     if record is None:
         return None
-    return LauncherEnd(record.name, max(0.0, now - record.at), record.exit_code, record.signal, record.reason, lines)
+    return LauncherEnd(
+        record.name,
+        max(0.0, now - record.at),
+        record.exit_code,
+        record.signal,
+        record.reason,
+        lines,
+        stopped=state.stop_began_at is not None and record.at >= state.stop_began_at,
+    )
 
 
 def _age(at: Optional[float], now: float, past: float) -> Optional[float]:

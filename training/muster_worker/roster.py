@@ -7,14 +7,15 @@ import selectors
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
-from muster_worker import processes, progress, wire, witness
+from muster_worker import mpi_world, processes, progress, wire, witness
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
-from muster_worker.contract import EndReason, Problem
+from muster_worker.contract import EndReason, Launcher, Problem
 from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
 from muster_worker.progress_file import MAX_REPORT_BYTES
+from muster_worker.rank import MISMATCH_EXIT_CODE
 from muster_worker.rank_links import RankLink, listen, most_links
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
@@ -23,7 +24,11 @@ from muster_worker.streams import Stream
 LOST_SECONDS = 0.5
 """After this long without a trace of a lost wrapper's rank, nobody will ever know how it ended."""
 
-EXIT_CODES = {EndReason.COMMAND_NOT_FOUND: NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE: NOT_EXECUTABLE}
+EXIT_CODES = {
+    EndReason.COMMAND_NOT_FOUND: NOT_FOUND,
+    EndReason.COMMAND_NOT_EXECUTABLE: NOT_EXECUTABLE,
+    EndReason.WORLD_SIZE_MISMATCH: MISMATCH_EXIT_CODE,
+}
 """How a wrapper ends that refused its command."""
 
 Handler = Callable[[], List[Event]]
@@ -191,14 +196,21 @@ class Roster:
         return []
 
     def _mismatch(self, hello: Hello) -> Optional[Problem]:
-        world = self._place.plan.world_size
+        plan = self._place.plan
+        if plan.launcher == Launcher.MPI and hello.world and hello.local_world:
+            why = mpi_world.mismatch(hello.world, hello.local_world, plan.nodes, plan.procs_per_node)
+            why = why or mpi_world.misplaced(hello.rank, self._place.node, plan.procs_per_node)
+            if why is not None:
+                return Problem(EndReason.WORLD_SIZE_MISMATCH, why)
         # a launcher of the user's own that starts fewer ranks than asked would train, and lie about how much
-        if hello.world not in (0, world):
-            return Problem("WorldSizeMismatch", f"a process is rank {hello.rank} of {hello.world}")
+        if hello.world not in (0, plan.world_size):
+            return Problem(EndReason.WORLD_SIZE_MISMATCH, f"a process is rank {hello.rank} of {hello.world}")
         if hello.rank not in self._expected:
             first, last = self._expected[0], self._expected[-1]
             own = f"only rank {first}" if first == last else f"ranks {first} to {last}"
-            return Problem("WorldSizeMismatch", f"a process says that it is rank {hello.rank}; the node has {own}")
+            return Problem(
+                EndReason.WORLD_SIZE_MISMATCH, f"a process says that it is rank {hello.rank}; the node has {own}"
+            )
         return None
 
     def _end(self, link: RankLink, end: RankEnded) -> List[Event]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import MAX_METRICS, AgentPhase, Problem
+from muster_worker.contract import MAX_METRICS, AgentPhase, Link, NetworkFigures, Problem
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
@@ -58,7 +58,13 @@ class NodeState:
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
+    check_port: Optional[int] = None
     interface: Optional[str] = None
+    interface_why: Optional[str] = None
+    speed_mbps: int = 0
+    links: Tuple[Link, ...] = ()
+    network_objection: Optional[str] = None  # what speaks against the network, wherever the nodes meet
+    figures: Optional[NetworkFigures] = None
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
@@ -117,6 +123,13 @@ class PhaseReached:
 
 
 @dataclass(frozen=True)
+class NetworkMeasured:
+    """The network check is over."""
+
+    figures: NetworkFigures
+
+
+@dataclass(frozen=True)
 class ProblemFound:
     """Something that the job's owner has to know; the first one stays."""
 
@@ -124,7 +137,16 @@ class ProblemFound:
 
 
 Event = Union[
-    RankStarted, RankEnded, Witnessed, LauncherRecord, MetricRecord, StopBegan, Terminated, PhaseReached, ProblemFound
+    RankStarted,
+    RankEnded,
+    Witnessed,
+    LauncherRecord,
+    MetricRecord,
+    StopBegan,
+    Terminated,
+    PhaseReached,
+    NetworkMeasured,
+    ProblemFound,
 ]
 
 
@@ -137,6 +159,7 @@ def begin(state: NodeState, incarnation: int, first_rank: int, procs: int, at: f
         began_at=at,
         phase=AgentPhase.RUNNING,
         ranks=ranks,
+        figures=None,
         launcher=None,
         metrics=(),
         stop_began_at=None,
@@ -148,6 +171,8 @@ def apply(state: NodeState, event: Event) -> NodeState:
     """The state after an event. What is told of a rank of another node, or after its end, changes nothing."""
     if isinstance(event, PhaseReached):
         return replace(state, phase=event.phase)
+    if isinstance(event, NetworkMeasured):
+        return replace(state, figures=event.figures)
     if isinstance(event, ProblemFound):
         return state if state.problem else replace(state, problem=event.problem)
     if isinstance(event, (StopBegan, Terminated, LauncherRecord)):

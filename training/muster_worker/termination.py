@@ -33,6 +33,7 @@ def summary(report: Report, exit_code: int) -> bytes:
             "exitCode": end.exit_code,
             "signal": end.signal,
             "reason": end.reason,
+            "stopped": end.stopped,
             "lastLines": list(end.last_lines) if first is None else [],
         }
     if first is not None:

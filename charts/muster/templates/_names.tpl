@@ -41,6 +41,22 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch, create]
+{{- if .Values.queues.volcano }}
+- apiGroups: [scheduling.volcano.sh]
+  resources: [podgroups]
+  verbs: [get, create, patch, delete]
+{{- end }}
+{{- if .Values.queues.coscheduling }}
+- apiGroups: [scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: [get, create, patch, delete]
+{{- end }}
+{{- end }}
+
+{{- /* The operator's configuration file. */ -}}
+{{- define "muster.config" -}}
+nodePools:
+{{ toYaml .Values.nodePools }}
 {{- end }}
 
 {{- define "muster.account" -}}

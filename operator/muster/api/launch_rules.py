@@ -6,19 +6,22 @@ from collections.abc import Iterator
 
 from muster.api import interfaces, reserved
 from muster.api.document import quoted
+from muster.api.mpi_rules import RUNNERS, is_runner
 from muster.api.rule import Breach, Rule
 from muster.api.spec import MAX_WORLD, Spec
 
 
 def _launchers(spec: Spec) -> Iterator[Breach]:
-    chosen = [name for name in ("torchrun", "direct", "perNode") if _is_chosen(spec, name)]
+    launcher = spec.launcher
+    given = {
+        "torchrun": launcher.torchrun,
+        "mpi": launcher.mpi,
+        "direct": launcher.direct,
+        "perNode": launcher.per_node,
+    }
+    chosen = [name for name, fields in given.items() if fields is not None]
     if len(chosen) != 1:
         yield Breach(("launcher",), " and ".join(chosen) or "none of them")
-
-
-def _is_chosen(spec: Spec, name: str) -> bool:
-    launcher = spec.launcher
-    return {"torchrun": launcher.torchrun, "direct": launcher.direct, "perNode": launcher.per_node}[name] is not None
 
 
 def _torchrun_options(spec: Spec) -> Iterator[Breach]:
@@ -46,6 +49,12 @@ def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
         yield Breach(("command", 0), quoted(spec.command[0]))
 
 
+def _mpirun_in_launcher(spec: Spec) -> Iterator[Breach]:
+    takes_it = spec.launcher.per_node is not None or spec.launcher.mpi is not None
+    if not takes_it and is_runner(spec.command[0]):
+        yield Breach(("command", 0), quoted(spec.command[0]))
+
+
 def _image(spec: Spec) -> Iterator[Breach]:
     if spec.image is not None and re.search(r"\s", spec.image):
         yield Breach(("image",), quoted(spec.image))
@@ -54,7 +63,7 @@ def _image(spec: Spec) -> Iterator[Breach]:
 def _interface(spec: Spec) -> Iterator[Breach]:
     objection = interfaces.objection(spec.network.interface)
     if objection is not None:
-        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}, and {objection}")
+        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}: {objection}")
 
 
 def _world(spec: Spec) -> Iterator[Breach]:
@@ -69,9 +78,9 @@ LAUNCH_RULES = (
     Rule(
         places=("spec.launcher",),
         why="Two launchers would start the ranks twice, none never.",
-        sentence="exactly one of torchrun, direct and perNode must be set, for example torchrun: {}",
+        sentence="exactly one of torchrun, mpi, direct and perNode must be set, for example torchrun: {}",
         breaches=_launchers,
-        cel="[has(self.torchrun), has(self.direct), has(self.perNode)].exists_one(chosen, chosen)",
+        cel="[has(self.torchrun), has(self.mpi), has(self.direct), has(self.perNode)].exists_one(chosen, chosen)",
     ),
     Rule(
         places=("spec.launcher.torchrun.args[]",),
@@ -103,6 +112,14 @@ LAUNCH_RULES = (
         f" || !self.command[0].matches('(^|/)({'|'.join(reserved.LAUNCHERS)})$')",
     ),
     Rule(
+        places=("spec",),
+        why="Each rank would become the mpirun of as many ranks again.",
+        sentence="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
+        breaches=_mpirun_in_launcher,
+        cel="has(self.launcher.perNode) || has(self.launcher.mpi) || self.command.size() == 0"
+        f" || !self.command[0].matches('(^|/)({RUNNERS})$')",
+    ),
+    Rule(
         places=("spec.image",),
         why="A line end that slipped in looks like an image that doesn't exist.",
         sentence="an image's name has no spaces or line ends in it; remove them",
@@ -112,7 +129,8 @@ LAUNCH_RULES = (
     Rule(
         places=("spec.network.interface",),
         why="A form that isn't understood would quietly leave the choice to the library.",
-        sentence="allowed are Auto, names (eth0,eth1), exclusions (^docker0,lo) and an address range (10.0.0.0/16)",
+        sentence="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
+        "(10.0.0.0/16)",
         breaches=_interface,
         cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{_NAMES_CEL}')) || isCIDR(self)",
     ),

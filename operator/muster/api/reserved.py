@@ -21,8 +21,8 @@ TORCHRUN_OPTIONS = (
 )
 """Without the leading dashes; torchrun takes each also with _ for -."""
 
-LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec")
-"""Commands that start a node's ranks themselves."""
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+"""Commands that start a node's ranks themselves; `contract.Mpi` has those that start a whole world."""
 
 
 def is_torchrun_option(argument: str) -> bool:

@@ -10,7 +10,9 @@ from muster.api.data_rules import DATA_RULES
 from muster.api.document import quoted
 from muster.api.environment_rules import ENVIRONMENT_RULES
 from muster.api.launch_rules import LAUNCH_RULES
+from muster.api.mpi_rules import MPI_RULES
 from muster.api.override_rules import OVERRIDE_RULES
+from muster.api.placement_rules import PLACEMENT_RULES
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 from muster.api.template_rules import TEMPLATE_RULES
@@ -36,8 +38,10 @@ RULES: tuple[Rule, ...] = (
         breaches=_repeated_names,
     ),
     *LAUNCH_RULES,
+    *MPI_RULES,
     *ENVIRONMENT_RULES,
     *DATA_RULES,
     *TEMPLATE_RULES,
     *OVERRIDE_RULES,
+    *PLACEMENT_RULES,
 )

@@ -2,10 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, WithJsonSchema
 
-_FREE = "x-kubernetes-preserve-unknown-fields"
+from muster.api.agent_spec import Agent
+from muster.api.launcher_spec import LauncherSpec
+from muster.api.model import FREE, KubernetesObject, Model
+from muster.api.node_pool import NodePool
+from muster.api.queue import Queue
 
 MAX_HYPERPARAMETERS = 100
 MAX_QUANTITIES = 32
@@ -13,7 +16,7 @@ MAX_QUANTITIES = 32
 Hyperparameters = Annotated[
     dict[str, str | int | float | bool],
     Field(max_length=MAX_HYPERPARAMETERS),
-    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, _FREE: True}),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, FREE: True}),
 ]
 """A schema has no word for text, number or truth value: muster refuses the rest itself. A map without a schema for its
 values still is one that CEL can compare."""
@@ -21,17 +24,12 @@ values still is one that CEL can compare."""
 Quantities = Annotated[
     dict[str, str | int | float],
     Field(max_length=MAX_QUANTITIES),
-    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, _FREE: True}),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, FREE: True}),
 ]
 """As in a container. A schema's int-or-string would refuse the 0.5 that a container takes."""
 
-KubernetesObject = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object", _FREE: True})]
-"""A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
-
 Argument = Annotated[str, Field(max_length=32768)]
 """One word of a command line. Linux allows 128 KiB; a longer script belongs in a file."""
-
-TorchrunArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 
 MAX_DEADLINE_SECONDS = 31_536_000
 """A year: longer is a typing error."""
@@ -41,42 +39,6 @@ MAX_METRICS = 40
 
 MAX_WORLD = 100_000
 """Ranks of one job. The rank store and the status are sized for it."""
-
-
-class Model(BaseModel):
-    """What every part of the resource shares: camelCase outside, frozen inside, no unknown and no coerced values."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-    )
-
-
-class Torchrun(Model):
-    """torchrun around `command`, one agent a node, static rendezvous on node 0."""
-
-    args: Annotated[tuple[TorchrunArgument, ...], Field(max_length=64)] = Field(
-        default=(), description="More arguments for torchrun. Those that muster sets itself are refused."
-    )
-
-
-class Direct(Model):
-    """The agent starts the node's ranks itself, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set."""
-
-
-class PerNode(Model):
-    """`command` runs once a node and starts its ranks itself, from PET_*, MASTER_* or SM_*."""
-
-
-class LauncherSpec(Model):
-    """How the ranks are started: exactly one of its fields."""
-
-    torchrun: Torchrun | None = Field(default=None, description="Run torchrun around the command.")
-    direct: Direct | None = Field(default=None, description="Start the ranks without a launcher of their own.")
-    per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
 
 
 class EnvVar(Model):
@@ -209,9 +171,21 @@ class Network(Model):
 
     interface: str = Field(
         default="Auto",
-        description="Auto, a name (eth1), exclusions (^docker,lo) or an address range (10.0.0.0/16).",
+        description="Which interface the ranks use: Auto (the way to the operator, or a better network that all nodes "
+        "share), names (eth1) and prefixes (ib*), of which the first that a node has counts, prefixes to leave out "
+        "(^docker,lo), or an address range (10.0.0.0/16, fd00::/8).",
         min_length=1,
         max_length=256,
+    )
+    efa: Literal["Auto", "All", "None"] = Field(
+        default="Auto",
+        description="Which of a machine's EFA devices a node gets. Auto: all, where the job has several nodes and each "
+        "takes its machine's GPUs or Neuron chips whole.",
+    )
+    check: bool = Field(
+        default=False,
+        description="Measure the network between the nodes before the ranks start, which takes some seconds. A node "
+        "that is 10 times slower than the median is named in the status and in an event; the job goes on.",
     )
 
 
@@ -257,9 +231,20 @@ class Spec(Model):
     )
     output: Output | None = Field(default=None, description="Where models and other results are kept.")
     checkpoint: Checkpoint | None = Field(default=None, description="Where snapshots are kept.")
+    node_pool: NodePool | None = Field(
+        default=None, description="The machines that the nodes run on; unset: any that have what the pods ask for."
+    )
+    queue: Queue | None = Field(
+        default=None, description="Who admits the job as a whole; unset: the cluster's scheduler places pod by pod."
+    )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
+    agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
     startup_timeout_seconds: int = Field(
-        default=900, description="How long the nodes may take until all are ready, once all are placed.", ge=1, le=86400
+        default=900,
+        description="How long the nodes may take until all are ready, once all are placed; and how long some of them "
+        "may hold their places while others find none.",
+        ge=1,
+        le=86400,
     )
     active_deadline_seconds: int | None = Field(
         default=None,

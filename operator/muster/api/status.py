@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from muster.api.spec import Model
+from muster.api.model import Model
 from muster.api.status_rules import MAX_CONDITIONS
 
 
@@ -26,6 +26,63 @@ class NodeCounts(Model):
 
     desired: int = Field(description="Nodes asked for.")
     ready: int = Field(description="Nodes whose agent is ready or running.")
+
+
+class LinkGroup(Model):
+    """Nodes that are met on an interface of the same name, speed and reason."""
+
+    interface: str = Field(description="The interface's name on these nodes.")
+    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+    why: str = Field(default="", description="Why it is this one.")
+    count: int = Field(description="How many nodes.")
+    nodes: str = Field(description="Which, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+
+
+class NodeLink(Model):
+    """Where a node is met."""
+
+    node: int = Field(description="The node's index.")
+    interface: str = Field(description="The interface that its ranks use.")
+    address: str = Field(description="The address at which the other nodes meet it.")
+    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+    bandwidth_mbps: float | None = Field(
+        default=None, description="What network.check measured, in Mbit/s: sent or received, whichever is less."
+    )
+    round_trip_microseconds: float | None = Field(
+        default=None, description="What network.check measured: the fastest answer of another node."
+    )
+
+
+class SlowNode(Model):
+    """A node whose network is much slower than that of the others."""
+
+    node: int = Field(description="The node's index.")
+    name: str = Field(description="The node's name.")
+    bandwidth_mbps: float = Field(description="What it sends or receives, whichever is less, in Mbit/s.")
+    round_trip_microseconds: float = Field(description="The fastest answer of another node.")
+
+
+class NetworkCheck(Model):
+    """What network.check found before the ranks were started."""
+
+    measured: int = Field(description="How many nodes were measured.")
+    median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
+    median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
+    slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
+    slow: tuple[SlowNode, ...] = Field(default=(), description="Which, slowest first; at most 16.")
+    message: str = Field(description="All this as a sentence, and what could not be measured.")
+
+
+class NetworkStatus(Model):
+    """The network between the ranks, as the nodes' agents chose it."""
+
+    groups: tuple[LinkGroup, ...] = Field(
+        default=(), description="All nodes whose choice is known, largest group first; at most 16 groups."
+    )
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="Where each node is met; the first 32.")
+    check: NetworkCheck | None = Field(
+        default=None, description="What network.check found; unset until all nodes have told."
+    )
 
 
 class StateRange(Model):
@@ -95,12 +152,20 @@ class Progress(Model):
     at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
 
 
+class Placement(Model):
+    """How often the gang gave up the machines that it had, because it could not have all."""
+
+    releases: int = Field(description="How often its pods were given up.", ge=1, le=1_000_000)
+    generation: int = Field(description="Pods of lower generations were given up.", ge=0, le=1_000_000)
+    released_at: str = Field(description="When they last were (RFC 3339).")
+
+
 class Status(Model):
     """What is known of the job."""
 
     observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
     phase: str = Field(
-        default="Pending", description="Pending, Starting, Running, Suspended, Stopping, Succeeded or Failed."
+        default="Pending", description="Pending, Queued, Starting, Running, Suspended, Stopping, Succeeded or Failed."
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
     # bounded, as the CRD's rule about changes looks through them
@@ -108,8 +173,12 @@ class Status(Model):
         default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")
+    network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
     progress: Progress | None = Field(default=None, description="How far the job is.")
+    placement: Placement | None = Field(
+        default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
+    )
     incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."

@@ -11,11 +11,11 @@ from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 from muster.api.template_shape import CONTAINERS, containers, entries_of, fields_of, misshapen, pods, templates
-from muster_worker.contract import is_rendezvous_variable
+from muster_worker.rendezvous import is_rendezvous_variable
 
 _OWN_DOMAIN = "muster.dev/"
 _OWN_VOLUMES = "muster"
-_OWN_FOLDERS = ("/muster", "/muster-run")
+_OWN_FOLDERS = ("/muster", "/muster-run", "/muster-python")
 _WHOLE_FOLDERS = ("/", "/opt/ml")
 """Mounting them would hide what muster mounts below them."""
 
@@ -198,7 +198,8 @@ TEMPLATE_RULES = (
     Rule(
         places=_PLACES,
         why="It would hide the agent, or the folders that muster mounts.",
-        sentence="muster mounts its agent at /muster and /muster-run, and folders below /opt/ml; choose another place",
+        sentence="muster mounts its agent at /muster, /muster-run and /muster-python, and folders below /opt/ml; choose"
+        " another place",
         breaches=_own_folders,
     ),
 )

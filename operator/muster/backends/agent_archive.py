@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-_MAIN = b"import sys\n\nfrom muster_worker.entry import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_MAIN = "archive_main.py"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o644
 _LEVEL = 9
@@ -22,7 +22,7 @@ def agent_archive() -> bytes:
     """`agent.pyz`. Deterministic: on one machine its hash changes only when the agent does."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        _add(archive, "__main__.py", _MAIN)
+        _add(archive, "__main__.py", files("muster_worker").joinpath(_MAIN).read_bytes())
         for name, content in _sources(files("muster_worker"), "muster_worker"):
             _add(archive, name, content)
     return buffer.getvalue()
@@ -34,7 +34,7 @@ def _sources(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
         name = f"{path}/{entry.name}"
         if entry.is_dir() and entry.name != "__pycache__":
             found += _sources(entry, name)
-        elif entry.name.endswith(".py"):
+        elif entry.name.endswith(".py") and entry.name != _MAIN:
             found.append((name, entry.read_bytes()))
     return found
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-_NETWORK = ("spec.network.interface", "the ranks talk over one interface, which the agent chooses when it starts")
+from muster_worker.check_figures import CHECK_SECONDS
+from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
+from muster_worker.mpi_settings import SETTINGS
+from muster_worker.node_file import FIRST, HERE, NODE, NODES, PROCS_PER_NODE
+
 _WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 _MEETING = ("agent", "where node 0 is met, known when all nodes are ready")
 _LAUNCHER = ("spec.nodes, procsPerNode", "torchrun's own names, for a launcher that the command starts")
@@ -11,10 +15,6 @@ _HOOK = ("muster", "counts the steps of a Python rank; gone from its environment
 _SAGEMAKER = ("muster", "what SageMaker tells a script, so that its scripts run unchanged")
 
 _VARIABLES = {
-    "NCCL_SOCKET_IFNAME": _NETWORK,
-    "GLOO_SOCKET_IFNAME": _NETWORK,
-    "TP_SOCKET_IFNAME": _NETWORK,
-    "OMPI_MCA_btl_tcp_if_include": _NETWORK,
     "PYTHONUNBUFFERED": ("muster", "a rank's last words would be lost in a buffer when a signal ends it"),
     "OMP_NUM_THREADS": ("agent", "the node's cores are shared among its ranks; all taking all slows all down"),
     "RANK": _WORLD,
@@ -47,6 +47,22 @@ _VARIABLES = {
     "SM_INPUT_DATA_CONFIG": ("spec.inputs", "what SageMaker says of the channels"),
 }
 
+_INTERFACES = {
+    setting.name: ("spec.network.interface", f"{setting.why} ({setting.source})")
+    for setting in (*OF_RANKS, *OF_LAUNCHERS)
+}
+
+_NODE_FILE = ("muster", "what differs between nodes is read from it: mpirun may send its own environment to all ranks")
+_ASKED = ("spec.nodes, procsPerNode", "the rank's wrapper compares the world that mpirun gave it with this one")
+_MPI = {
+    HERE: _NODE_FILE,
+    FIRST: _NODE_FILE,
+    NODE: ("agent", "the rank's wrapper compares the node that mpirun put it on with its own"),
+    NODES: _ASKED,
+    PROCS_PER_NODE: _ASKED,
+    **{setting.name: ("spec.launcher.mpi", f"{setting.why} ({setting.source})") for setting in SETTINGS},
+}
+
 _BEGINNINGS = (
     ("SM_HP_", ("spec.hyperparameters", "one of them, as SageMaker gives it")),
     ("SM_CHANNEL_", ("spec.inputs", "the channel's folder, as SageMaker gives it")),
@@ -54,6 +70,7 @@ _BEGINNINGS = (
 )
 
 _PARTS = {
+    "network check": ("spec.network.check", "a node that slows all others is named before hours are lost"),
     "launcher": ("spec.launcher.torchrun", "the command's own Python has the torch that the script wants"),
     "--nnodes": ("spec.nodes", "the size of the world"),
     "--nproc_per_node": ("spec.procsPerNode", "Auto: one rank for each of the node's devices, else 1"),
@@ -62,10 +79,22 @@ _PARTS = {
     "--master_port": _MEETING,
     "--rdzv_id": ("muster", "ranks of another start of the gang can't join this one"),
     "--max_restarts": ("muster", "who starts again is decided by the operator, for all nodes at once"),
+    "mpirun": ("spec.launcher.mpi", "whose it is: with Auto the one on PATH is asked once, on node 0"),
+    "--hostfile": ("muster", "the gang's nodes, by the addresses where they meet"),
+    "-f": ("muster", "the gang's nodes, by the addresses where they meet"),
+    "-np": ("spec.nodes, procsPerNode", "the size of the world"),
+    "-n": ("spec.nodes, procsPerNode", "the size of the world"),
+    "-ppn": ("spec.procsPerNode", "ranks are numbered node by node"),
+    "--map-by": ("spec.procsPerNode", "ranks are numbered node by node"),
+    "-genvnone": ("muster", "ranks see their own node's variables, not node 0's, which Hydra would send to all"),
     "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
     "wrapper": ("muster", "sees each rank's start, exit code, signal and last lines"),
     "arguments": ("spec.hyperparameters", "appended to spec.command, as SageMaker does"),
 }
+
+
+CHECK_VALUE = f"before the ranks start, at most {CHECK_SECONDS:.0f} s"
+"""How a network check shows among the parts of a launch."""
 
 
 def variable_reason(name: str) -> tuple[str, str]:
@@ -73,7 +102,7 @@ def variable_reason(name: str) -> tuple[str, str]:
     for beginning, reason in _BEGINNINGS:
         if name not in _VARIABLES and name.startswith(beginning):
             return reason
-    return _VARIABLES[name]
+    return {**_VARIABLES, **_INTERFACES, **_MPI}[name]
 
 
 def part_reason(part: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ _GAP = 2
 
 _COLOURS = {
     "Pending": "bright_black",
+    "Queued": "bright_black",
     "Starting": "yellow",
     "Running": "green",
     "Stopping": "yellow",

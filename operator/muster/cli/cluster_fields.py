@@ -25,7 +25,10 @@ def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
         # results lie in the run's folder, which the last lines name: no run writes into a path that a cluster has
         "output.volume": spec.output is not None,
         "checkpoint.volume": snapshots is not None and snapshots.host_path is None and options.checkpoint is None,
+        "nodePool": spec.node_pool is not None,
+        "network.efa": spec.network.efa != "Auto",
         "cleanup": spec.cleanup != Cleanup(),
+        "queue": spec.queue is not None,
         "template": bool(spec.template),
         "nodeOverrides": bool(spec.node_overrides),
     }

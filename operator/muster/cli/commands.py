@@ -21,6 +21,11 @@ File = Annotated[
     str, typer.Option("--file", "-f", metavar="FILE", help="The job's YAML or JSON; - reads standard input.")
 ]
 
+Config = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="The operator's configuration file, for the node pools that it has."),
+]
+
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
     from importlib.metadata import version
@@ -80,17 +85,18 @@ def run(
 
 
 @app.command()
-def render(*, file: File) -> None:
+def render(*, file: File, config: Config = None) -> None:
     """Print what a job becomes: itself with its defaults, its Service and ConfigMap, and what each node runs.
 
     For every kind of node its pod, and as a comment above it the command that starts its ranks and what they see. No
     cluster is asked; the same file gives the same text.
     """
     from muster.backends.agent_archive import agent_archive
+    from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
     from muster.cli.render import render_text
 
-    typer.echo(render_text(read_job(file), agent_archive()), nl=False)
+    typer.echo(render_text(read_job(file), agent_archive(), read_config_file(config)), nl=False)
 
 
 @app.command()
@@ -98,12 +104,14 @@ def explain(
     *,
     file: File,
     node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="Explain this node's pod.")] = 0,
+    config: Config = None,
 ) -> None:
     """Say of every setting that muster adds to a node's pod and ranks what it is, where it comes from, and why."""
+    from muster.cli.config_file import read_config_file
     from muster.cli.explain import explain_job
     from muster.cli.job_file import read_job
 
-    explain_job(read_job(file), node)
+    explain_job(read_job(file), node, read_config_file(config))
 
 
 @app.command()
@@ -113,15 +121,17 @@ def validate(
         list[str],
         typer.Option("--file", "-f", metavar="FILE", help="A file of jobs; - reads standard input. May be repeated."),
     ],
+    config: Config = None,
 ) -> None:
     """Check files of jobs. Exit code 1: a job is not valid, 2: a file can't be read.
 
     Each problem is a line on standard error: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`. Resources of
     other kinds are named and passed over: a file may hold a job beside its ConfigMap.
     """
+    from muster.cli.config_file import read_config_file
     from muster.cli.validate import check_files
 
-    raise typer.Exit(check_files(file))
+    raise typer.Exit(check_files(file, read_config_file(config)))
 
 
 @app.command()
@@ -188,6 +198,27 @@ def wait(
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 
 
+CollectorUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
+]
+
+AgentImage = Annotated[
+    str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
+]
+
+AgentPullPolicy = Annotated[
+    str, typer.Option(metavar="POLICY", help="How kubelets fetch it: Always, IfNotPresent or Never. [theirs]")
+]
+
+
+LeaseNamespace = Annotated[
+    str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
+]
+
+LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")]
+
+
 @app.command()
 def operator(
     *,
@@ -197,22 +228,22 @@ def operator(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
     collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
-    collector_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
-    ] = None,
+    collector_url: CollectorUrl = None,
     health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
     cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
-    lease_namespace: Annotated[
-        str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
+    agent_image: AgentImage = "",
+    agent_pull_policy: AgentPullPolicy = "",
+    lease_namespace: LeaseNamespace = None,
+    lease_name: LeaseName = "muster",
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its configuration, read once: the node pools that jobs name.")
     ] = None,
-    lease_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")
-    ] = "muster",
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
 ) -> None:
     """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
-    from muster.cli.operator import read_collector_url, read_log_format, run_operator
+    from muster.api.operator_config import OperatorConfig
+    from muster.cli.config_file import read_config_file
+    from muster.cli.operator import read_collector_url, read_log_format, read_pull_policy, run_operator
     from muster.runtime.cluster.replica import OperatorOptions
 
     options = OperatorOptions(
@@ -222,7 +253,10 @@ def operator(
         collector_url=read_collector_url(collector_url),
         health_port=health_port,
         cluster_domain=cluster_domain,
+        agent_image=agent_image,
+        agent_pull_policy=read_pull_policy(agent_pull_policy),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
+        node_pools=(read_config_file(config) or OperatorConfig()).node_pools,
     )
     raise typer.Exit(run_operator(options, read_log_format(log_format)))

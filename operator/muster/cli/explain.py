@@ -10,9 +10,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
+from muster.cli.config_file import with_config
 from muster.cli.explanations import Explanation, explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
@@ -23,12 +25,15 @@ _VALUE_CHARS = 60
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
 
-def explain_job(job: Job, node: int) -> None:
-    """Print the tables of one node: on a terminal to be looked at, else as lines that tools can cut."""
+def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
+    """Print the tables of one node: on a terminal to be looked at, else as lines that tools can cut.
+
+    `config` is the operator's (None: unknown).
+    """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
     try:
-        found = _explained(job, node)
+        found = _explained(with_config(job, config), node)
     except NotRenderable as problem:
         raise BadInput(f"not for a cluster yet: {problem}") from None
     except InvalidResource as invalid:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
+from muster.backends.kubernetes.instances import sentence
+from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.pieces import Piece, stacked
 from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
 from muster.backends.kubernetes.settings import LISTED, settings
-from muster.cli.agent_reasons import part_reason, variable_reason
+from muster.cli.agent_reasons import CHECK_VALUE, part_reason, variable_reason
 from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
@@ -45,14 +47,31 @@ def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
     pieces = pod_pieces(applied, node, 0, SETTING)
     bare = pod_pieces(_without_template(applied), node, 0, SETTING)
     start = preview(applied, plan, node)
-    found = [*_pod(pieces, bare), *_environment(plan, node, pieces.owners, start), *_launcher(plan, start.command)]
+    found = [
+        *_machine(applied, pieces.owners),
+        *_pod(pieces, bare),
+        *_environment(applied, plan, node, pieces.owners, start),
+        *_launcher(plan, start.command),
+    ]
     return tuple(sorted(found, key=lambda each: GROUPS.index(each.group)))
 
 
 def _without_template(job: Job) -> Job:
-    return job.model_copy(
-        update={"spec": job.spec.model_copy(update={"image": "IMAGE", "template": {}, "node_overrides": ()})}
-    )
+    # What EFA the job insists on may hang on the machine that its template names.
+    network = job.spec.network.model_copy(update={"efa": "Auto"})
+    bare = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
+
+
+def _machine(job: Job, owners: tuple[Piece, ...]) -> list[Explanation]:
+    """What is known of the node's machine: it is why the pod asks for what it asks for."""
+    machine = machine_type(job, stacked(owners))
+    if machine is None:
+        return []
+    why = "muster knows nothing of this type: devices, EFA and tolerations are yours to set"
+    if machine.facts is not None:
+        why = f"it has {sentence(machine.facts)}"
+    return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
 
 
 def _pod(pieces: PodPieces, bare: PodPieces) -> list[Explanation]:
@@ -64,7 +83,7 @@ def _pod(pieces: PodPieces, bare: PodPieces) -> list[Explanation]:
     for piece in bare.defaults:
         # what gave way to the owner's word before it became a piece, such as a folder that the owner mounts
         for setting, value in settings(piece.fields).items():
-            if setting in final:
+            if setting in final and setting not in found:
                 found.setdefault(setting, _setting(setting, value, final, piece, pieces.owners))
     return list(found.values())
 
@@ -90,10 +109,10 @@ def _place(setting: str) -> tuple[str, str]:
     return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)
 
 
-def _environment(plan: Plan, node: int, owners: tuple[Piece, ...], start: Preview) -> list[Explanation]:
+def _environment(job: Job, plan: Plan, node: int, owners: tuple[Piece, ...], start: Preview) -> list[Explanation]:
     found: list[Explanation] = []
     own = start.own
-    for name, value in sorted(added(plan, node).items()):
+    for name, value in sorted(added(job, plan, node).items()):
         if name not in start.environment and name not in HOOK_VARIABLES:
             continue  # it gives way to another one of the owner's
         source, why = variable_reason(name)
@@ -105,7 +124,9 @@ def _environment(plan: Plan, node: int, owners: tuple[Piece, ...], start: Previe
 
 def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
     found: list[Explanation] = []
-    for part, value in parts(plan, command):
+    first = (("network check", CHECK_VALUE),)
+    is_checked = plan.network_check and plan.nodes > 1
+    for part, value in (*(first if is_checked else ()), *parts(plan, command)):
         source, why = part_reason(part)
         found.append(Explanation("Launcher", part, value, source, why))
     return found

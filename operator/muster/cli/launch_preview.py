@@ -10,12 +10,15 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import FILES, RUN
 from muster.backends.kubernetes.mounts import ROOT
 from muster.backends.kubernetes.names import ARCHIVE_KEY
+from muster.backends.kubernetes.own_python import is_brought, program
 from muster.backends.kubernetes.pieces import entries, stacked, trainer_of
 from muster.backends.kubernetes.written import written
+from muster.cli import mpi_preview
 from muster_worker import launchers, sagemaker
 from muster_worker.contract import Launcher, Peer, Plan
 from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
 from muster_worker.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
+from muster_worker.library_interfaces import Network
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
 """What a Python rank is started with and doesn't see."""
@@ -39,13 +42,13 @@ class Preview:
 def preview(job: Job, plan: Plan, node: int) -> Preview:
     """What the agent of `node` starts."""
     own = _own_variables(job, node)
-    place = _place(plan, node)
+    place = _place(job, plan, node)
     return Preview(_command(place), _environment(own, place), own)
 
 
-def added(plan: Plan, node: int) -> Mapping[str, str]:
+def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
-    place = _place(plan, node)
+    place = _place(job, plan, node)
     scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
     return with_hook(_environment({}, place), place.archive, scope)
 
@@ -65,12 +68,16 @@ def _command(place: Place) -> tuple[str, ...]:
     plan = place.plan
     if plan.launcher == Launcher.TORCHRUN:
         return launchers.torchrun(place, _INCARNATION, lambda _: "torchrun")
+    if plan.launcher == Launcher.MPI:
+        return mpi_preview.command(place)
     if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:
         return launchers.user_command(plan)
     return launchers.wrapper(place)
 
 
 def _environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
+    if place.plan.launcher == Launcher.MPI:
+        return mpi_preview.environment(own, place)
     environment = node_environment(own, place)
     if place.plan.launcher == Launcher.DIRECT:
         return direct_environment(environment, place, 0)
@@ -79,25 +86,27 @@ def _environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
     return environment
 
 
-def _place(plan: Plan, node: int) -> Place:
+def _place(job: Job, plan: Plan, node: int) -> Place:
     peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
     return Place(
         plan=plan,
         node=node,
         peers=peers,
-        interface="INTERFACE",
+        network=Network("INTERFACE", "ADDRESS"),
         host=sagemaker.Host(cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory="."),
         root=ROOT,
         run=RUN,
         socket=f"{RUN}/agent.sock",
         archive=f"{FILES}/{ARCHIVE_KEY}",
-        python="PYTHON",
+        python=program(job) if is_brought(job) else "PYTHON",
     )
 
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """What a node's command is made of besides the words of the job's owner: each option of muster's and its value."""
     arguments = launchers.user_command(plan)[len(plan.command) :]
+    if not command:
+        return ()
     before = command[: len(command) - len(plan.command) - len(arguments)]
     found: list[tuple[str, str]] = []
     if plan.launcher == Launcher.TORCHRUN:
@@ -107,6 +116,9 @@ def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         found += list(zip(options[::2], options[1::2], strict=True))
         found.append(("--no_python", "set"))
         before = before[last + 1 :]
+    if plan.launcher == Launcher.MPI and before:
+        found += mpi_preview.parts(plan, command)
+        before = before[before.index("-I") - 1 :]
     if before:
         found.append(("wrapper", shlex.join(before)))
     if arguments:

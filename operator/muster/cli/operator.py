@@ -48,6 +48,13 @@ def read_log_format(text: str) -> LogFormat:
     raise BadInput(f"--log-format {text}: expected plain or json")
 
 
+def read_pull_policy(text: str) -> str:
+    """`--agent-pull-policy`'s value. Raises `BadInput`."""
+    if text not in ("", "Always", "IfNotPresent", "Never"):
+        raise BadInput(f"--agent-pull-policy {text}: expected Always, IfNotPresent or Never")
+    return text
+
+
 def read_collector_url(text: str | None) -> str | None:
     """`--collector-url`'s value. Raises `BadInput`."""
     if text is None:

@@ -7,10 +7,12 @@ import json
 import shlex
 
 from muster.api.document import JSON
+from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
+from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
@@ -18,13 +20,14 @@ from muster.backends.kubernetes.pieces import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import kinds
+from muster.cli.config_file import with_config
 from muster.cli.launch_preview import preview
 from muster.kube.kinds import Object
 from muster.plan.render import render_plan
 from muster.status.ranges import ranges
 from muster_worker.contract import Launcher, Plan
 
-SETTING = Setting(cluster_domain="cluster.local", collector_url="https://COLLECTOR")
+SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE")
 """What a cluster would say of itself."""
 
 _UID = "UID"
@@ -35,19 +38,23 @@ def as_applied(job: Job) -> Job:
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
 
 
-def render_text(job: Job, archive: bytes) -> str:
-    """YAML documents: the job with its defaults, its Service and ConfigMap, and each kind of node with its pod.
+def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
+    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, each kind of node with its pod.
 
     A comment above each pod says what its agent starts. Nodes that differ in nothing but their number are shown once.
-    What is only known on the cluster stands in capitals. `archive` is the agent's.
+    What is only known on the cluster stands in capitals. `archive` is the agent's, `config` the operator's (None:
+    unknown).
     """
     head = to_yaml(resource(job))
     try:
-        applied = with_procs(as_applied(job))
+        applied = with_procs(as_applied(with_config(job, config)))
     except InvalidResource as invalid:
         return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
     plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
     parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
+    group = pod_group(applied)
+    if group is not None:
+        parts.append(to_yaml(dict(group.body)))
     parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]
     return "---\n".join(parts)
 
@@ -61,7 +68,8 @@ def _config_map_text(child: Object, archive: bytes) -> str:
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
     found = preview(job, plan, nodes[0])
-    lines = [*_titles(plan, nodes), f"$ {shlex.join(found.command)}"]
+    command = f"$ {shlex.join(found.command)}" if found.command else "its ranks are started by mpirun on node 0"
+    lines = [*_titles(plan, nodes), command]
     lines += [f"  {name}={value}" for name, value in sorted(found.environment.items())]
     return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
 
@@ -77,7 +85,10 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     first = nodes[0]
     titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
     if len(nodes) > 1:
-        titles.insert(0, f"nodes {ranges(nodes)}, which differ in nothing but their number; the first of them:")
+        difference = " and in node 0's mpirun" if plan.launcher == Launcher.MPI and first == 0 else ""
+        titles.insert(
+            0, f"nodes {ranges(nodes)}, which differ in nothing but their number{difference}; the first of them:"
+        )
     return titles
 
 

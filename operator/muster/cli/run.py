@@ -42,7 +42,7 @@ from muster.runtime.steady_clock import steady_clock
 
 FAILED = 1
 _TICK_SECONDS = 0.5
-_SCRATCH = Path("/tmp")  # noqa: S108 - Unix sockets need short paths; mkdtemp below it is private
+_SCRATCH = Path("/tmp")  # noqa: S108 - sockets' paths are short, mpirun splits some at spaces; mkdtemp is private
 
 
 def run_job(options: RunOptions) -> int:

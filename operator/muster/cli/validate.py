@@ -8,21 +8,23 @@ import typer
 
 from muster.api.document import Document
 from muster.api.load import NotReadable, load_bytes
+from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
+from muster.cli.config_file import checked_with_config
 from muster.cli.job_source import read_source, source_name
 
 _INVALID = 1
 _UNREADABLE = 2
 
 
-def check_files(names: Sequence[str]) -> int:
+def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> int:
     """Check files, say what was found, and give the worst exit code: 1: a job is not valid, 2: a file can't be read."""
-    return max([check_file(name) for name in names], default=0)
+    return max([check_file(name, config) for name in names], default=0)
 
 
-def check_file(name: str) -> int:
+def check_file(name: str, config: OperatorConfig | None = None) -> int:
     """Check one file, say what was found, and give the exit code."""
     source = source_name(name)
     try:
@@ -36,10 +38,10 @@ def check_file(name: str) -> int:
     if not any(is_job(document) for document in documents) and len(documents) != 1:
         typer.echo(f"{source}: no DistributedTrainingJob in it", err=True)
         return _INVALID
-    return max(_check(document, alone=len(documents) == 1) for document in documents)
+    return max(_check(document, config, alone=len(documents) == 1) for document in documents)
 
 
-def _check(document: Document, *, alone: bool) -> int:
+def _check(document: Document, config: OperatorConfig | None, *, alone: bool) -> int:
     if not alone and not is_job(document):
         line = document.line(())
         place = document.source if line is None else f"{document.source}:{line}"
@@ -47,6 +49,7 @@ def _check(document: Document, *, alone: bool) -> int:
         return 0
     try:
         job = validate_document(document)
+        checked_with_config(job, document, config)
     except InvalidResource as error:
         typer.echo(str(error), err=True)
         return _INVALID

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from muster.api.spec import Job
 from muster.plan.actions import Action, RemoveLeftovers, RemoveNode, RemoveStray
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.gang_release import GangRelease, is_given_up
 from muster.plan.outcome import Outcome, Verdict
 
 REMOVE_GRACE_SECONDS = 10.0
@@ -22,6 +23,15 @@ def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
         for node in facts.nodes
         if node.process.state is not ProcessState.MISSING and not node.process.is_leaving
+    )
+
+
+def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
+    """Delete the pods of a gang that is given up because it can't be placed whole."""
+    return tuple(
+        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
+        for node in facts.nodes
+        if is_given_up(node, release) and not node.process.is_leaving
     )
 
 

@@ -34,13 +34,20 @@ def possible_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, .
 
     `started` says that the gang was told to start.
     """
+    ends = list(outside_ends(job, facts, started=started))
+    for node in facts.nodes:
+        if problem_end(facts, node) is None:
+            ends.extend(_failed_processes(node))
+    return in_order(ends)
+
+
+def outside_ends(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
+    """The causes that are no process of the job: a node that can't work, an agent that is gone or was told to leave."""
     ends: list[End] = []
     for node in facts.nodes:
         problem = problem_end(facts, node)
-        ends.extend([problem] if problem is not None else _failed_processes(node))
         lost = _lost_agent(job, facts, node) if started else _lost_before_start(facts, node)
-        if lost is not None and problem is None:
-            ends.append(lost)
+        ends.extend(end for end in (problem, lost if problem is None else None) if end is not None)
     return in_order(ends)
 
 

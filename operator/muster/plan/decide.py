@@ -1,14 +1,19 @@
 """What has to be done now for a job: the one decision that every backend carries out."""
 
+from collections.abc import Sequence
+
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.cleanup import clean_up, cleanup_at, remove_outdated, remove_strays
+from muster.plan.cleanup import clean_up, cleanup_at, remove_outdated, remove_released, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.gang_release import is_apart, release_at
+from muster.plan.meeting import meet
+from muster.plan.mpi_ends import launcher_has_ended
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
 from muster.plan.outcome import Outcome, Verdict
 from muster.plan.troubles import unreachable_at
-from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
+from muster_worker.contract import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
@@ -41,13 +46,17 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     # Pods of two specs make no gang, and none of them has begun to work.
     if facts.outdated and not outcome.started:
         return (*strays, *remove_outdated(facts))
+    release = outcome.release
+    # What half a gang holds is of use to others only.
+    if release is not None and is_apart(facts, release, now):
+        return (*strays, *remove_released(facts, release))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Nobody starts before everybody is there: the peers' addresses are part of Start.
     if missing:
-        return (*strays, *(CreateNode(node.node, node.process.generation + 1) for node in missing))
-    if _can_start(facts, outcome):
-        return (*strays, *_start(job, facts, outcome, term))
-    return strays
+        lowest = 0 if release is None else release.generation
+        return (*strays, *(CreateNode(node.node, max(lowest, node.process.generation + 1)) for node in missing))
+    can_start = _can_start(facts, outcome)
+    return (*strays, *(_start(job, facts, outcome, term) if can_start else _close(job, facts, outcome, now, term)))
 
 
 def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
@@ -60,9 +69,12 @@ def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float 
         times.append(cleanup_at(job, outcome))
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     else:
-        times.append(None if outcome.started else startup_deadline(job, facts, outcome.began_at))
+        if not outcome.started:
+            times += [startup_deadline(job, facts, outcome.began_at), release_at(job, facts)]
+            times.append(None if outcome.release is None else outcome.release.until)
         times.append(active_deadline(job, outcome.began_at))
         times.extend(unreachable_at(node, facts) for node in facts.nodes)
+        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     return min((at for at in times if at is not None and at > now), default=None)
 
 
@@ -72,33 +84,44 @@ def _can_start(facts: JobFacts, outcome: Outcome) -> bool:
     if not waiting or not all(is_ready(node) for node in waiting):
         return False
     # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
-    return not outcome.started or all(_peer(node) is not None for node in facts.nodes)
+    return not outcome.started or bool(meet(facts.nodes))
 
 
 def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
-    peers = tuple(peer for peer in map(_peer, facts.nodes) if peer is not None)
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, peers)
+    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
 
 
-def _peer(node: NodeFacts) -> Peer | None:
-    agent = current_agent(node)
-    if agent is None or agent.report.address is None or agent.report.port is None:
-        return None
-    return Peer(node.node, agent.report.address, agent.report.port)
+def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+    """Once mpirun is over, bring nodes to an end that only wait for it: how it went is judged when all have told."""
+    # What is left of mpirun on its own node its agent ends by itself, and those that ended are asked to leave later.
+    if not launcher_has_ended(job, facts) or not has_ended(facts.nodes[0]):
+        return ()
+    waiting = [node for node in facts.nodes[1:] if current_agent(node) is not None and not has_ended(node)]
+    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, term)
+    return _told(facts, outcome, [(node, command) for node in waiting], now)
 
 
 def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
     """Bring every node that is still there to its end."""
+    wanted = []
+    for node in facts.nodes:
+        grace = grace_seconds(node, facts, outcome)
+        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, term)))
+    return _told(facts, outcome, wanted, now)
+
+
+def _told(
+    facts: JobFacts, outcome: Outcome, wanted: Sequence[tuple[NodeFacts, Command]], now: float
+) -> tuple[Action, ...]:
+    """Tell nodes what they weren't told yet, and kill those that don't do it."""
     kills: list[Action] = []
     told: dict[Command, list[int]] = {}
-    for node in facts.nodes:
+    for node, command in wanted:
         # A pod whose agent has not begun has nobody to tell.
         if node.process.state is not ProcessState.RUNNING:
             continue
-        grace = grace_seconds(node, facts, outcome)
-        command = _ending_command(job, outcome, _ending_kind(node, grace), grace, term)
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
         if not _is_told(node, command):

@@ -22,11 +22,13 @@ class ProcessState(StrEnum):
 class Trouble:
     """What keeps a node from being there or at work, or what ended it, where its agent can't tell.
 
-    `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop.
+    `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop. `lacks` is what is
+    missing, where something is, in words that nodes share which miss the same: "insufficient nvidia.com/gpu".
     """
 
     reason: str
     message: str
+    lacks: str = ""
 
 
 @dataclass(frozen=True)

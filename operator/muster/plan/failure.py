@@ -12,7 +12,8 @@ from muster.plan import last_words
 from muster.plan.consequences import blames_another, possible_causes
 from muster.plan.ends import End, Subject, rank_ends
 from muster.plan.facts import JobFacts
-from muster.plan.world import world_size
+from muster.plan.mpi_ends import follows_early_end, mpi_causes
+from muster.plan.world import is_mpi, world_size
 
 WINDOW_SECONDS = 5.0
 """How long before its cause a consequence may be seen: a raising rank closes its connections before it is gone, and
@@ -67,11 +68,12 @@ def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
 
     `started` says that the gang was told to start.
     """
-    ends = possible_causes(job, facts, started=started)
+    causes = mpi_causes if is_mpi(job) else possible_causes
+    ends = causes(job, facts, started=started)
     if not ends:
         return None
     culprit, at = _culprit(facts, ends), ends[0].at
-    if not blames_another(culprit):
+    if not blames_another(culprit) and not follows_early_end(job, facts, culprit):
         return Failure(at, _alike(facts, culprit, ends))
     # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
     alike = _alike(facts, culprit, ends)

@@ -5,7 +5,7 @@ from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent
 from muster.plan.suspension import is_resumed, is_suspended
 
-_BEFORE_THE_START = ("Pending", "Starting")
+_BEFORE_THE_START = ("Pending", "Queued", "Starting")
 
 
 def was_started(previous: Status) -> bool:

@@ -34,6 +34,24 @@ _BLAMES_A_PEER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+# What mpirun says when it ends because a rank did: Open MPI 4 and 5 (under whatever name it was started), Hydra.
+_BLAMES_A_RANK = re.compile(
+    r"""
+    noticed\ that\ process\ rank\ \d | has\ exited\ due\ to\ process\ rank\ \d
+    | detected\ that\ one\ or\ more\ processes\ exited | process(?:es)?\ returned\ a\ non-zero\ exit\ code
+    | \*\*\*\ reported\ by\ process\ \[ | MPI_ERRORS_ARE_FATAL\ \(processes
+    | terminated\ by\ signals\ sent\ by | MPI_ABORT\ was\ invoked\ on\ rank | process\ to\ do\ so\ was
+    | BAD\ TERMINATION\ OF\ ONE\ OF\ YOUR\ APPLICATION | APPLICATION\ TERMINATED\ WITH\ THE\ EXIT\ STRING
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+# What the rank itself says: MPICH and Intel MPI, Open MPI.
+_CALLS_ABORT = re.compile(r"application called MPI_Abort\(|MPI_ABORT was invoked on rank")
+
+_RULE = re.compile(r"[-=*_ ]*")
+_OWN = "muster: "
+
 _COLLECTIVE = re.compile(
     r"\b(?:in |\.)(all_reduce|all_gather|all_gather_into_tensor|all_to_all|all_to_all_single|reduce_scatter"
     r"|reduce_scatter_tensor|broadcast|barrier|monitored_barrier|reduce|gather|scatter|send|recv"
@@ -74,6 +92,31 @@ def blames_a_peer(lines: tuple[str, ...]) -> bool:
     cleaned = _cleaned(lines)
     index = _exception_index(cleaned)
     return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
+
+
+@lru_cache(_REMEMBERED)
+def blames_a_rank(lines: tuple[str, ...]) -> bool:
+    """Whether an mpirun says that it ended because one of its ranks did."""
+    return any(_BLAMES_A_RANK.search(line) for line in _cleaned(lines))
+
+
+@lru_cache(_REMEMBERED)
+def calls_abort(lines: tuple[str, ...]) -> bool:
+    """Whether a rank's last words are those of MPI_Abort, which it called itself."""
+    return any(_CALLS_ABORT.search(line) for line in _cleaned(lines))
+
+
+@lru_cache(_REMEMBERED)
+def telling_paragraph(lines: tuple[str, ...]) -> str:
+    """Why an mpirun ended: what muster said, else the exception of a rank that printed through it, else all it said.
+
+    Its own sentences go over several lines.
+    """
+    cleaned = [line for line in _cleaned(lines) if not _RULE.fullmatch(line)]
+    own = [line for line in cleaned if line.startswith(_OWN)]
+    if own:
+        return clean(own[-1].removeprefix(_OWN))
+    return telling_line(lines) if names_exception(lines) else clean(" ".join(cleaned))
 
 
 @lru_cache(_REMEMBERED)

@@ -7,13 +7,15 @@ from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import from_text
 from muster.plan.deadlines import active_deadline, startup_deadline
-from muster.plan.ends import has_exited, rank_ends, ranks_of
+from muster.plan.ends import has_exited, launcher_end, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
+from muster.plan.gang_release import GangRelease, release_of
 from muster.plan.incarnations import incarnation_of, was_started
+from muster.plan.meeting import mismatch
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
-from muster.plan.world import world_size
+from muster.plan.world import is_mpi, world_size
 from muster_worker.contract import RankState
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -21,6 +23,7 @@ STARTUP_TIMEOUT = "StartupTimeout"
 STOP_REQUESTED = "StopRequested"
 SUCCEEDED = "AllRanksSucceeded"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
+NETWORK_MISMATCH = "NetworkMismatch"
 RANKS_LOST = "RanksLost"
 
 STOPPING = "Stopping"
@@ -48,6 +51,7 @@ class Outcome:
     has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
     `incarnation` is that start's number, or that of the next one. `began_at` is when the job was created or last
     resumed: its deadlines count from there. `told_at` is set once the status told that the job is over: since when.
+    `release` is the last time that the gang gave up its pods, while it has not started.
     """
 
     verdict: Verdict
@@ -59,6 +63,7 @@ class Outcome:
     incarnation: int = 1
     began_at: float = 0.0
     told_at: float | None = None
+    release: GangRelease | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -86,7 +91,10 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         return replace(known, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
-    return _decided(job, previous, facts, known, now)
+    found = _decided(job, previous, facts, known, now)
+    if found.is_decided or started:
+        return found
+    return replace(found, release=release_of(job, previous, facts, now))
 
 
 def _decided(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: float) -> Outcome:
@@ -94,7 +102,7 @@ def _decided(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: f
     ended = (has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
     over = known.started and all(ended)
     # Done is done, even when somebody asked for a stop a moment too late.
-    if failure is None and over and _succeeded(job, facts):
+    if failure is None and (over or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
         return replace(known, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
@@ -149,6 +157,9 @@ def _interventions(job: Job, previous: Status, facts: JobFacts, known: Outcome, 
     # A suspended job has all the time, unless its end was told before.
     if job.spec.suspend and not is_failing(previous):
         return causes
+    # Ranks that can't reach each other would wait for their time-outs. It was so from the start.
+    if not known.started and mismatch(facts.nodes) is not None:
+        causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH)))
     startup = None if known.started else startup_deadline(job, facts, known.began_at)
     if startup is not None and now >= startup:
         causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))
@@ -156,6 +167,12 @@ def _interventions(job: Job, previous: Status, facts: JobFacts, known: Outcome, 
     if active is not None and now >= active:
         causes.append((active, replace(failed, reason=DEADLINE_EXCEEDED)))
     return causes
+
+
+def _launcher_has_succeeded(job: Job, facts: JobFacts) -> bool:
+    """Whether the job's mpirun ended well: nodes other than its own end only when they are told to."""
+    end = launcher_end(facts.nodes[0]) if is_mpi(job) else None
+    return end is not None and end.is_good
 
 
 def _succeeded(job: Job, facts: JobFacts) -> bool:

@@ -1,6 +1,7 @@
 """The plan that every agent of a job gets, from the job's spec."""
 
-from muster.api.spec import Job, LauncherSpec
+from muster.api.launcher_spec import LauncherSpec
+from muster.api.spec import Job
 from muster.plan.world import procs_per_node
 from muster_worker import contract
 
@@ -22,7 +23,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         nodes=spec.nodes,
         procs_per_node=procs_per_node(job),
         launcher=_launcher(spec.launcher),
-        launcher_args=spec.launcher.torchrun.args if spec.launcher.torchrun else (),
+        launcher_args=_launcher_args(spec.launcher),
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
         channels=tuple(contract.Channel(channel.name, channel.content_type) for channel in spec.inputs),
@@ -30,12 +31,21 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         interface=spec.network.interface,
         collector_url=collector_url,
         collector_ca=collector_ca,
+        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else contract.Mpi.AUTO,
+        network_check=spec.network.check,
     )
 
 
 def _launcher(launcher: LauncherSpec) -> str:
     if launcher.torchrun is not None:
         return contract.Launcher.TORCHRUN
+    if launcher.mpi is not None:
+        return contract.Launcher.MPI
     if launcher.direct is not None:
         return contract.Launcher.DIRECT
     return contract.Launcher.PER_NODE
+
+
+def _launcher_args(launcher: LauncherSpec) -> tuple[str, ...]:
+    chosen = launcher.torchrun or launcher.mpi
+    return () if chosen is None else chosen.args

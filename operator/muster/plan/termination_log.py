@@ -141,6 +141,7 @@ def _launcher(value: JSON) -> LauncherEnd | None:
         signal=_count(value, "signal"),
         reason=_word(value.get("reason")),
         last_lines=_lines(value.get("lastLines")),
+        stopped=value.get("stopped") is True,
     )
 
 

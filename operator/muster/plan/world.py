@@ -11,6 +11,11 @@ def procs_per_node(job: Job) -> int:
     return procs
 
 
+def is_mpi(job: Job) -> bool:
+    """Whether one mpirun, on node 0, starts the ranks of all nodes."""
+    return job.spec.launcher.mpi is not None
+
+
 def world_size(job: Job) -> int:
     """How many ranks the job asks for."""
     return job.spec.nodes * procs_per_node(job)

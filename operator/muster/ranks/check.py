@@ -6,11 +6,12 @@ that a lie stays within that node's ranks, times and sizes, and that what is pas
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_interface
 
 from muster_worker.contract import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
+    MAX_LINKS,
     MAX_METRICS,
     AgentPhase,
     RankReport,
@@ -25,6 +26,9 @@ MAX_WORD_CHARS = 256
 """Names, reasons and activities."""
 
 MAX_PROBLEM_CHARS = 4096
+
+MAX_FIGURE = 1e9
+"""A petabit a second, or a quarter of an hour: of the network check."""
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
@@ -87,8 +91,38 @@ def _check_address(report: Report, _: Shape, __: float) -> str | None:
     return None
 
 
+def _check_links(report: Report, _: Shape, __: float) -> str | None:
+    if len(report.links) > MAX_LINKS:
+        return f"links: more than {MAX_LINKS}"
+    if report.speed_mbps < 0:
+        return "speed_mbps: below 0"
+    for index, link in enumerate(report.links):
+        try:
+            address = ip_interface(link.address)
+        except ValueError:
+            return f"links[{index}].address: not an IP address with its prefix length"
+        # other nodes are told to connect to it, as to the report's own address
+        if "%" in link.address or address.is_multicast or address.is_unspecified:
+            return f"links[{index}].address: peers can't connect to it"
+        if _is_long(link.interface) or _is_long(link.address) or link.speed_mbps < 0:
+            return f"links[{index}]: a name too long, or a speed below 0"
+    return None
+
+
+def _check_figures(report: Report, _: Shape, __: float) -> str | None:
+    if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
+        return f"check_port: expected 1 to {MAX_PORT}"
+    found = report.figures
+    if found is None:
+        return None
+    values = (found.sent_mbps, found.received_mbps, found.round_trip_us)
+    if any(value is not None and not 0 <= value <= MAX_FIGURE for value in values):
+        return f"figures: expected 0 to {MAX_FIGURE:.0f}"
+    return "figures.problem: too long" if _is_long(found.problem) else None
+
+
 def _check_words(report: Report, _: Shape, __: float) -> str | None:
-    if _is_long(report.interface):
+    if _is_long(report.interface) or _is_long(report.interface_why):
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
         return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"
@@ -222,6 +256,8 @@ _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
     _check_counters,
     _check_phase,
     _check_address,
+    _check_links,
+    _check_figures,
     _check_words,
     _check_rank_numbers,
     _check_rank_states,

@@ -166,7 +166,7 @@ def _join_launchers(newer: LauncherFacts | None, older: LauncherFacts | None) ->
 
 def _launcher_order(facts: LauncherFacts) -> tuple[float, str]:
     end = facts.end
-    return (facts.ended_at, repr((end.name, end.exit_code, end.signal, end.reason)))
+    return (facts.ended_at, repr((end.name, end.exit_code, end.signal, end.reason, end.stopped)))
 
 
 def _earliest(one: float | None, other: float | None) -> float | None:

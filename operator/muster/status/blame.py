@@ -9,7 +9,7 @@ from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
 from muster.plan.troubles import OOM_KILLED
-from muster.plan.world import procs_per_node, world_size
+from muster.plan.world import is_mpi, procs_per_node, world_size
 from muster.status.ranges import ranges
 from muster.status.troubles import MAX_CHARS as MAX_TROUBLE_CHARS
 from muster.status.troubles import named
@@ -31,6 +31,9 @@ MAX_ACTIVITIES = 3
 MAX_RANGE_CHARS = 60
 """Ranks in a sentence; the status has them all in byState."""
 
+_ASKED = "the job asks for"
+"""In the sentence of an agent or a rank's wrapper about a world that isn't the job's."""
+
 CUT_OFF = "cut off"
 HALTED = "stopped"
 STILL_RUNNING = "still running"
@@ -44,7 +47,9 @@ _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGI
 def blame(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """One sentence about `failure`, without a full stop."""
     told = _early(failure) if failure.early else _culprits(job, failure)
-    others = bystanders(_others(failure, views))
+    # mpirun has the ranks of all nodes, and its own node did not fail with it.
+    with_all = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
+    others = bystanders(views, "rank") if with_all else bystanders(_others(failure, views))
     return f"{told}; {others}" if others else told
 
 
@@ -69,16 +74,27 @@ def asked_for(job: Job) -> str:
 
 def _culprits(job: Job, failure: Failure) -> str:
     first = failure.first
+    if first.reason == WORLD_SIZE_MISMATCH:
+        return _other_world(job, failure)
     if first.subject is Subject.RANK:
         return _ranks(job, failure)
     if first.subject is Subject.LAUNCHER:
         return _launchers(job, failure)
     if first.subject is Subject.NODE:
-        line = last_words.telling_line(first.lines)
-        if first.reason == WORLD_SIZE_MISMATCH:
-            return f"{asked_for(job)}, but on {_nodes(failure)} {line}"
-        return f"{_nodes(failure)} can't work: {line}"
+        return f"{_nodes(failure)} can't work: {last_words.telling_line(first.lines)}"
     return _agent(failure)
+
+
+def _other_world(job: Job, failure: Failure) -> str:
+    """A node's ranks, or one that was not run at all, are of a world that isn't the job's."""
+    first = failure.first
+    told = last_words.telling_paragraph(first.lines)
+    # Who knows both worlds has said all.
+    if _ASKED in told:
+        return told
+    if first.subject is Subject.NODE:
+        return f"{asked_for(job)}, but on {_nodes(failure)} {told}"
+    return f"{asked_for(job)}, but rank {first.rank} on {first.node_name} was given another world"
 
 
 def _ranks(job: Job, failure: Failure) -> str:
@@ -109,7 +125,7 @@ def _launchers(job: Job, failure: Failure) -> str:
 
 def _agent(failure: Failure) -> str:
     end = failure.first
-    who = named([name for _, name in sorted({(culprit.node, culprit.node_name) for culprit in failure.culprits})])
+    who = _nodes(failure)
     # Who sees the pod from outside has a sentence about it.
     if end.lines:
         return f"{who}: {last_words.clean(end.lines[0], limit=MAX_TROUBLE_CHARS)}"
@@ -143,6 +159,8 @@ def _how(end: End) -> str:
         return "was lost with the process that watched it"
     if end.reason == OOM_KILLED:
         return "was OOM-killed"
+    if end.signal is not None and last_words.calls_abort(end.lines):
+        return "called MPI_Abort"
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
         return "failed"
@@ -161,6 +179,8 @@ def _how_it_exited(end: End) -> str:
 
 
 def _why(job: Job, end: End) -> str:
+    if is_mpi(job) and end.subject is Subject.LAUNCHER:
+        return last_words.telling_paragraph(end.lines)
     line = last_words.telling_line(end.lines)
     program = last_words.clean(job.spec.command[0], limit=128)
     if end.reason == EndReason.COMMAND_NOT_FOUND:
@@ -170,7 +190,8 @@ def _why(job: Job, end: End) -> str:
     if end.reason == OOM_KILLED and end.rss_bytes:
         return f"it held {end.rss_bytes / 2**20:,.0f} MiB"
     # What a process wrote before somebody killed it is not why.
-    if end.signal is not None and end.signal != signal.SIGABRT and not end.stopped:
+    own_word = end.stopped or end.signal == signal.SIGABRT or last_words.calls_abort(end.lines)
+    if end.signal is not None and not own_word:
         return ""
     return line
 
@@ -180,8 +201,7 @@ def _at_step(end: End) -> str:
 
 
 def _nodes(failure: Failure) -> str:
-    names = sorted({(end.node, end.node_name) for end in failure.culprits})
-    return names[0][1] if len(names) == 1 else f"{len(names)} nodes ({names[0][1]}, ...)"
+    return named([name for _, name in sorted({(end.node, end.node_name) for end in failure.culprits})])
 
 
 def _signal(number: int) -> str:

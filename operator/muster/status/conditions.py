@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import Trouble
+from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.nodes import is_placed
 from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
+from muster.status.released import released
 from muster.status.sentences import fit
 from muster.status.troubles import SharedTrouble, shared_troubles
 from muster.status.views import Picture
@@ -66,11 +68,14 @@ def _scheduled(picture: Picture) -> _Claim:
     outcome, nodes = picture.outcome, picture.facts.nodes
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return _Claim("Scheduled", False, SUSPENDED, "The job has no pods")
+    given_up = released(picture)
+    if given_up is not None:
+        return _Claim("Scheduled", False, GANG_RELEASED, fit(given_up))
     unplaced = tuple(node for node in nodes if not is_placed(node))
     # What was lost later had its place.
     if outcome.started or not unplaced:
         return _Claim("Scheduled", True, "AllNodesPlaced", "All nodes have their place")
-    shared = shared_troubles(unplaced)
+    shared = shared_troubles(unplaced, len(nodes))
     if shared:
         return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
     return _Claim("Scheduled", False, NODES_NOT_PLACED, f"{len(unplaced)} of {len(nodes)} nodes have no place yet")
@@ -82,7 +87,7 @@ def _stalled(picture: Picture, message: str) -> _Claim:
         return _Claim("Stalled", True, refusal.reason, fit(refusal.message))
     if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.settled:
         return _Claim("Stalled", True, outcome.reason, message)
-    shared = () if outcome.is_decided else shared_troubles(picture.facts.nodes)
+    shared = () if outcome.is_decided else shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
     for_people = tuple(entry for entry in shared if not entry.passes)
     if for_people:
         return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))

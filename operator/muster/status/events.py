@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from muster.api.status import Condition, Status
+from muster.api.status import Condition, NetworkCheck, Status
+from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.suspension import RESUMED, SUSPENDED
 from muster.status.conditions import NODES_NOT_PLACED
 from muster.status.sentences import fit
@@ -27,16 +28,16 @@ class Note:
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    steps = tuple(_steps(previous, status))
+    steps, found = tuple(_steps(previous, status)), tuple(_slow_network(previous, status))
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
-        return steps
-    return (*steps, *_troubles(previous, status))
+        return (*steps, *found)
+    return (*steps, *found, *_troubles(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
     """What was told of the job's way, or should have been: who wrote the status may have died before it told."""
-    return tuple(_steps(Status(), status))
+    return (*_steps(Status(), status), *_slow_network(Status(), status))
 
 
 def _steps(previous: Status, status: Status) -> Iterator[Note]:
@@ -44,6 +45,10 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     if _is_resumed(status) and not _is_resumed(previous):
         why = "spec.suspend is false: the job is started anew"
         yield Note("Normal", "Resumed", why, suspension.last_transition_time)
+    releases = _releases(status)
+    if releases > _releases(previous) and status.placement is not None:
+        why = _condition(status, "Scheduled").message
+        yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
     if status.incarnation > previous.incarnation and status.start_time is not None:
         world = status.ranks.world if status.ranks is not None else 0
         what = f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
@@ -57,6 +62,23 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     elif _tells_more(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+
+
+def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
+    """What the network check of this start found, where somebody may want to look."""
+    check, since = _check(status), status.start_time
+    if check is None or since is None or check.slow_count == 0:
+        return
+    if previous.incarnation != status.incarnation or _check(previous) != check:
+        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.incarnation))
+
+
+def _check(status: Status) -> NetworkCheck | None:
+    return None if status.network is None else status.network.check
+
+
+def _releases(status: Status) -> int:
+    return 0 if status.placement is None else status.placement.releases
 
 
 def _is_resumed(status: Status) -> bool:
@@ -79,7 +101,7 @@ def _troubles(previous: Status, status: Status) -> Iterator[Note]:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
-_NO_TROUBLE = frozenset((NODES_NOT_PLACED, SUSPENDED))
+_NO_TROUBLE = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
 def _turned(previous: Status, status: Status, kind: str) -> bool:

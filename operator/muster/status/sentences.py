@@ -1,22 +1,28 @@
 """The status' message: one sentence that a person would say."""
 
+from muster.api.mpi_rules import is_runner
 from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.meeting import mismatch
 from muster.plan.nodes import current_agent, is_mute, is_placed, is_ready, is_silent
 from muster.plan.outcome import (
     DEADLINE_EXCEEDED,
+    NETWORK_MISMATCH,
     STARTUP_TIMEOUT,
     STOP_REQUESTED,
     WORLD_SIZE_MISMATCH,
     Verdict,
     ranks_seen,
 )
+from muster.plan.world import is_mpi
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
+from muster.status.network_check import check_of
 from muster.status.progress import lags
 from muster.status.ranges import ranges
+from muster.status.released import released
 from muster.status.troubles import MAX_NAMES, shared_troubles
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 
@@ -46,7 +52,7 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
         return fit(_running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
         return fit(_with_troubles(f"The ranks start: 0 of {len(picture.views)} run", picture.facts))
-    return fit(_waiting(picture.facts))
+    return fit(released(picture) or _waiting(picture.facts))
 
 
 def fit(text: str) -> str:
@@ -70,6 +76,8 @@ def _ended(picture: Picture, progress: Progress | None) -> str:
         )
     if outcome.reason == WORLD_SIZE_MISMATCH:
         return _mismatch(picture.job, picture.facts)
+    if outcome.reason == NETWORK_MISMATCH:
+        return mismatch(picture.facts.nodes) or "The nodes' networks don't lead to each other"
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = picture.job.spec.startup_timeout_seconds
         return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
@@ -95,7 +103,11 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
 def _mismatch(job: Job, facts: JobFacts) -> str:
     seen = ranks_seen(job, facts)
     which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
-    return f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}"
+    when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
+    told = f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
+    # Ranks without muster's wrapper have to be found; one that is over at once may not be.
+    unwrapped = is_mpi(job) and not seen and is_runner(job.spec.command[0])
+    return f"{told}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else told
 
 
 def _running(picture: Picture, progress: Progress | None) -> str:
@@ -112,6 +124,10 @@ def _running(picture: Picture, progress: Progress | None) -> str:
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
             parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
+    check = check_of(picture.facts.nodes) if picture.job.spec.network.check else None
+    if check is not None and check.slow:
+        more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
+        parts.append(f"slow network: {', '.join(one.name for one in check.slow[:MAX_NAMES])}{more}")
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
@@ -119,7 +135,7 @@ def _running(picture: Picture, progress: Progress | None) -> str:
 
 
 def _with_troubles(text: str, facts: JobFacts) -> str:
-    return "; ".join([text, *(entry.sentence for entry in shared_troubles(facts.nodes))])
+    return "; ".join([text, *(entry.sentence for entry in shared_troubles(facts.nodes, len(facts.nodes)))])
 
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
@@ -164,7 +180,7 @@ def _missing(facts: JobFacts) -> str:
     there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
     mute = [node for node in there if current_agent(node) is None]
     busy = [node for node in there if current_agent(node) is not None]
-    parts = [entry.sentence for entry in shared_troubles(waiting)]
+    parts = [entry.sentence for entry in shared_troubles(waiting, len(facts.nodes))]
     parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from muster.api.spec import Job
-from muster.api.status import NodeCounts, RankStatus, StateRange, Status
+from muster.api.status import NetworkStatus, NodeCounts, Placement, RankStatus, StateRange, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import has_ended, has_started, is_placed, is_ready, is_silent
+from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
-from muster.plan.troubles import may_yet_speak
+from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
 from muster.status.conditions import conditions
 from muster.status.details import rank_details
+from muster.status.network import network_of
 from muster.status.progress import progress_of
 from muster.status.ranges import ranges
 from muster.status.sentences import sentence
@@ -40,8 +41,10 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         message=message,
         conditions=conditions(seen, phase, message),
         nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
+        network=_network(seen),
         ranks=_rank_status(seen),
         progress=progress,
+        placement=_placement(seen),
         incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
         start_time=_start_time(seen, actions),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
@@ -74,7 +77,17 @@ def _phase(seen: Picture) -> str:
     # Whether ranks that are not heard of ever ran is not known: they still do if they did.
     if beyond - {UNKNOWN} or (beyond and seen.previous.phase == "Running"):
         return "Running"
-    return "Starting" if all(is_placed(node) for node in seen.facts.nodes) else "Pending"
+    if all(is_placed(node) for node in seen.facts.nodes):
+        return "Starting"
+    return "Queued" if _is_queued(seen.job, seen.facts) else "Pending"
+
+
+def _is_queued(job: Job, facts: JobFacts) -> bool:
+    """Whether the nodes wait to be admitted together, by the job's queue or whoever else gates them."""
+    if any(is_placed(node) for node in facts.nodes):
+        return False
+    troubles = (node.process.trouble for node in facts.nodes)
+    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in troubles)
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
@@ -82,6 +95,14 @@ def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     if node.process.state is not ProcessState.RUNNING or has_ended(node) or is_silent(node, facts, now):
         return False
     return is_ready(node) or has_started(node)
+
+
+def _network(seen: Picture) -> NetworkStatus | None:
+    nodes, before = seen.facts.nodes, seen.previous.network
+    # An agent that has left took back nothing of what it said.
+    if seen.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
+        return before
+    return network_of(nodes)
 
 
 def _rank_status(seen: Picture) -> RankStatus:
@@ -102,6 +123,17 @@ def _rank_status(seen: Picture) -> RankStatus:
         by_step=step_ranges(seen.views),
         details=rank_details(seen.views, seen.outcome),
     )
+
+
+def _placement(seen: Picture) -> Placement | None:
+    """What who takes over has to know of the gang's releases. A job that is resumed begins anew."""
+    outcome = seen.outcome
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return None
+    release = outcome.release
+    if release is None:
+        return seen.previous.placement
+    return Placement(releases=release.count, generation=release.generation, released_at=to_seconds(release.at))
 
 
 def _start_time(seen: Picture, actions: Sequence[Action]) -> str | None:

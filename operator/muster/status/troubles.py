@@ -19,10 +19,11 @@ PASSING = frozenset((UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETE
 
 @dataclass(frozen=True)
 class SharedTrouble:
-    """A trouble and the nodes that have it, in order."""
+    """A trouble and the nodes that have it, in order, of so many that the job has."""
 
     trouble: Trouble
     nodes: tuple[NodeFacts, ...]
+    of: int
 
     @property
     def passes(self) -> bool:
@@ -33,21 +34,24 @@ class SharedTrouble:
     @property
     def sentence(self) -> str:
         """Who has it, what it is, and what to do."""
-        return f"{named([node.name for node in self.nodes])}: {clean(self.trouble.message, limit=MAX_CHARS)}"
+        message = clean(self.trouble.message, limit=MAX_CHARS)
+        if self.trouble.lacks and self.of > 1:
+            return f"{len(self.nodes)} of {self.of} nodes: {self.trouble.lacks} ({self.nodes[0].name}: {message})"
+        return f"{named([node.name for node in self.nodes])}: {message}"
 
 
-def shared_troubles(nodes: Iterable[NodeFacts]) -> tuple[SharedTrouble, ...]:
-    """The troubles of these nodes, those that a person has to solve first, then by their first node."""
+def shared_troubles(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedTrouble, ...]:
+    """The troubles of these nodes, of `of` that the job has: those first that a person has to solve, else in order."""
     groups: dict[tuple[str, str], list[NodeFacts]] = {}
     first: dict[tuple[str, str], Trouble] = {}
     for node in nodes:
         trouble = node.process.trouble
         if trouble is not None:
-            # They differ in the numbers of pods and machines.
-            key = (trouble.reason, likeness((trouble.message,)))
+            # They differ in the numbers of pods and machines, and the scheduler counts anew for each pod.
+            key = (trouble.reason, trouble.lacks or likeness((trouble.message,)))
             first.setdefault(key, trouble)
             groups.setdefault(key, []).append(node)
-    shared = (SharedTrouble(first[key], tuple(members)) for key, members in groups.items())
+    shared = (SharedTrouble(first[key], tuple(members), of) for key, members in groups.items())
     return tuple(sorted(shared, key=lambda entry: (entry.passes, entry.nodes[0].node)))
 
 

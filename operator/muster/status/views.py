@@ -7,9 +7,9 @@ from functools import cached_property
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import last_words
-from muster.plan.consequences import blames_another
 from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.mpi_ends import is_consequence
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
@@ -90,7 +90,7 @@ def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Ran
 
 def _view(rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, seen: Picture) -> RankView:
     if end is not None:
-        state, reason = _state_of_end(rank, end, seen.outcome)
+        state, reason = _state_of_end(rank, end, seen)
     elif rank_facts is None:
         state, reason = _state_unseen(node, seen)
     else:
@@ -106,8 +106,8 @@ def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     return "" if told in _NOT_YET and began else last_words.clean(told, limit=64)
 
 
-def _state_of_end(rank: int, end: End, outcome: Outcome) -> tuple[str, str]:
-    failure = outcome.failure
+def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
+    failure = seen.outcome.failure
     if failure is not None and failure.blames(rank, end.node):
         return FAILED, end.reason or failure.reason
     if end.is_good:
@@ -116,7 +116,7 @@ def _state_of_end(rank: int, end: End, outcome: Outcome) -> tuple[str, str]:
     if end.stopped:
         return STOPPED, "StoppedByMuster"
     # The others must not be blamed for one that died.
-    if outcome.is_decided and blames_another(end):
+    if seen.outcome.is_decided and is_consequence(seen.job, end):
         return STOPPED, "PeerFailed"
     return FAILED, end.why
 
@@ -137,7 +137,8 @@ def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, 
     if is_gone(node):
         return _state_with_agent(node, seen.outcome)
     if has_ended(node):
-        return UNKNOWN, "EndUnknown"
+        # Agents expect all ranks of their node, whether or not a launcher ever starts them.
+        return (PENDING, "NeverStarted") if rank.report.state == RankState.STARTING else (UNKNOWN, "EndUnknown")
     if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")

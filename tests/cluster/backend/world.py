@@ -21,6 +21,7 @@ from muster.plan.actions import Action, CreateNode
 from muster.plan.facts import NodeFacts
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
+from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 
 JSONObject = dict[str, JSON]
@@ -53,7 +54,7 @@ class Operator:
         self.pods = PodIndex(lambda _: self.changed.set())
         setting = Setting("cluster.local", "https://collector.muster-system.svc:8443")
         self.backend = KubernetesBackend(
-            self.client, self.pods, self.store, setting, lambda: self.authority, self.clock
+            self.client, self.pods, self.store, setting, lambda: self.authority, lambda: bytes(SEED_BYTES), self.clock
         )
 
     async def nodes(self, job: Job) -> tuple[NodeFacts, ...]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cluster import lan
 from cluster.fields.side_by_side import condition, template
 from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.operator.site import Site
@@ -60,8 +61,10 @@ def told(jobs: Jobs, pod: str) -> dict[str, object]:
 def test_nodes_on_their_machines_network_find_each_other(odd: Jobs) -> None:
     odd.wait("host-net", "condition=Complete")
     machines = json.loads(odd.run("get", "pods", "--selector=muster.dev/job=host-net", "--output=json"))["items"]
-    addresses = {pod["metadata"]["name"]: pod["status"]["hostIP"] for pod in machines}
-    assert told(odd, "host-net-0-0")["address"] == addresses["host-net-0-0"]
+    names = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in machines}
+    # the machines' second network, which both have
+    addresses = {node.name: node.fabric_address for node in lan.NODES}
+    assert told(odd, "host-net-0-0")["address"] == addresses[names["host-net-0-0"]]
 
 
 def test_a_shared_process_namespace_hides_no_end(odd: Jobs) -> None:

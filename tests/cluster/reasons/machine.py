@@ -13,7 +13,16 @@ from cluster import lan, node, packages, places
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
     """This machine's ids of all processes of a pod's container; those in sub-groups of it, too."""
-    status = next(each for each in pod["status"]["containerStatuses"] if each["name"] == container)
+    return _processes(pod, "containerStatuses", container)
+
+
+def init_processes(pod: Any, container: str) -> tuple[int, ...]:
+    """The same of an init container that runs."""
+    return _processes(pod, "initContainerStatuses", container)
+
+
+def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
+    status = next(each for each in pod["status"][kind] if each["name"] == container)
     group = status["containerID"].partition("://")[2]
     return tuple(int(folder.name) for folder in Path("/proc").glob("[0-9]*") if group in _text(folder / "cgroup"))
 

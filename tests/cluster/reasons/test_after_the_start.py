@@ -133,7 +133,7 @@ CASES = (
         "bare",
         fixed(image=PAUSE_IMAGE),
         "AgentNeedsPython",
-        ("bare-0", PAUSE_IMAGE, "python3"),
+        ("bare-0", PAUSE_IMAGE, "python3", "set spec.agent.inject to InitContainer"),
         pod_of("bare", ended),
     ),
     Case(

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -172,18 +173,19 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
 
 
 def test_names_resolve_and_the_machines_file_stays(world: AgentWorld, tmp_path: Path) -> None:
-    before = Path("/etc/hosts").read_bytes()
+    before, name = Path("/etc/hosts").read_bytes(), socket.gethostname()
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n127.0.0.7 algo-1\n")
-    world.make_plan("sh", "-c", "exec cat /etc/hosts")
+    world.make_plan("sh", "-c", "echo name=$(uname -n); exec cat /etc/hosts")
     world.start_agent(hosts=hosts)
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
     world.send(CommandKind.START)
     world.wait_ended()
-    assert Path("/etc/hosts").read_bytes() == before
+    assert (Path("/etc/hosts").read_bytes(), socket.gethostname()) == (before, name)
     assert world.leave() == 0
     # where the machine forbids private mounts the agent says so instead
-    assert "127.0.0.7 algo-1" in world.log() or "resolve in Python ranks only" in world.log()
+    is_done = "127.0.0.7 algo-1" in world.log() and "name=algo-1" in world.log()
+    assert is_done or "resolve in Python ranks only" in world.log()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount something for all of the machine to see")

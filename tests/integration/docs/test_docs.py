@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from muster.api.load import load
+from muster.api.operator_config import read_config
 from muster.api.validate import validate
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -49,14 +50,14 @@ def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
 @pytest.mark.parametrize(
     "block", [block for block in blocks() if block.language == "yaml"], ids=lambda block: block.page
 )
-def test_resources_are_valid(block: Block) -> None:
-    if "kind: DistributedTrainingJob" not in block.text:
-        assert block.text.startswith("# status\n"), (
-            f"{block.page}: a YAML block that is neither a resource nor a status"
-        )
+def test_resources_and_configurations_are_valid(block: Block) -> None:
+    if block.text.startswith("# status\n"):
         return
     (document,) = load(block.text, block.page)
-    validate(document)
+    if block.text.startswith("# config.yaml\n"):
+        assert read_config(document).node_pools
+    else:
+        validate(document)
 
 
 def test_the_readmes_own_script_runs(tmp_path: pathlib.Path) -> None:

@@ -18,7 +18,9 @@ EXPECTED = [
 
 
 def test_every_example_is_tried() -> None:
-    assert {path.parent.name for path in EXAMPLES.glob("*/job.yaml")} == {row[0] for row in EXPECTED}
+    # those that mpirun starts have a module of their own; nccl-tests run on GPUs only
+    others = {path.parent.name for path in EXAMPLES.glob("*/job.yaml") if not path.parent.name.startswith("mpi_")}
+    assert others - {"nccl_tests"} == {row[0] for row in EXPECTED}
 
 
 def test_every_example_is_valid() -> None:

@@ -57,6 +57,12 @@ def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[st
         {"nodes": 100, "procsPerNode": 128},
         {"command": ["bash", "-c", "torchrun train.py"]},
         {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
+        {"command": ["mpirun", "-np", "2", "./train"], "launcher": {"perNode": {}}},
+        {"env": [{"name": "HYDRA_LAUNCHER", "value": "ssh"}]},
+        {"env": [{"name": "OMPI_MCA_btl", "value": "self,tcp"}], "launcher": {"mpi": {}}},
+        {"command": ["/usr/bin/mpiexec", "-n", "4", "./train"], "launcher": {"mpi": {"implementation": "MPICH"}}},
+        {"launcher": {"mpi": {"args": ["-x", "NCCL_DEBUG=INFO", "--mca", "pml", "ucx", "--bind-to", "none"]}}},
+        {"launcher": {"mpi": {"implementation": "IntelMPI", "args": ["-genv", "I_MPI_DEBUG", "5", "-map-by", "core"]}}},
         {"launcher": {"torchrun": {"args": ["--tee", "3", "--role=worker", "--local-addr", "10.0.0.1"]}}},
         {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)c{2,3}"}]},
         {"metrics": [{"name": "loss", "regex": r"[]+(]*([^]]+)\(.*"}]},
@@ -86,14 +92,42 @@ def test_what_came_from_the_cluster_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Auto", "eth1", "eth0,eth1", "^docker0,lo", "10.0.0.0/16", "10.1.2.3/16", "fd00::/8", "br-1a.5@x"]
+    "text",
+    [
+        "Auto",
+        "eth1",
+        "eth0,eth1",
+        "^docker0,lo",
+        "10.0.0.0/16",
+        "10.1.2.3/16",
+        "fd00::/8",
+        "br-1a.5@x",
+        "eth*",
+        "ib*,eth0",
+        "^docker*,lo",
+    ],
 )
 def test_interfaces(text: str) -> None:
     assert objection(text) is None
 
 
 @pytest.mark.parametrize(
-    "text", ["eth0,", "^", "", "^eth0,^lo", "10.0.0.0/16,10.1.0.0/16", "a" * 16, "10.0.0.0/+8", "fe80::%1/64"]
+    "text",
+    [
+        "eth0,",
+        "^",
+        "",
+        "^eth0,^lo",
+        "10.0.0.0/16,10.1.0.0/16",
+        "a" * 16,
+        "10.0.0.0/+8",
+        "fe80::%1/64",
+        "*",
+        "^*",
+        "e*h",
+        "eth**",
+        "=eth0",
+    ],
 )
 def test_no_interfaces(text: str) -> None:
     assert objection(text) is not None

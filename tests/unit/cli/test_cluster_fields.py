@@ -17,7 +17,9 @@ ALL: dict[str, JSON] = {
     "resources": {"limits": {"cpu": 1}},
     "output": {"volume": {"hostPath": {"path": "/results"}}},
     "checkpoint": {"volume": CLAIM},
+    "nodePool": {"name": "p5"},
     "cleanup": {"pods": "All"},
+    "queue": {"kueue": "team"},
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
 }
@@ -25,6 +27,8 @@ ALL: dict[str, JSON] = {
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "startupTimeoutSeconds", "activeDeadlineSeconds"),
+    # how an agent gets to where there is one already changes nothing
+    "agent",
 )
 
 
@@ -47,8 +51,11 @@ def test_a_file_without_a_clusters_fields_needs_no_note(spec: dict[str, JSON]) -
 
 def test_what_is_not_used_here_is_said_in_one_line() -> None:
     assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
-    everything = "image, resources, output.volume, checkpoint.volume, cleanup, template, nodeOverrides"
-    assert notes(ALL) == (f"not used here, for a cluster: {everything}",)
+    everything = (
+        "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanup, queue, template, "
+        "nodeOverrides"
+    )
+    assert notes({**ALL, "network": {"efa": "None"}}) == (f"not used here, for a cluster: {everything}",)
 
 
 def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None:

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from muster.api.document import JSON
+from muster.api.mpi_options import VARIABLES, is_option, way_options, world_options
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import stacked
@@ -19,6 +20,7 @@ from muster.cli.launch_preview import preview
 from muster.cli.problem import BadInput
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
+from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
 from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}
@@ -29,6 +31,13 @@ JOBS = [
     cluster_job(procsPerNode=1, launcher={"perNode": {}}, hyperparameters={"lr": 1}),
     cluster_job(procsPerNode=2, launcher={"perNode": {}}),
     cluster_job(procsPerNode=2, launcher={"direct": {}}, env=[{"name": "OMP_NUM_THREADS", "value": "4"}]),
+    cluster_job(procsPerNode=2, launcher={"torchrun": None, "mpi": {}}, hyperparameters={"lr": 1}),
+    cluster_job(
+        procsPerNode=1,
+        launcher={"torchrun": None, "mpi": {"implementation": "MPICH", "args": ["-genv", "A", "b"]}},
+        env=[{"name": "I_MPI_PERHOST", "value": "2"}],
+    ),
+    cluster_job(procsPerNode=2, launcher={"torchrun": None, "mpi": {}}, command=["mpirun", "-np", "4", "./train"]),
     cluster_job(
         procsPerNode=2,
         launcher={"torchrun": {"args": ["--tee", "3"]}},
@@ -39,7 +48,22 @@ JOBS = [
         template=READ_ONLY,
         nodeOverrides=[{"nodes": "1", "template": {"spec": {"hostNetwork": True, "tolerations": [{"key": "a"}]}}}],
     ),
+    cluster_job(procsPerNode=8, nodePool={"instanceType": "p5.48xlarge", "zone": "Same"}, queue={"kueue": "team"}),
+    cluster_job(
+        procsPerNode=4,
+        nodePool={"instanceType": "p5.48xlarge", "tolerations": [{"key": "a"}]},
+        network={"efa": "All"},
+        queue={"volcano": "team"},
+        template={
+            "spec": {
+                "nodeSelector": {"node.kubernetes.io/instance-type": "g5.12xlarge"},
+                "containers": [{"name": "trainer", "env": [{"name": "FI_EFA_USE_HUGE_PAGE", "value": "1"}]}],
+            }
+        },
+    ),
 ]
+
+FULL, OF_A_TYPE, TYPE_IN_TEMPLATE = JOBS[-3:]
 
 
 def said(job: Job, setting: str, node: int = 0) -> Explanation:
@@ -66,18 +90,20 @@ def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job) -> None:
-    found = explanations(job, 1)
-    start = preview(as_applied(job), render_plan(as_applied(job), SETTING.collector_url, ""), 1)
+@pytest.mark.parametrize("node", [0, 1])
+def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job, node: int) -> None:
+    found = explanations(job, node)
+    plan = render_plan(as_applied(job), SETTING.collector_url, "")
+    start = preview(as_applied(job), plan, node)
     names = {each.setting for each in found if each.group == "Environment"}
     assert set(start.environment) - set(start.own) <= names
     values = {word for each in found if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
-    theirs = {*job.spec.command, *(job.spec.launcher.torchrun.args if job.spec.launcher.torchrun else ())}
+    theirs = {*job.spec.command, *plan.launcher_args}
     assert set(start.command) - theirs <= values
 
 
 def test_the_groups_are_in_order_and_every_line_says_why() -> None:
-    found = explanations(JOBS[-1], 0)
+    found = explanations(FULL, 0)
     order = [GROUPS.index(each.group) for each in found]
     assert order == sorted(order)
     assert set(order) == set(range(len(GROUPS)))
@@ -124,7 +150,7 @@ def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> N
 
 
 def test_the_text_has_a_line_for_each_setting() -> None:
-    found = explanations(JOBS[-1], 0)
+    found = explanations(FULL, 0)
     lines = [line for line in plain_text(found).splitlines() if line.startswith("  ")]
     assert len(lines) == len(found)
     for line, each in zip(lines, found, strict=True):
@@ -139,7 +165,7 @@ def test_a_pipe_gets_the_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_tables_fit_a_terminal() -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
-    console.print(*tables(explanations(JOBS[-1], 0)))
+    console.print(*tables(explanations(FULL, 0)))
     lines = console.export_text().splitlines()
     assert [line.strip() for line in lines if line.strip() in GROUPS] == list(GROUPS)
     assert max(map(len, lines)) <= 100
@@ -164,3 +190,36 @@ def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:
     override: JSON = {"nodes": "1", "template": with_trainer(resources={"limits": {"nvidia.com/gpu": 2}})}
     with pytest.raises(BadInput, match=r"not for a cluster yet: spec\.procsPerNode: found Auto"):
         explain_job(cluster_job(nodeOverrides=[override]), 0)
+
+
+def test_the_machine_s_type_says_what_follows_from_it() -> None:
+    assert said(OF_A_TYPE, "instance type").why == "it has 8 GPUs, 32 EFA devices"
+    assert said(TYPE_IN_TEMPLATE, "instance type").source == "spec.template"
+    unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
+    assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
+    assert unknown.why.startswith("muster knows nothing of this type")
+    assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
+
+
+def test_a_network_check_is_explained_where_there_is_one() -> None:
+    asked = cluster_job(procsPerNode=1, nodes=2, network={"check": True})
+    assert said(asked, "network check").source == "spec.network.check"
+    alone = cluster_job(procsPerNode=1, nodes=1, network={"check": True})
+    for job in (alone, JOBS[0]):
+        assert not [each for each in explanations(job, 0) if each.setting == "network check"]
+
+
+def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
+    assert {*(setting.name for setting in SETTINGS if setting.always), *OLDER_NAMES} == set(VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "options"),
+    [("OpenMPI", {"--hostfile", "-np", "--map-by"}), ("IntelMPI", {"-f", "-n", "-ppn", "-genvnone"})],
+)
+def test_mpiruns_options_are_explained_and_no_owner_may_set_them(implementation: str, options: set[str]) -> None:
+    job = cluster_job(launcher={"torchrun": None, "mpi": {"implementation": implementation}}, procsPerNode=2)
+    found = {each.setting for each in explanations(job, 0) if each.group == "Launcher"}
+    assert found == {"mpirun", "wrapper", *options}
+    names = (*world_options(implementation), *way_options(implementation))
+    assert all(is_option(option, names) for option in options)

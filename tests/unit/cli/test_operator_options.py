@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from muster.cli.operator import read_collector_url, read_log_format
+from muster.cli.operator import read_collector_url, read_log_format, read_pull_policy
 from muster.cli.operator_log import start_log
 from muster.cli.problem import BadInput
 
@@ -35,6 +35,13 @@ def test_a_log_format_is_one_of_two() -> None:
     assert [read_log_format(text) for text in ("plain", "json")] == ["plain", "json"]
     with pytest.raises(BadInput, match="--log-format xml: expected plain or json"):
         read_log_format("xml")
+
+
+def test_a_pull_policy_is_one_of_kubernetes_or_left_to_it() -> None:
+    policies = ["", "Always", "IfNotPresent", "Never"]
+    assert [read_pull_policy(text) for text in policies] == policies
+    with pytest.raises(BadInput, match="--agent-pull-policy always: expected Always, IfNotPresent or Never"):
+        read_pull_policy("always")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from muster.backends.kubernetes.pieces import mapping
 from muster.backends.kubernetes.render import pod, service
 from muster.cli.job_file import read_job
 from muster.cli.render import SETTING, as_applied, render_text
-from muster_dev.generated import EXAMPLES
+from muster_dev.generated import EXAMPLES, POOLS
 from unit.kubernetes.cluster_jobs import cluster_job
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +27,12 @@ def test_an_example_is_rendered_as_it_was(name: str) -> None:
     """A change that is meant: `make generate` writes them anew, and the difference is reviewed with it."""
     text = render_text(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")), b"")
     assert text == (GOLDEN / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_machine_s_job_is_rendered_as_it_was(name: str) -> None:
+    text = render_text(read_job(str(ROOT / "tests" / "unit" / "pools" / f"{name}.yaml")), b"")
+    assert text == (GOLDEN / "pools" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def test_every_example_is_kept() -> None:

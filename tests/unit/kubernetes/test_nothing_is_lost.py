@@ -96,6 +96,7 @@ POD = st.builds(
 TEMPLATES: st.SearchStrategy[Fields] = st.builds(
     lambda metadata, pod: {"metadata": metadata, "spec": pod}, fields(labels=TEXTS, annotations=TEXTS), POD
 )
+AGENTS: st.SearchStrategy[JSON] = st.sampled_from([{"inject": "ConfigMap"}, {"inject": "InitContainer"}])
 
 
 def job_of(spec: Fields) -> Job:
@@ -127,15 +128,15 @@ def _in_order(found: list[JSON], wanted: list[JSON]) -> bool:
     return all(any(holds(entry, each) for entry in rest) for each in wanted)
 
 
-@given(TEMPLATES)
-def test_the_pod_holds_all_of_the_template(template: Fields) -> None:
-    assert holds(rendered(job_of({"template": template})), template)
+@given(TEMPLATES, AGENTS)
+def test_the_pod_holds_all_of_the_template(template: Fields, agent: JSON) -> None:
+    assert holds(rendered(job_of({"template": template, "agent": agent})), template)
 
 
-@given(TEMPLATES)
-def test_nothing_of_the_template_is_changed(template: Fields) -> None:
+@given(TEMPLATES, AGENTS)
+def test_nothing_of_the_template_is_changed(template: Fields, agent: JSON) -> None:
     """What stands beside the owner's words in the owner's own entries is exactly what the owner wrote."""
-    pod = mapping(rendered(job_of({"template": template}))["spec"])
+    pod = mapping(rendered(job_of({"template": template, "agent": agent}))["spec"])
     ours = ("muster", "trainer")
     for name in ("containers", "initContainers", "volumes"):
         owners = [entry for entry in entries(pod, name) if not str(entry["name"]).startswith(ours)]

@@ -47,7 +47,10 @@ CASES = [
         "scheduling-gated",
         WAITING,
         "SchedulingGated",
-        "the scheduling gate kueue.x-k8s.io/admission holds it: who set it has to lift it",
+        (
+            "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the "
+            "job, Kueue does not manage pods of this namespace"
+        ),
     ),
     (
         "image-missing",
@@ -124,8 +127,8 @@ CASES = [
         EXITED,
         "AgentNeedsPython",
         (
-            "image cluster.muster.dev/pause:1 has no python3, which muster's agent needs: use an image with Python 3.8 "
-            "or later"
+            "image cluster.muster.dev/pause:1 has no python3, which muster's agent needs: set spec.agent.inject to "
+            "InitContainer, which brings one, or use an image with Python 3.8 or later"
         ),
     ),
     (
@@ -199,7 +202,8 @@ CASES = [
 def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
     facts = process_facts(view(name), warned(name))
     assert facts.state is state
-    assert facts.trouble == (None if reason is None or message is None else Trouble(reason, message))
+    told = facts.trouble
+    assert (None if told is None else told.reason, None if told is None else told.message) == (reason, message)
 
 
 def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:

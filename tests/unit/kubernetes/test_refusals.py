@@ -56,6 +56,14 @@ DOWN = 'failed calling webhook "hook.acme": failed to call webhook: Post "https:
             "admission webhook images.acme refuses it: only our registry",
         ),
         (
+            _no(
+                'admission webhook "validatepod.volcano.sh" denied the request: failed to create pod <team/vit-0-0> as '
+                "the podgroup phase is Pending"
+            ),
+            "SchedulingGated",
+            "Volcano has not admitted the job yet: its PodGroup is Pending",
+        ),
+        (
             _no(FORBIDDEN + DENIED, 422, Cause("", DENIED)),
             "AdmissionRefused",
             "admission policy no-pods refuses it: every pod needs a label team",
@@ -97,7 +105,9 @@ DOWN = 'failed calling webhook "hook.acme": failed to call webhook: Post "https:
     ],
 )
 def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
-    assert _refusal(error) == Refusal(Trouble(reason, words), is_final=False)
+    refusal = _refusal(error)
+    assert refusal is not None
+    assert (refusal.trouble.reason, refusal.trouble.message, refusal.is_final) == (reason, words, False)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +139,24 @@ def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
             _because("spec.containers[0].resources.requests", "Invalid value"),
             {},
             "spec.template.spec.containers[trainer].resources.requests: Invalid value",
+        ),
+        (
+            _no(
+                "invalid",
+                422,
+                Cause("spec.containers[0].resources.limits[cpu]", "Invalid value"),
+                Cause("spec.initContainers[0].resources.limits[cpu]", "Invalid value"),
+                Cause("spec.initContainers[1].resources.limits[cpu]", "Invalid value"),
+            ),
+            {
+                "agent": {"inject": "InitContainer"},
+                "resources": {"limits": {"cpu": "1x"}},
+                "template": {"spec": {"initContainers": [{"name": "fetch", "resources": {"limits": {"cpu": "1x"}}}]}},
+            },
+            (
+                "spec.resources.limits[cpu]: Invalid value; "
+                "spec.template.spec.initContainers[fetch].resources.limits[cpu]: Invalid value"
+            ),
         ),
         (_because("metadata.labels", "Invalid value"), {}, "spec.template.metadata.labels: Invalid value"),
         (

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.backends.kubernetes.quoting import MAX_CHARS, quote
-from muster.backends.kubernetes.scheduling import verdict
+from muster.backends.kubernetes.scheduling import lacks, verdict
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.plan.facts import Trouble
+from muster_worker.contract import UNUSABLE_PYTHON
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
 
@@ -81,6 +82,33 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
 )
 def test_what_the_scheduler_misses(message: str, words: str) -> None:
     assert verdict(message) == words
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("0/5 nodes are available: 5 Insufficient nvidia.com/gpu.", "insufficient nvidia.com/gpu"),
+        (
+            (
+                "0/9 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, "
+                "3 node(s) had untolerated taint {nvidia.com/gpu: present}, 2 node(s) were unschedulable, 3 "
+                "Insufficient vpc.amazonaws.com/efa, 1 Insufficient cpu. preemption: 0/9 nodes are available: 9 "
+                "Preemption is not helpful for scheduling."
+            ),
+            (
+                "insufficient cpu, insufficient vpc.amazonaws.com/efa, machines that are cordoned, untolerated taint "
+                "{nvidia.com/gpu: present}"
+            ),
+        ),
+        (
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+            "machines that don't match its node selector or node affinity",
+        ),
+        ("no nodes available to schedule pods", ""),
+    ],
+)
+def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> None:
+    assert lacks(message) == words
 
 
 def test_a_key_that_a_volume_lacks() -> None:
@@ -183,3 +211,69 @@ def test_a_containers_last_line_is_told_without_its_secrets() -> None:
 
     words = "init container fetch failed with exit code 2: IOError: https://example/x"
     assert find_trouble(changed("init-failed", fail)) == Trouble("InitContainerFailed", words)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        (
+            "StartError",
+            "crun: executable file `python3` not found in $PATH: No such file or directory",
+            "has no python3",
+        ),
+        (
+            "Error",
+            f"{UNUSABLE_PYTHON}it is Python 3.6",
+            "has a python3 that can't run muster's agent: it is Python 3.6",
+        ),
+        (
+            "Error",
+            f"{UNUSABLE_PYTHON}it is Python 3.11 without the module ssl",
+            "has a python3 that can't run muster's agent: it is Python 3.11 without the module ssl",
+        ),
+    ],
+)
+def test_an_image_whose_python_is_none_for_the_agent_is_told_what_brings_one(
+    reason: str, message: str, words: str
+) -> None:
+    def end(pod: JSONObject) -> None:
+        ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
+        ended.update(reason=reason, message=message, exitCode=69)
+
+    found = find_trouble(changed("no-python", end))
+    assert found is not None
+    assert found.reason == "AgentNeedsPython"
+    assert words in found.message
+    assert "set spec.agent.inject to InitContainer" in found.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "kind"),
+    [
+        ("ErrImagePull", "manifest unknown", "ImageNotFound"),
+        ("InvalidImageName", "couldn't parse image name", "InvalidImageName"),
+    ],
+)
+def test_an_operator_s_image_that_cannot_be_had_is_no_fault_of_the_job(reason: str, message: str, kind: str) -> None:
+    def wait(pod: JSONObject) -> None:
+        part(pod, "spec", "initContainers", 0)["name"] = "muster-python"
+        status = part(pod, "status", "initContainerStatuses", 0)
+        status.update(name="muster-python", state={"waiting": {"reason": reason, "message": message}})
+
+    found = find_trouble(changed("init-running", wait))
+    assert found is not None
+    assert found.reason == kind
+    assert "correct the operator's --agent-image" in found.message
+
+
+def test_a_python_of_another_release_of_the_operator_is_called_so() -> None:
+    def end(pod: JSONObject) -> None:
+        part(pod, "spec")["initContainers"] = [{"name": "muster-python", "image": "mirror.example/muster:0"}]
+        ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
+        ended.update(reason="Error", message=f"{UNUSABLE_PYTHON}it is Python 3.11 without the module csv", exitCode=69)
+
+    found = find_trouble(changed("no-python", end))
+    assert found is not None
+    assert found.reason == "AgentNeedsPython"
+    assert "the Python from image mirror.example/muster:0 can't run muster's agent" in found.message
+    assert found.message.endswith("has to be of the operator's version")

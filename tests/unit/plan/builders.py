@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from muster.api.spec import Direct, Job, LauncherSpec, Metadata, Spec
+from muster.api.launcher_spec import Direct, LauncherSpec, Mpi
+from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
 from muster.plan.decide import decide
 from muster.plan.facts import (
@@ -50,6 +51,11 @@ def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None
         active_deadline_seconds=deadline,
     )
     return Job(metadata=Metadata(name="digits", uid=UID, generation=3), spec=spec)
+
+
+def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
+    plain = job(nodes, procs, deadline=deadline)
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})})
 
 
 def rank(number: int, local_rank: int = 0, step: int | None = None, stepped_at: float | None = None) -> RankFacts:
@@ -104,9 +110,13 @@ def stopped(number: int, at: float, activity: str | None = None, step: int | Non
 
 
 def launcher(
-    at: float, exit_code: int | None = None, signal: int | None = None, lines: Sequence[str] = ()
+    at: float,
+    exit_code: int | None = None,
+    signal: int | None = None,
+    lines: Sequence[str] = (),
+    name: str = "torchrun",
 ) -> LauncherFacts:
-    end = LauncherEnd("torchrun", 0.0, exit_code=exit_code, signal=signal, last_lines=tuple(lines))
+    end = LauncherEnd(name, 0.0, exit_code=exit_code, signal=signal, last_lines=tuple(lines))
     return LauncherFacts(end, START + at)
 
 

@@ -13,7 +13,7 @@ from muster.plan.outcome import judge
 from muster.plan.termination_log import read_last_word
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, Command, CommandKind, Order, RankReport, RankState, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 
@@ -83,6 +83,15 @@ class SimulatedNode:
         """Whether one of its ranks does."""
         return self.is_alive and any(entry.ended_at is None for entry in self.ranks)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of the incarnation that it started is left."""
+        return all(entry.ended_at is not None for entry in self.ranks)
+
+    def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - who starts its ranks itself has none
+        """How its launcher ended, if it has one that did."""
+        return None
+
     def create(self, generation: int, at: float) -> None:
         assert self.process.state is ProcessState.MISSING, "a pod is made beside the one that is there"
         assert generation > self.process.generation, "a pod is made twice"
@@ -129,7 +138,7 @@ class SimulatedNode:
             self._obey(self.command, now, first_rank)
         if self.process.state is ProcessState.EXITED:
             return
-        if self.phase == AgentPhase.RUNNING and all(entry.ended_at is not None for entry in self.ranks):
+        if self.phase == AgentPhase.RUNNING and self.is_over:
             self.phase = AgentPhase.ENDED
         self.sequence += 1
         self.mail.append((self._report(now), now))
@@ -157,6 +166,7 @@ class SimulatedNode:
             address=f"127.0.0.{self.number + 1}",
             port=29400,
             ranks=tuple(entry.report(now) for entry in self.ranks),
+            launcher=self.launcher(now),
         )
 
     def facts(self) -> NodeFacts:

@@ -2,7 +2,16 @@
 
 import pytest
 
-from muster.plan.last_words import blames_a_peer, clean, collective, likeness, telling_line
+from muster.plan.last_words import (
+    blames_a_peer,
+    blames_a_rank,
+    calls_abort,
+    clean,
+    collective,
+    likeness,
+    telling_line,
+    telling_paragraph,
+)
 
 GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]:43121"
 
@@ -97,3 +106,70 @@ def test_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None)
 )
 def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
     assert clean(text) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # Open MPI 4.1 and 5.0
+        "mpirun noticed that process rank 1 with PID 23930 on node algo-2 exited on signal 9 (Killed).",
+        "prterun noticed that process rank 1 with PID 0 on node algo-2 exited on",
+        "prterun has exited due to process rank 1 with PID 0 on node algo-2 calling",
+        "prterun detected that one or more processes exited with non-zero status,",
+        "thus causing the job to be terminated. The first process to do so was:",
+        "mpirun detected that one or more processes exited with non-zero status, thus causing",
+        "Primary job  terminated normally, but 1 process returned a non-zero exit code",
+        "terminated by signals sent by mpirun (as reported here).",
+        "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD",
+        "[algo-1:00000] *** reported by process [1086717953,0]",
+        "[algo-1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+        # MPICH 5.0, Intel MPI 2021
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+    ],
+)
+def test_mpirun_names_a_rank(line: str) -> None:
+    assert blames_a_rank(("-" * 74, line, "-" * 74))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A daemon failed to report back after being spawned. This could",
+        "ORTE was unable to reliably start one or more daemons.",
+        "ORTE has lost communication with a remote daemon.",
+        "[mpiexec@algo-1] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.",
+        "while attempting to start process rank 0.",
+        "",
+    ],
+)
+def test_mpirun_speaks_of_itself(line: str) -> None:
+    assert not blames_a_rank((line,))
+
+
+@pytest.mark.parametrize(
+    ("line", "called"),
+    [
+        ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1", True),
+        ("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD", True),
+        ("NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.", False),
+        ("Abort(15) on node 0: Fatal error in internal_Init", False),
+    ],
+)
+def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT001
+    assert calls_abort((line,)) == called
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((), ""),
+        (("-" * 60, "  Remote host:   algo-2", "", "try again.", "=" * 60), "Remote host: algo-2 try again."),
+        (("muster: algo-2 is gone", "Launch proxy failed."), "algo-2 is gone"),
+        (("muster: one", "muster: two"), "two"),
+        (('  File "train.py", line 3', "ValueError: bad label", "Abort(1) on node 2"), "ValueError: bad label"),
+        (("x" * 200, "y" * 200), f"{'x' * 200} {'y' * 98}…"),
+    ],
+)
+def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], told: str) -> None:
+    assert telling_paragraph(lines) == told

@@ -5,11 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
-from muster_worker.contract import LauncherEnd, MetricValue, Problem, Report
+from muster_worker.contract import LauncherEnd, Link, MetricValue, NetworkFigures, Problem, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
     "ready": report(0, phase="Ready", incarnation=0, address="10.0.0.5", port=29500, interface="eth0"),
+    "links": report(1, links=(Link("eth0", "10.0.0.5/16", 10_000), Link("ib0", "fd00::5/64", 0, rdma=True))),
+    "figures": report(1, check_port=4711, figures=NetworkFigures(0.0, None, 1e9, "p" * 256)),
     "loopback": report(1, address="127.9.0.1", port=1),
     "IPv6": report(1, address="fd00::1", port=65535),
     "running": report(1, running(0, pid=1, step=0, step_age=0.0, rss_bytes=0), running(1)),
@@ -35,6 +37,17 @@ BAD = {
     "port": report(1, port=0),
     "port: expected 1 to 65535": report(1, port=65536),
     "interface": report(1, interface="e" * 257),
+    "interface: too long": report(1, interface_why="e" * 257),
+    "speed_mbps": report(1, speed_mbps=-1),
+    "links: more than 16": report(1, links=(Link("eth0", "10.0.0.5/16"),) * 17),
+    "links[0].address: not": report(1, links=(Link("eth0", "10.0.0.5/16;reboot"),)),
+    "links[1].address: peers": report(1, links=(Link("a", "10.0.0.5/16"), Link("b", "224.0.0.1/4"))),
+    "links[0]: a name": report(1, links=(Link("e" * 257, "10.0.0.5/16"),)),
+    "links[0]: a name too long, or a speed": report(1, links=(Link("eth0", "10.0.0.5/16", -1),)),
+    "check_port": report(1, check_port=0),
+    "figures: expected": report(1, figures=NetworkFigures(9400.0, -1.0)),
+    "figures: expected 0 to 1000000000": report(1, figures=NetworkFigures(round_trip_us=1e300)),
+    "figures.problem": report(1, figures=NetworkFigures(problem="p" * 257)),
     "problem": report(1, problem=Problem("NoPort", "p" * 5000)),
     "ranks: a node of this job has 2": report(1, running(0), running(1), running(1)),
     "ranks[0].rank": report(1, running(2)),

@@ -53,8 +53,8 @@ class ApiServer:
         asked = patch.get("metadata", {})
         if asked.get("uid") != known["uid"] or asked.get("resourceVersion") != known["resourceVersion"]:
             return failure(409, "Conflict", "the object has been modified")
-        merged = _merged(self.resource.get("status", {}), patch["status"])
-        self.resource["status"] = {key: value for key, value in merged.items() if key not in self.unknown}
+        status = merged(self.resource.get("status", {}), patch["status"])
+        self.resource["status"] = {key: value for key, value in status.items() if key not in self.unknown}
         self.change()
         return web.json_response(self.resource)
 
@@ -131,7 +131,8 @@ def _kubeconfig(url: str) -> dict[str, Any]:
     }
 
 
-def _merged(target: Any, patch: Any) -> Any:
+def merged(target: Any, patch: Any) -> Any:
+    """What a JSON merge patch (RFC 7396) makes of an object."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -139,5 +140,5 @@ def _merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = _merged(result.get(key), value)
+            result[key] = merged(result.get(key), value)
     return result

@@ -7,11 +7,12 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from muster.api.spec import Job
-from muster.backends.kubernetes.devices import with_procs
+from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
@@ -86,7 +87,7 @@ class Site:
             backend=self.world,
             store=self.store,
             desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None),
-            with_procs=with_procs,
+            as_it_runs=partial(as_it_runs, pools=()),
             term=1,
             clock=time.time,
             cpu_clock=self.cpu,

@@ -99,6 +99,32 @@ def test_placement_and_what_a_person_has_to_solve(
             ),
         ),
         (
+            facts(
+                ready(0),
+                waiting(
+                    1,
+                    Trouble("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
+                    placed=False,
+                ),
+                waiting(
+                    2,
+                    Trouble(
+                        "Unschedulable", "none of 6 nodes has room: 4 lack gpu, 2 are cordoned", "insufficient gpu"
+                    ),
+                    placed=False,
+                ),
+                waiting(
+                    3,
+                    Trouble("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
+                    placed=False,
+                ),
+            ),
+            (
+                "1 of 4 nodes are ready; 2 of 4 nodes: insufficient gpu (digits-1: none of 5 nodes has room: 5 lack "
+                "gpu); 1 of 4 nodes: quota team has no room for pods (digits-3: quota team is exceeded)"
+            ),
+        ),
+        (
             facts(ready(0), waiting(1, placed=False), waiting(2)),
             "1 of 3 nodes are ready: digits-1 waits for a place; digits-2 is being started",
         ),

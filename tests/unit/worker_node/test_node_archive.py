@@ -1,8 +1,14 @@
 import io
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
+
+import pytest
 
 from muster.backends.agent_archive import agent_archive
 from muster_worker.collector_client import backoff
+from muster_worker.contract import UNUSABLE_PYTHON
 
 
 def test_the_archive_is_the_same_every_time() -> None:
@@ -17,6 +23,33 @@ def test_the_archive_holds_the_agent_and_nothing_else() -> None:
     assert "muster_worker/contract.py" in names
     assert "muster_worker/site/sitecustomize.py" in names
     assert all(name.endswith(".py") for name in names)
+    assert "muster_worker/archive_main.py" not in names
+
+
+def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The archive's agent on a Python without a module."""
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(agent_archive())
+    program = f"import runpy, sys; sys.modules[{lacking!r}] = None; runpy.run_path(sys.argv[0], run_name='__main__')"
+    start = f"import sys; sys.argv = sys.argv[1:]; {program}"
+    command = [sys.executable, "-I", "-c", start, str(archive), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("module", ["ssl", "ctypes", "json"])
+def test_a_python_without_what_the_agent_needs_is_told_of_where_the_operator_looks(tmp_path: Path, module: str) -> None:
+    log = tmp_path / "termination-log"
+    done = started_with(tmp_path, module, "node", "--termination-log", str(log))
+    version = ".".join(map(str, sys.version_info[:2]))
+    assert done.returncode == 69
+    assert log.read_text() == f"{UNUSABLE_PYTHON}it is Python {version} without the module {module}"
+    assert done.stderr == f"{log.read_text()}\n"
+
+
+def test_what_is_no_agent_shows_what_went_wrong(tmp_path: Path) -> None:
+    done = started_with(tmp_path, "signal", "rank", "--", "true")
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
 
 
 def test_backoff_grows_and_obeys_the_collector() -> None:

@@ -8,6 +8,7 @@ from muster_worker import contract
 from muster_worker.arguments import to_arguments, to_text
 from muster_worker.contract import Scalar
 from muster_worker.environment import direct_environment, node_environment, per_node_environment
+from muster_worker.rendezvous import is_rendezvous_variable
 from node_builders import a_place, a_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -36,7 +37,7 @@ def test_values_of_variables_are_those_of_sagemaker(value: object, text: str) ->
 
 @given(st.dictionaries(NAMES, st.text(max_size=20)))
 def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
-    kept = {name: value for name, value in base.items() if not contract.is_rendezvous_variable(name)}
+    kept = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
     environment = node_environment(base, a_place())
     assert {name: environment[name] for name in kept} == kept
 

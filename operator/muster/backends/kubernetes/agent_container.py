@@ -5,6 +5,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import ROOT
 from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
+from muster.backends.kubernetes.own_python import is_brought, mounted, program
 from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, spec_of, trainer_of
 from muster_worker.contract import TOKEN_AUDIENCE
 
@@ -26,23 +27,25 @@ _TOKEN_SECONDS = 3600
 
 def agent(job: Job, node: int, generation: int, user: Fields) -> tuple[Piece, ...]:
     """What makes the agent of a node run in the pod that its owner wrote as `user`."""
-    command: list[JSON] = list(agent_command(node, generation, user))
+    command: list[JSON] = list(agent_command(program(job), node, generation, user))
+    needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
     return (
         Piece(
             in_trainer({"command": command}),
             MUSTER,
-            "the agent starts your command, says what becomes of each rank, and needs any Python 3.8 or newer",
+            f"the agent starts your command, says what becomes of each rank, and {needs}",
         ),
         *_files(job),
         *_run(),
+        *mounted(job),
     )
 
 
-def agent_command(node: int, generation: int, user: Fields) -> tuple[str, ...]:
+def agent_command(python: str, node: int, generation: int, user: Fields) -> tuple[str, ...]:
     """The command line of a node's agent."""
     return (
         # -I: nothing of the image's environment or working folder changes what the agent is
-        *("python3", "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
+        *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
         *("--plan", f"{FILES}/{PLAN_KEY}"),
         *("--node", str(node)),
         *("--generation", str(generation)),

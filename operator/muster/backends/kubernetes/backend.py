@@ -24,6 +24,7 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.ranks.gang_credentials import with_credentials
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore
 
@@ -35,7 +36,8 @@ KILL_GRACE_SECONDS = 1
 class KubernetesBackend:
     """The pods of all jobs, for as long as this process leads.
 
-    `authority` gives the certificates that agents shall trust, as PEM; `clock` gives Unix seconds.
+    `authority` gives the certificates that agents shall trust, as PEM, `seed` what the gangs' credentials are derived
+    from; `clock` gives Unix seconds.
     """
 
     client: Client
@@ -43,6 +45,7 @@ class KubernetesBackend:
     store: RankStore
     setting: Setting
     authority: Callable[[], str]
+    seed: Callable[[], bytes]
     clock: Callable[[], float]
     _children: Children = field(init=False)
     _creation: Creation = field(init=False)
@@ -165,6 +168,7 @@ class KubernetesBackend:
                 self.pods.adopt(found, self.clock())
 
     def _send(self, job: Job, ledger: Ledger, action: SendCommand) -> None:
+        command = with_credentials(job, action.command, self.seed())
         for node in action.nodes:
             known = self.pods.newest(job.metadata.uid, node)
             if known is None:
@@ -172,7 +176,7 @@ class KubernetesBackend:
             before = ledger.sent.get(node)
             if before is None or (before.pod_uid, before.command) != (known.pod.uid, action.command):
                 ledger.sent[node] = Sent(known.pod.uid, action.command, self.clock())
-            self.store.send(job.metadata.uid, node, action.command)
+            self.store.send(job.metadata.uid, node, command)
 
     def _removals(self, job: Job, ledger: Ledger, node: int, grace_seconds: int) -> list[Awaitable[None]]:
         known = self.pods.newest(job.metadata.uid, node)

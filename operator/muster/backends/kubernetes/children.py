@@ -1,4 +1,4 @@
-"""A job's Service and ConfigMap: made before its first pod, kept current, deleted when nothing needs them."""
+"""A job's Service, ConfigMap and PodGroup: made before its first pod, kept current, deleted when nothing needs them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
 from muster.backends.kubernetes import render
+from muster.backends.kubernetes.gang import PodGroup, pod_group
 from muster.backends.kubernetes.names import children_name
 from muster.backends.kubernetes.pods import owner_uid
 from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
@@ -17,7 +18,10 @@ from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster.plan.facts import Trouble
 from muster.plan.render import render_plan
+
+QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 
 _CONTENT = ("data", "binaryData")
 
@@ -31,7 +35,7 @@ class Children:
     authority: Callable[[], str]
 
     async def make(self, job: Job) -> Refusal | None:
-        """See to it that both are there and say what they should; why not, where something is in the way."""
+        """See to it that Service and ConfigMap are there and say what they should; why not, where that can't be."""
         service, config_map = await asyncio.gather(
             self._make(job, SERVICES, render.service(job)), self.make_config_map(job)
         )
@@ -43,9 +47,10 @@ class Children:
         return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
 
     async def remove(self, job: Job) -> None:
-        """Delete what is this job's of both."""
+        """Delete what is this job's of them."""
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
-        for kind in (SERVICES, CONFIG_MAPS):
+        group = pod_group(job)
+        for kind in (SERVICES, CONFIG_MAPS, *(() if group is None else (group.kind,))):
             try:
                 found = await self.client.get(kind, namespace, name)
             except ApiError as error:
@@ -54,6 +59,31 @@ class Children:
                 raise
             if owner_uid(found) == job.metadata.uid:
                 await self.client.delete(kind, namespace, name, uid=string(mapping(found.get("metadata")).get("uid")))
+
+    async def make_pod_group(self, job: Job) -> Refusal | None:
+        """See to it that the PodGroup is there, where the job's queue needs one; why not, where that can't be."""
+        group = pod_group(job)
+        if group is None:
+            return None
+        try:
+            refusal = await self._make(job, group.kind, group.body)
+        except ApiError as error:
+            # The API server knows no such kind.
+            if not error.is_not_found:
+                raise
+            words = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
+            return Refusal(Trouble(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
+        if refusal is None:
+            await self._update_pod_group(job, group)
+        return refusal
+
+    async def _update_pod_group(self, job: Job, group: PodGroup) -> None:
+        """See to it that a PodGroup of an earlier spec says what it should; what its scheduler added stays."""
+        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
+        spec = mapping(group.body["spec"])
+        found = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
+        if any(found.get(field) != value for field, value in spec.items()):
+            await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
     async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)

@@ -75,12 +75,16 @@ class Creation:
             raise failures[0]
 
     async def _prepare(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> Refusal | None:
+        ledger.leftovers = True
+        # Volcano lets nobody make, or rehearse, a pod of a group that isn't there.
+        refusal = await self.children.make_pod_group(job)
+        if refusal is not None:
+            return refusal
         if not ledger.is_rehearsed(job.metadata.generation):
             refusal = await self._rehearse(job, {action.node: action for action in actions})
             if refusal is not None:
                 return refusal
             ledger.rehearsed(job.metadata.generation)
-        ledger.leftovers = True
         authority = self.children.authority()
         refusal = await self.children.make(job)
         if refusal is None:

@@ -2,11 +2,14 @@
 
 from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
+from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
+from muster.backends.kubernetes.machine_type import machine_type
+from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import mapping, stacked, trainer_of
 from muster.backends.kubernetes.written import kinds, written
 from muster.plan.render import resolve_procs
 
-DEVICES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuroncore")
+DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
 """Extended resources of which each rank gets one."""
 
 
@@ -28,14 +31,30 @@ def with_procs(job: Job) -> Job:
 
 
 def _devices(job: Job, node: int) -> int:
-    limits = mapping(mapping(trainer_of(stacked(written(job, node))).get("resources")).get("limits"))
+    owners = written(job, node)
+    user = stacked(owners)
+    limits = mapping(mapping(trainer_of(stacked((*devices(job, user), *owners))).get("resources")).get("limits"))
     for name in DEVICES:
-        count = str(limits.get(name, "0"))
-        if not count.isascii() or not count.isdigit():
-            raise _unclear(f"found Auto, and {count} as limit of {name}; devices are whole numbers, for example 8")
-        if int(count):
-            return int(count)
-    return 0
+        count = _count(limits, name)
+        if count:
+            return count
+    chips = _count(limits, NEURON)
+    return chips * _cores_per_chip(job, user) if chips else 0
+
+
+def _count(limits: Fields, name: str) -> int:
+    count = str(limits.get(name, "0"))
+    if not count.isascii() or not count.isdigit():
+        raise _unclear(f"found Auto, and {count} as limit of {name}; devices are whole numbers, for example 8")
+    return int(count)
+
+
+def _cores_per_chip(job: Job, user: Fields) -> int:
+    machine = machine_type(job, user)
+    facts = None if machine is None else machine.facts
+    if facts is None or not facts.neuron_chips:
+        raise _unclear(f"found Auto, and {NEURON} of a type of which muster doesn't know the cores; set it")
+    return facts.neuron_cores // facts.neuron_chips
 
 
 def _unclear(message: str) -> InvalidResource:

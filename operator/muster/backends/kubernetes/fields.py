@@ -4,28 +4,45 @@ import re
 
 from muster.api.document import JSON
 from muster.api.spec import Job
+from muster.backends.kubernetes import own_python
 from muster.backends.kubernetes.names import TRAINER
+from muster.backends.kubernetes.pieces import mapping
 from muster.kube.kinds import Object
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
+_BRINGS_PYTHON = f"spec.initContainers[{own_python.CONTAINER}]"
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:
     """The job's field that became the pod's `field`, list items by their names: `spec.env[LR].valueFrom`."""
-    named = _with_names(field, pod)
+    # what brings the agent's Python asks for what the ranks' container asks for
+    named = _with_names(field, pod).replace(f"{_BRINGS_PYTHON}.resources", f"{_TRAINER}.resources")
     # What the job has no field of its own for comes from its template.
     own = {
         f"{_TRAINER}.image": "spec.image" if job.spec.image else "",
         f"{_TRAINER}.resources": "spec.resources" if job.spec.resources.model_fields_set else "",
         **{f"{_TRAINER}.env[{variable.name}]": f"spec.env[{variable.name}]" for variable in job.spec.env},
+        **_of_the_pool(job),
     }
     for prefix, instead in own.items():
         rest = named.removeprefix(prefix)
         if instead and rest != named and rest[:1] in ("", ".", "["):
             return instead + rest
     return f"spec.template.{named}" if named.startswith(("spec", "metadata")) else named
+
+
+def _of_the_pool(job: Job) -> dict[str, str]:
+    """What the node pool brought, by its places in the pod: its tolerations are the first there."""
+    pool, template = job.spec.node_pool, mapping(job.spec.template.get("spec"))
+    if pool is None:
+        return {}
+    source = "spec.nodePool" if pool.name is None else f"the operator's node pool {pool.name}"
+    places = {f"spec.tolerations[{index}]": f"{source}.tolerations[{index}]" for index in range(len(pool.tolerations))}
+    if pool.node_selector and not template.get("nodeSelector"):
+        places["spec.nodeSelector"] = f"{source}.nodeSelector"
+    return places
 
 
 def _with_names(field: str, pod: Object) -> str:

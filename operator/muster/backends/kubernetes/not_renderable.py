@@ -3,6 +3,7 @@
 from muster.plan.facts import Trouble
 
 IMAGE_NOT_SET = "ImageNotSet"
+AGENT_IMAGE_NOT_SET = "AgentImageNotSet"
 
 
 class NotRenderable(Exception):

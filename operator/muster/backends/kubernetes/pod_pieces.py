@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import agent
 from muster.backends.kubernetes.frame import defaults, identity
+from muster.backends.kubernetes.gang import membership
+from muster.backends.kubernetes.hardware import devices, fabric, tolerations
+from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import folders
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.own_python import brought
 from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
+from muster.backends.kubernetes.placement import machines, neighbourhood
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import written
 from muster.plan.facts import Trouble
@@ -38,8 +43,16 @@ def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPie
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
             )
         )
+    usual = (*defaults(user), *folders(job, user), *_placed(job, owners, user))
     return PodPieces(
-        defaults=(*defaults(user), *folders(job, user)),
+        defaults=(*usual, *brought(job, stacked((*usual, *owners)), setting)),
         owners=owners,
         fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user)),
     )
+
+
+def _placed(job: Job, owners: tuple[Piece, ...], user: Fields) -> tuple[Piece, ...]:
+    """What machine the pod gets, and what of it."""
+    hardware = (*devices(job, user), *fabric(job, user))
+    pod = stacked((*hardware, *owners))
+    return (*machines(job), *hardware, *tolerations(pod), *neighbourhood(job, pod), *membership(job))

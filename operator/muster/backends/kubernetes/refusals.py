@@ -10,7 +10,7 @@ from muster.backends.kubernetes.quoting import quote
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
 from muster.plan.facts import Trouble
-from muster.plan.troubles import QUOTA_EXCEEDED
+from muster.plan.troubles import QUOTA_EXCEEDED, SCHEDULING_GATED
 
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
@@ -69,12 +69,16 @@ def _quota(error: ApiError, _: Job) -> Trouble | None:
     if found is not None and error.status == HTTPStatus.FORBIDDEN:
         name, requested, used, limited = (quote(group, 120) for group in found.groups())
         words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
-        return Trouble(QUOTA_EXCEEDED, words)
+        return Trouble(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, what = (quote(group, 120) for group in unspecified.groups())
         return Trouble(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
     return None
+
+
+def _short_of(requested: str) -> str:
+    return ", ".join(part.partition("=")[0] for part in requested.split(","))
 
 
 def _pod_security(error: ApiError, _: Job) -> Trouble | None:
@@ -86,6 +90,8 @@ def _pod_security(error: ApiError, _: Job) -> Trouble | None:
 
 def _admission(error: ApiError, _: Job) -> Trouble | None:
     webhook = _WEBHOOK.search(error.message)
+    if webhook is not None and "podgroup phase is Pending" in error.message:
+        return Trouble(SCHEDULING_GATED, "Volcano has not admitted the job yet: its PodGroup is Pending")
     if webhook is not None:
         why = quote(error.message[webhook.end() :]) or "it gives no reason"
         return Trouble(ADMISSION_REFUSED, f"admission webhook {webhook.group(1)} refuses it: {why}")
@@ -147,6 +153,7 @@ def _invalid(error: ApiError, body: Object, job: Job) -> str:
         return (
             f"the API server can't read the pod: {quote(_words(error).rpartition('cannot be handled as a Pod: ')[2])}"
         )
+    wrong = list(dict.fromkeys(wrong))  # two containers may have the same of the job's field
     left = len(wrong) - _MAX_FIELDS
     shown = [quote(text) for text in wrong[:_MAX_FIELDS]]
     return "; ".join([*shown, f"and {left} more"] if left > 0 else shown)

@@ -2,6 +2,7 @@
 
 import re
 
+from muster.backends.kubernetes.gang import KUEUE_GATE
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
@@ -9,6 +10,11 @@ from muster.plan.facts import Trouble
 from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
 
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
+
+_NOT_ADMITTED = (
+    "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the job, "
+    "Kueue does not manage pods of this namespace"
+)
 
 _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 # What could be done by evicting others is no news: it could not, or it would have been done.
@@ -42,6 +48,8 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if pod.machine or placed is None or placed.is_true:
         return None
     if placed.reason == "SchedulingGated":
+        if pod.gates == (KUEUE_GATE,):
+            return Trouble(SCHEDULING_GATED, _NOT_ADMITTED)
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
         return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
     missing = _MISSING_CLAIM.search(placed.message)
@@ -49,7 +57,10 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if missing is not None:
         words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
         return Trouble(VOLUME_CLAIM_MISSING, words)
-    return Trouble(UNSCHEDULABLE, _unbound(pod, placed.message) or verdict(placed.message))
+    unbound = _unbound(pod, placed.message)
+    if unbound is not None:
+        return Trouble(UNSCHEDULABLE, unbound)
+    return Trouble(UNSCHEDULABLE, verdict(placed.message), lacks(placed.message))
 
 
 def verdict(message: str) -> str:
@@ -57,14 +68,37 @@ def verdict(message: str) -> str:
     found = _VERDICT.match(message)
     if found is None:
         return f"the scheduler can't place it: {quote(message)}"
-    words = _AFTERWORDS.sub("", found.group(2)).rstrip(". \n")
-    parts = re.split(r", (?=\d+ )", words)
+    parts = _parts(found.group(2))
     lacks_room = any(part.partition(" ")[2].startswith((_LACKS, "Too many pods")) for part in parts)
     head = "has room" if lacks_room else "fits"
     of = "the only node" if found.group(1) == "1" else f"none of {found.group(1)} nodes"
     if of == "the only node":
         head = "has no room" if lacks_room else "doesn't fit"
     return quote(f"{of} {head}: {', '.join(map(_part, parts))}")
+
+
+def lacks(message: str) -> str:
+    """The same in words without numbers: what the cluster lacks first, then what keeps the pod off its machines."""
+    found = _VERDICT.match(message)
+    if found is None:
+        return ""
+    whats = [part.partition(" ")[2] for part in _parts(found.group(2))]
+    missing = sorted({what.removeprefix(_LACKS) for what in whats if what.startswith(_LACKS)})
+    others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _obstacle(what))})
+    return quote(", ".join([*(f"insufficient {name}" for name in missing), *others]))
+
+
+def _obstacle(what: str) -> str:
+    taint = _TAINT.match(what)
+    if taint is None:
+        return next((f"machines that {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), what)
+    # Nobody runs jobs there: that it is in the way is no news.
+    key = taint.group(1) or ""
+    return "" if "node-role.kubernetes.io/" in key else f"untolerated taint {key}".rstrip()
+
+
+def _parts(words: str) -> list[str]:
+    return re.split(r", (?=\d+ )", _AFTERWORDS.sub("", words).rstrip(". \n"))
 
 
 def _part(part: str) -> str:

@@ -5,7 +5,7 @@ import json
 from muster.api.document import JSON
 from muster.backends.kubernetes.merge import KEYS, Fields, entry_key
 
-_LEAVES = frozenset({"volumes", "volumeMounts", "env", "ports"})
+_LEAVES = frozenset({"volumes", "volumeMounts", "env", "ports", "schedulingGates", "imagePullSecrets"})
 """Lists whose entries are read as one thing."""
 
 LISTED = "[]="

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from muster.backends.kubernetes import own_python
 from muster.backends.kubernetes.containers import Container, Terminated, Waiting
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import innermost, quote
 from muster.backends.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, Warned, latest
 from muster.plan.facts import Trouble
+from muster_worker.contract import UNUSABLE_PYTHON
 
 IMAGE_NOT_FOUND = "ImageNotFound"
 IMAGE_PULL_FAILED = "ImagePullFailed"
@@ -44,7 +46,10 @@ _LACKS_KEY = re.compile(r"couldn't find key (\S{1,253}) in (Secret|ConfigMap) \S
 _LACKS_FILE = re.compile(r"references non-existent (secret|config) key: (\S{1,253})")
 _VOLUME = re.compile(r'for volume "([^"]{1,253})"')
 _OUTPUT = re.compile(r"Output: ([^\n]{1,1000})")
-_NO_PYTHON = re.compile(r'"python3": (?:executable file not found|stat python3|no such file)')
+_NO_PYTHON = re.compile(
+    # runc's words, and crun's
+    r'"python3": (?:executable file not found|stat python3|no such file)|executable file `python3` not found'
+)
 _WRITTEN = {"secret": "Secret", "configmap": "ConfigMap", "config": "ConfigMap"}
 
 
@@ -132,17 +137,34 @@ def not_created(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     return None
 
 
+def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+    """The Python that was to run the agent can't, and says so itself."""
+    state = pod.trainer.state
+    if not isinstance(state, Terminated) or not state.message.startswith(UNUSABLE_PYTHON):
+        return None
+    why = quote(state.message.removeprefix(UNUSABLE_PYTHON), 100)
+    brought = next((one for one in pod.inits if one.name == own_python.CONTAINER), None)
+    if brought is None:
+        return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
+    words = f"the Python from image {quote(brought.image, 200)} can't run muster's agent: {why}"
+    return Trouble(AGENT_NEEDS_PYTHON, f"{words}: {_field(brought)} has to be of the operator's version")
+
+
 def not_started(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     """The agent could not be started: the image has no Python, most of all."""
     state = pod.trainer.state
     if not isinstance(state, Terminated | Waiting) or state.reason not in _STARTS:
         return None
     if _NO_PYTHON.search(state.message):
-        words = f"image {quote(pod.trainer.image, 200)} has no python3, which muster's agent needs"
-        return Trouble(AGENT_NEEDS_PYTHON, f"{words}: use an image with Python 3.8 or later")
+        return _needs_python(pod, "has no python3, which muster's agent needs")
     return Trouble(
         CONTAINER_NOT_STARTED, f"container {pod.trainer.name} could not be started: {innermost(state.message)}"
     )
+
+
+def _needs_python(pod: PodView, what: str) -> Trouble:
+    remedy = "set spec.agent.inject to InitContainer, which brings one, or use an image with Python 3.8 or later"
+    return Trouble(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
 
 
 def _waiting(pod: PodView) -> Iterator[tuple[Container, Waiting]]:
@@ -167,4 +189,6 @@ def _without_paths(text: str) -> str:
 
 
 def _field(container: Container) -> str:
+    if container.name == own_python.CONTAINER:
+        return "the operator's --agent-image (the chart's agent.image, or the one in spec.template)"
     return "spec.image" if container.name == "trainer" else f"the image of container {container.name} in spec.template"

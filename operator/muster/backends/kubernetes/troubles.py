@@ -19,6 +19,7 @@ _CHECKS: tuple[Check, ...] = (
     # The container's own end comes before what was done to the pod afterwards, or because of it.
     end_troubles.out_of_memory,
     start_troubles.not_started,
+    start_troubles.python_unusable,
     end_troubles.init_failed,
     # Whoever takes a pod away deletes it, too: the reason says more than the deletion.
     end_troubles.disrupted,

@@ -20,6 +20,7 @@ from muster.plan.actions import (
     SendCommand,
 )
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
+from muster.ranks.gang_credentials import with_credentials
 from muster.ranks.store import RankStore
 from muster_worker.contract import Command
 
@@ -34,7 +35,7 @@ class _Sent:
 class LocalBackend:
     """The nodes of one job. `environments` holds each node's, `write_token` makes a node's token file anew.
 
-    `clock` gives Unix seconds.
+    `clock` gives Unix seconds, `seed` is what the gang's credentials are derived from.
     """
 
     job: Job
@@ -45,6 +46,7 @@ class LocalBackend:
     write_token: Callable[[int, int], None]
     clock: Callable[[], float]
     heartbeat_seconds: float
+    seed: bytes = field(repr=False)
     _created_at: float = field(init=False)
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _stop: StopRequest | None = None
@@ -103,11 +105,12 @@ class LocalBackend:
         )
 
     def _send(self, action: SendCommand) -> None:
+        command = with_credentials(self.job, action.command, self.seed)
         for node in action.nodes:
             known = self._sent.get(node)
             if known is None or known.command != action.command:
                 self._sent[node] = _Sent(action.command, self.clock())
-            self.store.send(self.job.metadata.uid, node, action.command)
+            self.store.send(self.job.metadata.uid, node, command)
 
 
 def agent_command(python: str, layout: RunLayout, action: CreateNode) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from muster.ranks.certificate import issue
 from muster.ranks.check import Shape
 from muster.ranks.collector import Collector
 from muster.ranks.directory import Member
+from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import read_keys
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore
@@ -129,6 +131,7 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
         write_token=tokens.write,
         clock=tokens.clock,
         heartbeat_seconds=heartbeat_seconds(job.spec.nodes),
+        seed=secrets.token_bytes(SEED_BYTES),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
+from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.kube.backoff import pause
 from muster.kube.errors import ApiError
@@ -44,7 +45,7 @@ class StatusUnclear(Exception):
 
 @dataclass(frozen=True)
 class Tools:
-    """What all actors share. `term` is the deciding Lease's, `with_procs` resolves `procsPerNode: Auto`.
+    """What all actors share. `term` is the deciding Lease's, `as_it_runs` adds what the spec leaves to the operator.
 
     `clock` gives Unix seconds, `cpu_clock` the thread's processor time in seconds, `chance` numbers from 0 to 1.
     """
@@ -52,7 +53,7 @@ class Tools:
     backend: Backend
     store: RankStore
     desk: Desk
-    with_procs: Callable[[Job], Job]
+    as_it_runs: Callable[[Job, Status], Job]
     term: int
     clock: Callable[[], float]
     cpu_clock: Callable[[], float]
@@ -193,7 +194,7 @@ class Actor:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
-            return self.tools.with_procs(resource.job)
+            return self.tools.as_it_runs(resource.job, resource.status)
         except InvalidResource as unclear:
             return unclear
 

@@ -7,9 +7,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from muster.api.node_pool import NamedPool
+from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.backends.kubernetes.backend import KubernetesBackend
-from muster.backends.kubernetes.devices import with_procs
 from muster.kube.client import Client
 from muster.kube.informer import Informer
 from muster.ranks.collector import Collector
@@ -46,6 +48,7 @@ class Parts:
     backend: Callable[[], KubernetesBackend]
     events: EventPoster
     clock: Callable[[], float]
+    node_pools: tuple[NamedPool, ...]
 
 
 class Leading:
@@ -97,7 +100,7 @@ class Leading:
             backend=backend,
             store=parts.store,
             desk=Desk(parts.client, WriteBudget(), parts.clock, Told(parts.events)),
-            with_procs=with_procs,
+            as_it_runs=partial(as_it_runs, pools=parts.node_pools),
             term=self._term,
             clock=parts.clock,
             cpu_clock=time.thread_time,

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from muster.api.node_pool import NamedPool
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -42,8 +43,11 @@ class OperatorOptions:
     collector_url: str | None
     health_port: int
     cluster_domain: str
+    agent_image: str
+    agent_pull_policy: str
     lease_namespace: str | None
     lease_name: str
+    node_pools: tuple[NamedPool, ...] = ()
 
 
 @dataclass
@@ -125,16 +129,20 @@ class Replica:
         return self._collector
 
     def _parts(self, trust: Trust, collector: Collector) -> Parts:
-        setting = Setting(self.options.cluster_domain, self._collector_url)
+        options = self.options
+        setting = Setting(options.cluster_domain, self._collector_url, options.agent_image, options.agent_pull_policy)
         return Parts(
             client=self.client,
             namespaces=self.options.namespaces,
             informers=self._informers,
             store=self._store,
             collector=collector,
-            backend=lambda: KubernetesBackend(self.client, self._pods, self._store, setting, trust.bundle, self._clock),
+            backend=lambda: KubernetesBackend(
+                self.client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
+            ),
             events=self._events,
             clock=self._clock,
+            node_pools=self.options.node_pools,
         )
 
     async def _lead(self, parts: Parts, term: int) -> None:

@@ -7,14 +7,17 @@ import base64
 import binascii
 import json
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from muster.api.document import JSON
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import SECRETS, Object
 from muster.ranks.authorities import SERVING_SECONDS, bundle, from_text, is_due, rotate, signer, to_text
 from muster.ranks.certificate import Authority, ServingCertificate, make_authority, sign
+from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import Keys, read_keys
 from muster.ranks.tokens import Verifier
 from muster_worker.contract import TOKEN_AUDIENCE
@@ -32,6 +35,7 @@ ATTEMPTS = 10
 """So often the Secret is read again because another replica has written it meanwhile."""
 
 _DATA_KEY = "authorities.json"
+_SEED_KEY = "gang-seed"
 _DISCOVERY = "/.well-known/openid-configuration"
 _KEYS = "/openid/v1/jwks"
 
@@ -51,6 +55,14 @@ class TrustSetting:
     hosts: Sequence[str]
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What the Secret has: the collector's authorities, and what the gangs' credentials are derived from (or b"")."""
+
+    authorities: tuple[Authority, ...] = ()
+    seed: bytes = field(default=b"", repr=False)
+
+
 @dataclass
 class Trust:
     """Keeps certificates and keys current for as long as `run` runs.
@@ -63,7 +75,7 @@ class Trust:
     renewed: Callable[[ServingCertificate], None]
     clock: Callable[[], float]
     verifier: Verifier = field(init=False)
-    _authorities: tuple[Authority, ...] = ()
+    _held: _Held = _Held()
     _serving: ServingCertificate = field(init=False)
     _signed_by: Authority = field(init=False)
     _signed_at: float = 0.0
@@ -71,14 +83,18 @@ class Trust:
 
     async def start(self) -> None:
         """Read or make all of it. Raises `ApiError` and `NoTrust`."""
-        self._authorities = await self._agree()
+        self._held = await self._agree()
         self._sign()
         issuer = _issuer(await self.client.read(_DISCOVERY))
         self.verifier = Verifier(issuer, TOKEN_AUDIENCE, await self._read_keys(), self._unknown_key.set)
 
     def bundle(self) -> str:
         """The certificates that agents trust, PEM: what goes into plans."""
-        return bundle(self._authorities)
+        return bundle(self._held.authorities)
+
+    def seed(self) -> bytes:
+        """What the credentials of gangs are derived from: the same for every replica, as long as the Secret lives."""
+        return self._held.seed
 
     def certificate(self) -> ServingCertificate:
         """What the collector shows at this moment."""
@@ -92,10 +108,10 @@ class Trust:
 
     async def renew(self) -> None:
         """One look at the authorities, and a new serving certificate if it's time. Raises `ApiError`, `NoTrust`."""
-        self._authorities = await self._agree()
+        self._held = await self._agree()
         now = self.clock()
         outlived = is_due(self._signed_at, min(self._signed_at + SERVING_SECONDS, self._signed_by.expires_at), now)
-        if outlived or signer(self._authorities, now) != self._signed_by:
+        if outlived or signer(self._held.authorities, now) != self._signed_by:
             self._sign()
             self.renewed(self._serving)
 
@@ -124,17 +140,19 @@ class Trust:
 
     def _sign(self) -> None:
         now = self.clock()
-        authority = signer(self._authorities, now)
+        authority = signer(self._held.authorities, now)
         self._serving = sign(authority, self.setting.hosts, now, SERVING_SECONDS)
         self._signed_by, self._signed_at = authority, now
 
-    async def _agree(self) -> tuple[Authority, ...]:
-        """The authorities of all replicas, rotated if need be: who writes second reads what the first one wrote."""
+    async def _agree(self) -> _Held:
+        """What all replicas have, rotated if need be: who writes second reads what the first one wrote."""
         for _ in range(ATTEMPTS):
             found = await self._read()
             # a Secret that was deleted under us comes back: agents trust what they were told
-            known = self._authorities if found is None else self._known(found)
-            wanted = rotate(known, self.clock(), make_authority)
+            known = self._held if found is None else self._known(found)
+            # one of an earlier release has no seed, and may have come back without ours
+            seed = known.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
+            wanted = _Held(rotate(known.authorities, self.clock(), make_authority), seed)
             if found is not None and wanted == known:
                 return known
             try:
@@ -161,38 +179,57 @@ class Trust:
                 return None
             raise
 
-    async def _write(self, found: Object | None, authorities: Sequence[Authority]) -> None:
+    async def _write(self, found: Object | None, held: _Held) -> None:
         namespace, name = self.setting.namespace, self.setting.secret
-        encoded = base64.b64encode(to_text(authorities).encode()).decode("ascii")
+        written: dict[str, JSON] = {
+            _DATA_KEY: _encoded(to_text(held.authorities).encode()),
+            _SEED_KEY: _encoded(held.seed),
+        }
         if found is None:
             body: Object = {
                 "apiVersion": SECRETS.api_version,
                 "kind": SECRETS.name,
                 "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "muster"}},
-                "data": {_DATA_KEY: encoded},
+                "data": written,
             }
             await self.client.create(SECRETS, namespace, body)
             return
         data = found.get("data")
         kept = data if isinstance(data, dict) else {}
         # its resourceVersion goes along: an update of another replica in between makes this one a conflict
-        await self.client.replace(SECRETS, namespace, name, {**found, "data": {**kept, _DATA_KEY: encoded}})
+        await self.client.replace(SECRETS, namespace, name, {**found, "data": {**kept, **written}})
 
-    def _known(self, secret: Object) -> tuple[Authority, ...]:
-        data = secret.get("data")
-        encoded = data.get(_DATA_KEY) if isinstance(data, dict) else None
-        if encoded is None:
-            return ()  # somebody made it for us to fill
+    def _known(self, secret: Object) -> _Held:
+        authorities, seed = (self._entry(secret, key) for key in (_DATA_KEY, _SEED_KEY))
+        if seed is not None and len(seed) != SEED_BYTES:
+            raise self._unusable(_SEED_KEY, f"it has {len(seed)} bytes, not {SEED_BYTES}")
         try:
-            return from_text(base64.b64decode(str(encoded), validate=True).decode())
+            known = () if authorities is None else from_text(authorities.decode())
         except ValueError as error:
-            raise NoTrust(
-                f"Secret {self._name}: {_DATA_KEY}: {_safe(error)}; delete the Secret, and muster makes a new one"
-            ) from None
+            raise self._unusable(_DATA_KEY, _safe(error)) from None
+        return _Held(known, seed or b"")
+
+    def _entry(self, secret: Object, key: str) -> bytes | None:
+        """An entry of the Secret; None for one that nobody has filled yet."""
+        data = secret.get("data")
+        encoded = data.get(key) if isinstance(data, dict) else None
+        if encoded is None:
+            return None
+        try:
+            return base64.b64decode(str(encoded), validate=True)
+        except ValueError as error:
+            raise self._unusable(key, _safe(error)) from None
+
+    def _unusable(self, key: str, why: str) -> NoTrust:
+        return NoTrust(f"Secret {self._name}: {key}: {why}; delete the Secret, and muster makes a new one")
 
     @property
     def _name(self) -> str:
         return f"{self.setting.namespace}/{self.setting.secret}"
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def _safe(error: ValueError) -> str:

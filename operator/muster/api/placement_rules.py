@@ -1,0 +1,69 @@
+"""Rules about where a job's nodes may lie, and who admits them."""
+
+from collections.abc import Iterator
+
+from muster.api.document import quoted
+from muster.api.node_pool import ONE_TYPE, TYPE_LABEL, NodePool, PoolFields, two_types
+from muster.api.rule import Breach, Rule
+from muster.api.spec import Spec
+
+_WORDS = tuple(PoolFields.model_fields)
+
+
+def _named_and_described(spec: Spec) -> Iterator[Breach]:
+    pool = spec.node_pool
+    if pool is None or pool.name is None:
+        return
+    beside = [NodePool.model_fields[word].alias or word for word in _WORDS if getattr(pool, word)]
+    if beside:
+        yield Breach(("nodePool",), f"name {quoted(pool.name)} beside {', '.join(beside)}")
+
+
+def _types(spec: Spec) -> Iterator[Breach]:
+    found = None if spec.node_pool is None else two_types(spec.node_pool)
+    if found is not None:
+        yield Breach(("nodePool",), found)
+
+
+def _queues(spec: Spec) -> Iterator[Breach]:
+    if spec.queue is None:
+        return
+    chosen = [name for name in ("kueue", "volcano", "coscheduling") if getattr(spec.queue, name) is not None]
+    if len(chosen) != 1:
+        yield Breach(("queue",), " and ".join(chosen) or "none of them")
+
+
+def _has(name: str) -> str:
+    return f"has(self.{name})"
+
+
+_SINGLE = ("instanceType", "zone", "machine")
+_MANY = ("nodeSelector", "tolerations", "sameLabels")
+
+PLACEMENT_RULES = (
+    Rule(
+        places=("spec.nodePool",),
+        why="Whether a pool's own word counts or the job's would have to be remembered for each field.",
+        sentence="a pool is named, or described by the other fields; what differs from a named pool belongs in"
+        " spec.template",
+        breaches=_named_and_described,
+        cel="!has(self.name) || !("
+        + " || ".join([*map(_has, _SINGLE), *(f"{_has(name)} && self.{name}.size() > 0" for name in _MANY)])
+        + ")",
+    ),
+    Rule(
+        places=("spec.nodePool",),
+        why="The pod would be given one type's devices and be sent to machines of the other.",
+        sentence=ONE_TYPE,
+        breaches=_types,
+        cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
+        f" || self.nodeSelector['{TYPE_LABEL}'] == self.instanceType",
+    ),
+    Rule(
+        places=("spec.queue",),
+        why="Two queues would each wait for the other.",
+        sentence="exactly one of kueue, volcano and coscheduling must be set, for example kueue: team-a",
+        breaches=_queues,
+        cel="[has(self.kueue), has(self.volcano), has(self.coscheduling)].exists_one(chosen, chosen)",
+    ),
+)

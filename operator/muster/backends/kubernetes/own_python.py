@@ -1,0 +1,114 @@
+"""The Python that an agent brings into an image without one: an init container copies it out of the operator's."""
+
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.setting import Setting
+from muster.plan.facts import Trouble
+
+_SOURCE = "spec.agent.inject"
+
+PLACE = "/muster-python"
+"""Where it lies in the operator's image and in the pod: the same place, for its loader is found by one path."""
+
+CONTAINER = "muster-python"
+
+_PROGRAM = f"{PLACE}/bin/python3"
+_COPY = "/muster-python-copy"
+
+_SHARED = ("cpu", "memory", "ephemeral-storage")
+"""What containers ask for that is no device. Quotas want it of every container, an init container included."""
+
+
+def program(job: Job) -> str:
+    """The Python that runs the agent: the image's, found on its PATH, or the one that is brought along."""
+    return _PROGRAM if is_brought(job) else "python3"
+
+
+def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
+    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when nobody knows the image.
+
+    It stands first: should it fail, nobody has waited for the owner's own init containers, and no sidecar of theirs
+    runs beside it yet, whose share of the machine would be added to its own.
+    """
+    if not is_brought(job):
+        return ()
+    if not setting.agent_image:
+        words = (
+            "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
+        )
+        raise NotRenderable(
+            Trouble(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
+        )
+    container: Fields = {
+        "name": CONTAINER,
+        "image": setting.agent_image,
+        "command": [_PROGRAM, "-I", f"{PLACE}/copy.py", _COPY],
+        # what it says when it fails becomes the job's message
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if setting.agent_pull_policy:
+        container["imagePullPolicy"] = setting.agent_pull_policy
+    return (
+        _init(container, "the agent's own Python for an image without one; before your own init containers"),
+        _init({"name": CONTAINER, "securityContext": _security(pod)}, "as restricted Pod Security wants it"),
+        *_resources(pod),
+    )
+
+
+def mounted(job: Job) -> tuple[Piece, ...]:
+    """The volume that it is copied into, and where the ranks' container finds it."""
+    if not is_brought(job):
+        return ()
+    copied: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
+    found: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
+    return (
+        Piece(
+            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), _SOURCE, "holds the agent's own Python, 20 MB"
+        ),
+        _init({"name": CONTAINER, "volumeMounts": copied}, "where it is copied to"),
+        Piece(
+            in_trainer({"volumeMounts": found}), _SOURCE, "where the agent's command finds it; nothing of yours uses it"
+        ),
+    )
+
+
+def is_brought(job: Job) -> bool:
+    """Whether the agent comes with its own Python."""
+    return job.spec.agent.inject == "InitContainer"
+
+
+def _init(container: Fields, why: str) -> Piece:
+    return Piece(in_spec({"initContainers": [container]}), _SOURCE, why)
+
+
+def _security(pod: Fields) -> Fields:
+    context: Fields = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    # who it runs as is the pod's affair, else the image's, which names a user that isn't root
+    if mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
+        context["runAsNonRoot"] = True
+    return context
+
+
+def _resources(pod: Fields) -> tuple[Piece, ...]:
+    """The same as the ranks' container: that begins when this one is gone, so the pod asks for no more than without.
+
+    And its quality of service stays: a pod is Guaranteed only when all its containers, this one included, have limits.
+    """
+    resources = mapping(trainer_of(pod).get("resources"))
+    same: Fields = {}
+    for kind in ("limits", "requests"):
+        amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
+        if amounts:
+            same[kind] = amounts
+    if not same:
+        return ()
+    why = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
+    return (_init({"name": CONTAINER, "resources": same}, why),)

@@ -1,0 +1,52 @@
+"""The operator's configuration from the file that `--config` names."""
+
+from __future__ import annotations
+
+from muster.api.document import Document
+from muster.api.load import NotReadable, load_bytes
+from muster.api.operator_config import OperatorConfig, read_config
+from muster.api.pools import with_pool
+from muster.api.problems import InvalidResource, Problem
+from muster.api.spec import Job
+from muster.cli.job_source import read_source, source_name
+from muster.cli.problem import BadInput
+
+
+def read_config_file(file: str | None) -> OperatorConfig | None:
+    """What it says; None when none is named. Raises `BadInput` that says what is wrong, and where."""
+    if file is None:
+        return None
+    source = source_name(file)
+    try:
+        documents = load_bytes(read_source(file), source)
+        if len(documents) > 1:
+            raise BadInput(f"{source}: {len(documents)} documents in it; one is expected")
+        return read_config(documents[0]) if documents else OperatorConfig()
+    except OSError as error:
+        raise BadInput(f"{source}: {error.strerror}") from None
+    except (NotReadable, InvalidResource) as error:
+        raise BadInput(str(error)) from None
+
+
+def with_config(job: Job, config: OperatorConfig | None) -> Job:
+    """The job as an operator with this configuration would take it (None: nobody said which it has).
+
+    Raises `InvalidResource` for a pool that it doesn't have, or that can't be known.
+    """
+    pool = job.spec.node_pool
+    if config is None and pool is not None and pool.name is not None:
+        words = f"found {pool.name}; what it is stands in the operator's configuration: give that with --config FILE"
+        raise InvalidResource((Problem("spec.nodePool.name", words),))
+    return job if config is None else with_pool(job, config.node_pools)
+
+
+def checked_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
+    """Raise `InvalidResource`, with the document's line, for a pool that a known configuration doesn't have."""
+    if config is None:
+        return
+    try:
+        with_pool(job, config.node_pools)
+    except InvalidResource as unknown:
+        line = document.line(("spec", "nodePool", "name"))
+        problems = tuple(Problem(problem.path, problem.message, line) for problem in unknown.problems)
+        raise InvalidResource(problems, document.source) from None

@@ -1,0 +1,99 @@
+"""A gang that can't be placed whole gives up what it holds, waits, and is made again. Pure.
+
+Two jobs that hold half of the machines each would wait for each other for ever. That it was given up stands in the
+status, with the generation from which on pods count again: who takes over goes on from there.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from muster.api.spec import Job
+from muster.api.status import Placement, Status
+from muster.api.timestamps import from_text
+from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.nodes import is_placed
+from muster.plan.troubles import QUOTA_EXCEEDED, UNSCHEDULABLE
+
+GANG_RELEASED = "GangReleased"
+
+FIRST_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 600.0
+"""Between giving up and trying again, before the jitter: from the first time to the longest."""
+
+_MAX_DOUBLINGS = 10
+_HASH_BYTES = 8
+
+
+@dataclass(frozen=True)
+class GangRelease:
+    """The last time that the gang was given up: the `count`th, at `at` (Unix seconds), tried again at `until`.
+
+    Pods of a lower generation than `generation` are of the gang that was given up.
+    """
+
+    count: int
+    generation: int
+    at: float
+    until: float
+
+
+def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
+    """The gang's last release, which may be due right now (Unix seconds); None when there was none."""
+    last = _told(job, previous.placement)
+    # One that is under way comes to its end first.
+    if last is not None and is_apart(facts, last, now):
+        return last
+    at = release_at(job, facts)
+    if at is None or now < at:
+        return last
+    return _next(job, facts, last, now)
+
+
+def is_apart(facts: JobFacts, release: GangRelease, now: float) -> bool:
+    """Whether the gang is given up right now: pods of it are still there, or the pause isn't over."""
+    return now < release.until or any(is_given_up(node, release) for node in facts.nodes)
+
+
+def release_at(job: Job, facts: JobFacts) -> float | None:
+    """When the gang is given up if nothing changes; None while it can be placed, holds nothing, or others see to it."""
+    # A queue's scheduler places all or none; if it does otherwise it has its reasons.
+    if job.spec.queue is not None:
+        return None
+    troubles = (node.process.trouble for node in facts.nodes if not is_placed(node))
+    if not any(trouble is not None and trouble.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for trouble in troubles):
+        return None
+    placed = [node.process.scheduled_at for node in facts.nodes if is_placed(node) and not node.process.is_leaving]
+    first = min((at for at in placed if at is not None), default=None)
+    return None if first is None else first + job.spec.startup_timeout_seconds
+
+
+def pause_seconds(job_uid: str, count: int) -> float:
+    """How long to wait after the `count`th release: longer each time, and not as long as any other job."""
+    longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
+    digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
+    share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
+    return longest * (0.5 + share)
+
+
+def is_given_up(node: NodeFacts, release: GangRelease) -> bool:
+    """Whether the node's pod is one of the gang that was given up."""
+    return node.process.state is not ProcessState.MISSING and node.process.generation < release.generation
+
+
+def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
+    count = 1 if last is None else last.count + 1
+    lowest = 0 if last is None else last.generation
+    generation = max(lowest, *(node.process.generation + 1 for node in facts.nodes))
+    at = float(int(now))  # as the status tells it
+    return GangRelease(count, generation, at, at + pause_seconds(job.metadata.uid, count))
+
+
+def _told(job: Job, placement: Placement | None) -> GangRelease | None:
+    if placement is None:
+        return None
+    try:
+        at = from_text(placement.released_at)
+    except ValueError:
+        at = 0.0  # somebody else wrote it: then it is long past
+    until = at + pause_seconds(job.metadata.uid, placement.releases)
+    return GangRelease(placement.releases, placement.generation, at, until)

@@ -1,0 +1,97 @@
+"""Images without Python, one static program and one on musl: the agent brings its own, out of the operator's image."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.helm import Helm
+from cluster.images import PULL_POLICY
+from cluster.installation import installed
+from cluster.musl_image import musl_image
+from cluster.node_files import PAUSE_IMAGE
+from cluster.operator.cluster_jobs import Jobs
+from cluster.reasons import machine
+from cluster.say import say
+from cluster.shared import Kubectl, Manifest, SharedCluster
+from musl_files import COMMAND
+
+
+@dataclass(frozen=True)
+class Case:
+    """An image, what its ranks run, and whose resources make what of the pod."""
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+    resources: Manifest
+    quality: str
+
+
+BOUND = {"cpu": "200m", "memory": "128Mi"}
+RESTRICTED_POD = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+def template() -> Manifest:
+    trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "securityContext": RESTRICTED}
+    return {"spec": {"terminationGracePeriodSeconds": 6, "securityContext": RESTRICTED_POD, "containers": [trainer]}}
+
+
+def programs(pod: Any, name: str) -> list[int]:
+    """The processes of the pod that run this program."""
+    return [one for one in machine.processes(pod) if Path(f"/proc/{one}/exe").readlink().name == name]
+
+
+def pod_of(jobs: Jobs, name: str) -> Any:
+    return json.loads(jobs.run("get", "pod", name, "--output=json"))
+
+
+def seconds_to_copy(pod: Any) -> str:
+    ended = pod["status"]["initContainerStatuses"][0]["state"]["terminated"]
+    return f"{ended['startedAt']} to {ended['finishedAt']}"
+
+
+@pytest.mark.timeout(600)
+def test_its_ranks_are_watched_and_a_killed_one_is_named(
+    shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str
+) -> None:
+    musl = musl_image()
+    shared_cluster.load(musl)
+    cases = (
+        Case("static", PAUSE_IMAGE, ("/pause",), {"limits": BOUND}, "Guaranteed"),
+        Case("musl", musl.name, COMMAND, {"requests": {"cpu": "50m"}}, "Burstable"),
+        Case("modest", PAUSE_IMAGE, ("/pause",), {}, "BestEffort"),
+    )
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    with installed(shared_cluster, kubectl, helm, {"namespaces": [namespace]}):
+        jobs = Jobs(kubectl, namespace)
+        for case in cases:
+            jobs.apply(
+                case.name,
+                image=case.image,
+                command=case.command,
+                resources=case.resources,
+                procsPerNode=1,
+                agent={"inject": "InitContainer"},
+                template=template(),
+            )
+        for case in cases:
+            watched(jobs, case)
+
+
+def watched(jobs: Jobs, case: Case) -> None:
+    """A job of the case runs, and fails by the rank that is killed."""
+    jobs.wait(case.name, "jsonpath={.status.phase}=Running")
+    pod = pod_of(jobs, f"{case.name}-1-0")
+    assert pod["status"]["qosClass"] == case.quality
+    say(f"{case.name}: its Python was copied from {seconds_to_copy(pod)}")
+    rank = min(programs(pod, Path(case.command[0]).name))  # what it has begun comes after it
+    # the agent's guardian, the agent, and the rank's wrapper
+    assert len(programs(pod, "python3")) == 3
+    machine.kill(rank)
+    jobs.wait(case.name, "condition=Failed")
+    status = jobs.status(case.name)
+    assert status["message"].startswith(f"Rank 1 on {case.name}-1 was killed by SIGKILL"), status["message"]

@@ -1,0 +1,79 @@
+"""mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and with few rights."""
+
+import json
+from typing import Any
+
+import pytest
+
+import mpi_installs
+from cluster.mpi.mpi_site import RESTRICTED, ROOT, USER, MpiSite
+from cluster.mpi.pod_installs import pod_install
+from cluster.reasons import machine
+
+WORLD, SUM = 4, 6
+MEET = """
+import os, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+said = ["sum", world.allreduce(world.rank), "of", world.size, "by", world.rank, os.environ["SM_CURRENT_HOST"]]
+os.write(1, (" ".join(map(str, [*said, "as", os.getuid()])) + "\\n").encode())  # in one piece: mpirun passes pieces on
+world.barrier()
+"""
+STAY = "time.sleep(600)\n"
+LEAVE = f"if world.rank == 3: os._exit(3)\n{STAY}"
+
+
+def met(site: MpiSite, name: str, user: int) -> None:
+    """Every rank is where the job has it, and has heard of all others."""
+    for node in range(2):
+        said = site.jobs.run("logs", f"{name}-{node}-0")
+        for rank in (2 * node, 2 * node + 1):
+            assert f"[rank {rank}] sum {SUM} of {WORLD} by {rank} algo-{node + 1} as {user}\n" in said
+
+
+def by_state(status: Any) -> list[tuple[str, int, str]]:
+    return [(entry["state"], entry["count"], entry["ranks"]) for entry in status["ranks"]["byState"]]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", mpi_installs.NAMES)
+def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
+    """Three jobs at once: they wait most of the time."""
+    mpi = pod_install(name)
+    for job, script, rights in (("sum", MEET, ROOT), ("exit", MEET + LEAVE, USER), ("kill", MEET + STAY, RESTRICTED)):
+        mpi_site.apply(f"{name}-{job}", mpi, ("python3", "-c", script), rights)
+    completes(mpi_site, f"{name}-sum")
+    names_the_exit_code(mpi_site, f"{name}-exit")
+    names_the_killed_rank(mpi_site, f"{name}-kill")
+
+
+def completes(site: MpiSite, name: str) -> None:
+    """As root; the status is the one that a job with torchrun has."""
+    status = site.ended(name, "Complete")
+    assert (status["phase"], status["ranks"]["ready"], status["incarnation"]) == ("Succeeded", "4/4", 1), site.why(name)
+    assert by_state(status) == [("Succeeded", WORLD, "0-3")]
+    assert status["message"] == "All 4 ranks succeeded"
+    met(site, name, user=0)
+
+
+def names_the_exit_code(site: MpiSite, name: str) -> None:
+    """Of the rank that fails first, whatever mpirun makes of it."""
+    status = site.ended(name, "Failed")
+    first = status["ranks"]["details"][0]
+    assert (first["rank"], first["state"], first["exitCode"]) == (3, "Failed", 3), site.why(name)
+    assert status["message"].startswith(f"Rank 3 on {name}-1 failed with exit code 3"), status["message"]
+
+
+def names_the_killed_rank(site: MpiSite, name: str) -> None:
+    """As a user whom the image doesn't know, with no rights, in an image without sshd."""
+    jobs = site.jobs
+    jobs.wait(name, "jsonpath={.status.ranks.ready}=4/4")
+    assert by_state(jobs.status(name)) == [("Running", WORLD, "0-3")]
+    jobs.run("exec", f"{name}-1-0", "--", "sh", "-c", "! command -v sshd")
+    pod = json.loads(jobs.run("get", "pod", f"{name}-1-0", "--output=json"))
+    machine.kill(machine.rank(pod, 2))
+    status = site.ended(name, "Failed")
+    first = status["ranks"]["details"][0]
+    assert (first["rank"], first["state"], first["signal"], first["reason"]) == (2, "Failed", 9, "RankKilled")
+    assert status["message"].startswith(f"Rank 2 on {name}-1 was killed by SIGKILL"), status["message"]
+    met(site, name, user=1000)

@@ -1,0 +1,29 @@
+"""An image on musl without Python, such as Alpine's are."""
+
+import tarfile
+import tempfile
+from pathlib import Path
+
+from cluster.images import Image, started
+from cluster.places import cache, used
+from musl_files import COMMAND, musl_files
+
+
+def musl_image() -> Image:
+    """Of the files that the agent's own tests use, too."""
+    files = musl_files()
+    layer = cache() / f"layer-{files.name}.tar"
+    if not layer.exists():
+        with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+            made = Path(scratch) / "layer.tar"
+            with tarfile.open(made, "w") as written:
+                written.add(files, ".", filter=_roots)
+            made.rename(layer)
+    used(layer)
+    return Image(f"cluster.muster.dev/{files.name}:1", (layer,), started(COMMAND))
+
+
+def _roots(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry

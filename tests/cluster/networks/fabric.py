@@ -1,0 +1,50 @@
+"""The nodes' second network: pods that get an interface on it, as Multus would give them, and what it has carried."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cluster import lan, packages, places
+from cluster.shared import Kubectl
+
+# Where pods have their addresses on the fabric; the nodes' own are 10.79.0.11 and 10.79.0.12.
+PODS = "10.79.0.{}/24"
+
+
+def keeper(name: str) -> int:
+    """A process in the node."""
+    return int((places.state().node(name) / "keeper").read_bytes())
+
+
+def ip(process: int, *arguments: str) -> str:
+    """`ip` on the network of a process, with process ids as this machine counts them."""
+    tools = packages.provide()
+    command = [tools.find("nsenter"), f"--net=/proc/{process}/ns/net", tools.find("ip"), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=dict(tools.environment)).stdout
+
+
+def sent(interface: str) -> list[int]:
+    """The bytes that each node has sent over an interface of its own."""
+    links = (json.loads(ip(keeper(node.name), "-s", "-j", "link", "show", interface)) for node in lan.NODES)
+    return [int(link[0]["stats64"]["tx"]["bytes"]) for link in links]
+
+
+def attach(pod: Any, processes: Sequence[int], host: int) -> None:
+    """Give a pod of these processes an interface net1 on the fabric, as a second network of Multus' would."""
+    node, made = keeper(pod["spec"]["nodeName"]), f"net{host}"
+    inside = min(processes)  # its first, which stays
+    ip(node, "link", "add", made, "link", "fabric0", "type", "macvlan", "mode", "bridge")
+    ip(node, "link", "set", made, "netns", str(inside), "name", "net1")
+    ip(inside, "link", "set", "net1", "up")
+    # last: it is what the pod waits for
+    ip(inside, "addr", "add", PODS.format(host), "dev", "net1")
+
+
+def waiting_pods(kubectl: Kubectl, namespace: str) -> Iterator[Any]:
+    """The namespace's pods, each when its first init container runs."""
+    listed = json.loads(kubectl("get", "pods", f"--namespace={namespace}", "--output=json"))["items"]
+    for name in (pod["metadata"]["name"] for pod in listed):
+        running = "jsonpath={.status.initContainerStatuses[0].state.running.startedAt}"
+        kubectl.wait(running, f"pod/{name}", f"--namespace={namespace}")
+        yield json.loads(kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json"))

@@ -1,0 +1,104 @@
+"""Nodes and pods with a second network: which one the ranks use, by the status and by the interfaces' counters."""
+
+from typing import Any
+
+import pytest
+
+from cluster import lan
+from cluster.images import PULL_POLICY, PYTHON_IMAGE
+from cluster.networks import fabric
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.operator_process import OperatorProcess
+from cluster.reasons import machine
+from cluster.torch_volume import TorchVolume
+
+SHARED = "all nodes of the job are on its network"
+SENT = 16 << 20
+REDUCE = f"""
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+ones = torch.ones({SENT} // 4)
+dist.all_reduce(ones)
+assert ones.sum() == 2 * ones.numel()
+"""
+
+
+ON_THE_MACHINES_NETWORK = {"hostNetwork": True}
+LOOK = "until ip -o addr show dev net1 2>/dev/null | grep -q 'inet '; do sleep 0.1; done"
+WAITING_FOR_A_SECOND_ONE = {
+    "initContainers": [
+        {"name": "wait", "image": PYTHON_IMAGE, "imagePullPolicy": PULL_POLICY, "command": ["sh", "-c", LOOK]}
+    ]
+}
+
+
+def spec(torch: TorchVolume, interface: str, pod: dict[str, Any]) -> dict[str, Any]:
+    """Two nodes, one on each machine, whose pods are so."""
+    trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}
+    places = [{"kubernetes.io/hostname": node.name} for node in lan.NODES]
+    return {
+        "procsPerNode": 1,
+        "env": [*torch.env, {"name": "OMP_NUM_THREADS", "value": "1"}],
+        "network": {"interface": interface},
+        "template": {"spec": {**pod, "volumes": list(torch.volumes), "containers": [trainer]}},
+        "nodeOverrides": [
+            {"nodes": str(number), "template": {"spec": {"nodeSelector": place}}} for number, place in enumerate(places)
+        ],
+    }
+
+
+def told(jobs: Jobs, name: str) -> dict[str, Any]:
+    """What the status says of the network, once the job is complete."""
+    jobs.wait(name, "condition=Complete")
+    network: dict[str, Any] = jobs.status(name)["network"]
+    return network
+
+
+@pytest.mark.parametrize(
+    ("name", "interface", "why"),
+    [
+        (
+            "auto",
+            "Auto",
+            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, as eth0 has, which leads to the operator",
+        ),
+        ("range", "10.79.0.0/16", "its address is in 10.79.0.0/16"),
+        ("prefix", "fab*", "its name begins as fab* does"),
+    ],
+)
+def test_ranks_on_the_machines_networks_talk_over_the_fabric(
+    process_operator: OperatorProcess, jobs: Jobs, torch_for_pods: TorchVolume, name: str, interface: str, why: str
+) -> None:
+    before = fabric.sent("fabric0"), fabric.sent("eth0")
+    jobs.apply(name, REDUCE, **spec(torch_for_pods, interface, ON_THE_MACHINES_NETWORK))
+    network = told(jobs, name)
+    assert network["groups"] == [
+        {"interface": "fabric0", "speedMbps": 10_000, "why": why, "count": 2, "nodes": "0-1"},
+    ], process_operator.said
+    assert [each["address"] for each in network["nodes"]] == [node.fabric_address for node in lan.NODES]
+    after = fabric.sent("fabric0"), fabric.sent("eth0")
+    assert all(now - then > SENT // 2 for now, then in zip(after[0], before[0], strict=True))
+    # the agents' reports, and the kubelet's own
+    assert all(now - then < SENT // 2 for now, then in zip(after[1], before[1], strict=True))
+
+
+def test_pods_with_a_second_interface_talk_over_it(
+    process_operator: OperatorProcess, jobs: Jobs, torch_for_pods: TorchVolume
+) -> None:
+    before = fabric.sent("fabric0")
+    jobs.apply("second", REDUCE, **spec(torch_for_pods, "Auto", WAITING_FOR_A_SECOND_ONE))
+    jobs.wait("second", "condition=Scheduled")
+    for number, pod in enumerate(fabric.waiting_pods(jobs.kubectl, jobs.namespace)):
+        fabric.attach(pod, machine.init_processes(pod, "wait"), 100 + number)
+    network = told(jobs, "second")
+    assert [group["interface"] for group in network["groups"]] == ["net1"], process_operator.said
+    assert [each["address"] for each in network["nodes"]] == ["10.79.0.100", "10.79.0.101"]
+    assert all(now - then > SENT // 2 for now, then in zip(fabric.sent("fabric0"), before, strict=True))
+
+
+def test_networks_that_lead_nowhere_end_the_job(process_operator: OperatorProcess, jobs: Jobs) -> None:
+    jobs.apply("nowhere", network={"interface": "lo"})
+    jobs.wait("nowhere", "condition=Failed")
+    failed = next(each for each in jobs.status("nowhere")["conditions"] if each["type"] == "Failed")
+    assert failed["reason"] == "NetworkMismatch", process_operator.said
+    assert failed["message"].startswith("The nodes can't reach each other: nowhere-0 is met at 127.0.0.1 (lo)")

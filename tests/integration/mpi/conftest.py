@@ -1,0 +1,22 @@
+"""Real agents, a real collector, and real MPI implementations."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_world import AgentWorld
+from mpi_installs import NAMES, Install, installed
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[AgentWorld]:
+    """A job's nodes on this machine; whatever still runs at the end is killed."""
+    with AgentWorld(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=NAMES)
+def mpi(request: pytest.FixtureRequest) -> Install:
+    """Each implementation in turn."""
+    return installed(request.param)

@@ -1,0 +1,278 @@
+"""MPI worlds of several nodes, started through the agents by each implementation's own mpirun."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from agent_world import AgentWorld
+from mpi_installs import Install, installed
+from muster_worker.contract import AgentPhase, CommandKind, EndReason, Launcher, RankReport, RankState, Report
+
+NODES, PROCS = 3, 2
+
+SUM = """
+import os, sys
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+node = world.Split_type(MPI.COMM_TYPE_SHARED)
+said = [world.rank, world.size, node.size, world.allreduce(world.rank), os.environ["SM_CURRENT_HOST"]]
+os.write(1, (" SUM " + " ".join(map(str, said)) + "\\n").encode())  # in one piece: mpirun passes pieces on
+"""
+
+FAIL = """
+import os, sys, time
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.barrier()
+if PLACE:
+    print("why", file=sys.stderr, flush=True)
+    os._exit(3)
+time.sleep(60)
+"""
+
+
+def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
+    """The last reports of all nodes, once node 0's mpirun has ended and the others were told to end."""
+    world.make_plan(*command, launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    world.wait_ended(0)
+    world.send(CommandKind.STOP, grace=2.0)
+    return [world.wait_ended(node) for node in range(NODES)]
+
+
+def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
+    reports = run(world, mpi, sys.executable, world.script(SUM))
+    ranks = [rank for report in reports for rank in report.ranks]
+    ends = [(rank.rank, rank.local_rank, rank.state, rank.exit_code, rank.stopped) for rank in ranks]
+    assert ends == [(rank, rank % PROCS, RankState.EXITED, 0, False) for rank in range(NODES * PROCS)]
+    assert reports[0].launcher is not None
+    assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
+    for node in range(NODES):
+        for rank in range(node * PROCS, (node + 1) * PROCS):
+            assert f"[rank {rank}]  SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{node + 1}\n" in world.log(node)
+    assert [report.phase for report in reports] == [AgentPhase.ENDED] * NODES
+    assert world.leave() == 0
+
+
+def test_a_world_on_one_node(world: AgentWorld, mpi: Install) -> None:
+    """Open MPI 4 ends when what starts daemons on other nodes isn't there, though it has none to start."""
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=1, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("openmpi4", "plm_rsh_agent = /bin/false\norte_rsh_agent = /bin/false\n"),
+        ("openmpi5", "plm_ssh_agent=/bin/false\n"),
+    ],
+)
+def test_neither_files_of_parameters_nor_an_image_replace_the_transport(
+    world: AgentWorld, name: str, parameters: str
+) -> None:
+    tune = world.script(parameters, "tune.conf")
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=1, launcher_args=("--tune", tune))
+    world.launch(environment=installed(name).added_to({**os.environ, "OMPI_MCA_orte_rsh_agent": "/bin/false"}))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0)
+
+
+def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
+    world.launch(environment=installed("openmpi5").added_to(os.environ))
+    world.wait_ended(0)
+    world.send(CommandKind.STOP, grace=2.0)
+    for node in range(2):
+        report = world.wait_ended(node)
+        assert [rank.exit_code for rank in report.ranks] == [0] * PROCS, world.log(node)
+        assert report.figures is not None
+        assert report.figures.problem is None
+
+
+def all_ranks(reports: list[Report]) -> list[RankReport]:
+    return [rank for report in reports for rank in report.ranks]
+
+
+def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
+    said = 'echo "I AM $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $SM_CURRENT_HOST $NCCL_SOCKET_IFNAME"'
+    reports = run(world, mpi, "/bin/sh", "-c", f'{said}; test "$MASTER_ADDR" = 127.0.0.1 && test -n "$MASTER_PORT"')
+    assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS
+    for rank in range(NODES * PROCS):
+        node = rank // PROCS
+        expected = f"I AM {rank} {rank % PROCS} {NODES * PROCS} {PROCS} algo-{node + 1} =lo\n"
+        assert f"[rank {rank}] {expected}" in world.log(node)
+
+
+def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
+    """It is told at once. MPICH's mpirun may itself not come to an end then: the operator doesn't wait for it."""
+    script = FAIL.replace("PLACE", "world.rank == 3")
+    world.make_plan(sys.executable, world.script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    world.wait(1, lambda report: any(rank.exit_code == 3 for rank in report.ranks))
+    if mpi.name.startswith("openmpi"):
+        launcher = world.wait_ended(0).launcher
+        assert launcher is not None
+        assert launcher.exit_code == 3
+    world.send(CommandKind.STOP, grace=2.0)
+    reports = [world.wait_ended(node) for node in range(NODES)]
+    culprit = reports[1].ranks[1]
+    assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
+    others = [rank for rank in all_ranks(reports) if rank.rank != 3]
+    assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
+
+
+def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
+    world.make_plan("sleep", "60", launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
+    assert live.ranks[0].pid is not None
+    os.kill(live.ranks[0].pid, signal.SIGKILL)
+    told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    assert (told.ranks[0].rank, told.ranks[0].signal, told.ranks[0].reason) == (4, 9, None)
+    # Hydra's mpirun waits for the others of a program that is none of MPI's
+    world.send(CommandKind.STOP, grace=2.0)
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert launcher.exit_code != 0 or launcher.signal is not None
+    assert all(world.wait_ended(node).phase == AgentPhase.ENDED for node in range(NODES))
+
+
+def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
+    """Each has its time to write a snapshot, whatever mpirun does when it is stopped."""
+    script = "trap 'sleep 1.5; echo SAVED $RANK; exit 0' TERM; echo UP; while :; do sleep 0.1; done"
+    world.make_plan("/bin/sh", "-c", script, launcher=Launcher.MPI, nodes=2, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    for node in range(2):
+        world.wait_said(node, "UP", PROCS)
+    world.send(CommandKind.STOP, grace=10.0)
+    ranks = all_ranks([world.wait_ended(node) for node in range(2)])
+    assert [(rank.exit_code, rank.stopped) for rank in ranks] == [(0, True)] * 2 * PROCS
+    for rank in range(2 * PROCS):
+        assert f"SAVED {rank}\n" in world.log(rank // PROCS)
+
+
+@pytest.mark.parametrize("kind", [CommandKind.KILL, CommandKind.EXIT])
+def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str) -> None:
+    world.make_plan("/bin/sh", "-c", "trap '' TERM; echo UP; sleep 300", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment=mpi.added_to(os.environ))
+    for node in range(2):
+        world.wait_said(node, "UP", 1)
+    world.send(kind)
+    for node in range(2):
+        (rank,) = world.wait_ended(node, patience=10).ranks
+        # Node 1's may end before the word reaches it there: with the connection from node 0.
+        assert (rank.signal, rank.stopped or node == 1) == (9, True)
+
+
+def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
+    """What Open MPI 5 does when it is given the settings of Open MPI 4 alone."""
+    ran = world.folder / "ran"
+    mpi = installed("openmpi5")
+    world.make_plan(
+        *("mpirun", "--map-by", "slot:oversubscribe", "--prtemca", "prte_default_hostfile", "none", "-np", "4"),
+        *(sys.executable, world.script(f"open({str(ran)!r}, 'w')")),
+        launcher=Launcher.MPI,
+        nodes=2,
+        procs=2,
+    )
+    world.launch(environment=mpi.added_to(os.environ))
+    report = world.wait_ended(0)
+    assert report.problem is not None
+    assert report.problem.reason == EndReason.WORLD_SIZE_MISMATCH
+    assert report.problem.message == "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
+    assert report.launcher is not None
+    assert report.launcher.exit_code == 65
+    assert not ran.exists()
+
+
+def test_no_mpirun_in_the_image(world: AgentWorld) -> None:
+    world.make_plan("true", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment={"PATH": "/nowhere"})
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert (launcher.name, launcher.exit_code, launcher.reason) == ("mpirun", 127, EndReason.COMMAND_NOT_FOUND)
+    assert "Open MPI, MPICH or Intel MPI" in launcher.last_lines[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "words"), [("mpirun", "Open MPI, MPICH or Intel MPI"), ("/nowhere/mpirun", "'/nowhere/mpirun'")]
+)
+def test_no_mpirun_for_a_command_that_is_one(world: AgentWorld, program: str, words: str) -> None:
+    world.make_plan(program, "-np", "2", "true", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment={"PATH": "/nowhere"})
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert (launcher.name, launcher.reason) == ("mpirun", EndReason.COMMAND_NOT_FOUND)
+    assert words in launcher.last_lines[0]
+
+
+def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
+    """What a job that comes from elsewhere runs: nothing in it is about muster."""
+    per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
+    return ("mpirun", "-np", str(NODES * PROCS), *per_node, *rank)
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "impi"])
+def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
+    """MPICH's mpirun has no way to start ranks by another program."""
+    said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
+    reports = run(world, installed(name), *own_mpirun(installed(name), "/bin/sh", "-c", said))
+    ends = {rank.rank: rank.exit_code for rank in all_ranks(reports)}
+    assert ends[3] == 4
+    assert " I AM 3 1 algo-2\n" in world.log(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "mapping"),
+    [("openmpi4", ("--map-by", "node")), ("openmpi5", ("--map-by", "node")), ("impi", ("-ppn", "1"))],
+)
+def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: str, mapping: tuple[str, ...]) -> None:
+    """The status, ranks' output and what the operator stops all go by the job's numbering."""
+    ran = world.folder / "ran"
+    ran.mkdir()
+    command = ("mpirun", "-np", str(NODES * PROCS), *mapping, "/bin/sh", "-c", f"touch {ran}/$RANK; sleep 60")
+    reports = run(world, installed(name), *command)
+    problems = [report.problem for report in reports if report.problem is not None]
+    assert problems
+    assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
+    assert all("ranks are numbered node by node" in problem.message for problem in problems)
+    # 0 is on node 0, and 5 on node 2, however they are numbered
+    assert {path.name for path in ran.iterdir()} <= {"0", "5"}
+
+
+def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
+    reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.script(SUM)))
+    ranks = all_ranks(reports)
+    assert [(rank.rank, rank.exit_code, rank.reason) for rank in ranks] == [
+        (rank, 0, None) for rank in range(NODES * PROCS)
+    ]
+    for rank in range(NODES * PROCS):  # output is mpirun's to print
+        assert f" SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{rank // PROCS + 1}\n" in world.log(0)
+    assert reports[0].launcher is not None
+    assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
+
+
+SPAWN = """
+import os, sys
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world, parent = MPI.COMM_WORLD, MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    parent = world.Spawn(sys.executable, args=sys.argv, maxprocs=1)
+else:
+    os.write(1, f" SPAWNED {world.rank} of {world.size}\\n".encode())
+parent.Disconnect()
+"""
+
+
+def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:
+    """As mpi4py.futures has them. Other implementations' own spawning over several nodes ends in errors of theirs."""
+    command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.script(SPAWN))
+    reports = run(world, installed("openmpi4"), *command)
+    assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)
+    assert [report.problem for report in reports] == [None] * NODES
+    assert " SPAWNED 0 of 1\n" in world.log(0)

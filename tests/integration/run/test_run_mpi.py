@@ -1,0 +1,130 @@
+"""`muster run` of MPI jobs, by real implementations: the status names who failed, whatever mpirun does to the rest."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.run.muster_run import run, write_job
+from mpi_installs import installed
+
+MPI: dict[str, object] = {"mpi": {}}
+
+SCRIPT = """
+import os, signal, sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.Barrier()
+if world.Get_rank() == 2:
+    {act}
+world.Barrier()
+"""
+
+EXIT_3 = "os._exit(3)"
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+ABORT = "world.Abort(3)"
+LEAVE = "os._exit(0)"
+
+IMPLEMENTATIONS = ("openmpi5", "mpich")
+
+FAILURES = [
+    (EXIT_3, "RankFailed", r"Rank 2 on tiny-1 failed with exit code 3; \d others? "),
+    (KILL, "RankKilled", r"Rank 2 on tiny-1 was killed by SIGKILL; \d others? "),
+    (ABORT, "Rank(Failed|Killed)", r"Rank 2 on tiny-1 (failed with exit code 3|called MPI_Abort: Abort\(3\))"),
+]
+
+
+def environment(name: str) -> dict[str, str]:
+    """This process', with an implementation's programs, and its mpi4py."""
+    variables = installed(name).added_to(os.environ)
+    return {**variables, "PYTHONPATH": variables["MPI4PY"]}
+
+
+def status_of(folder: Path, command: list[str], variables: Mapping[str, str]) -> dict[str, Any]:
+    job = write_job(folder, command, launcher=MPI, metrics=[])
+    ended = run(folder, job, "-o", "json", env=variables)
+    assert ended.left() == []
+    status: dict[str, Any] = json.loads(ended.stdout)["status"]
+    return status
+
+
+def reason_of(status: Mapping[str, Any]) -> str:
+    (reason,) = (entry["reason"] for entry in status["conditions"] if entry["type"] == "Failed")
+    return str(reason)
+
+
+@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
+@pytest.mark.parametrize(("act", "reason", "message"), FAILURES, ids=["exit", "kill", "abort"])
+def test_the_first_rank_to_fail_is_named(mpi: str, act: str, reason: str, message: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format(act=act))
+
+    status = status_of(tmp_path, ["python", str(script)], environment(mpi))
+
+    assert re.match(message, status["message"]), status["message"]
+    assert re.fullmatch(reason, reason_of(status))
+    first = status["ranks"]["details"][0]
+    assert (first["rank"], first["nodeName"]) == (2, "tiny-1")
+
+
+def test_a_rank_that_leaves_without_a_farewell_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format(act=LEAVE))
+
+    status = status_of(tmp_path, ["python", str(script)], environment("openmpi5"))
+
+    assert re.match(r"Rank 2 on tiny-1 ended early with exit code 0; rank \d on tiny-\d then ", status["message"])
+
+
+@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
+def test_an_mpirun_of_the_owners_own_makes_the_jobs_world(mpi: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format(act="pass"))
+
+    status = status_of(tmp_path, ["mpirun", "-n", "4", "python", str(script)], environment(mpi))
+
+    assert status["message"] == "All 4 ranks succeeded"
+
+
+@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
+def test_folders_may_have_spaces(mpi: str, tmp_path: Path) -> None:
+    """mpirun is given paths of the run's private folder, which is never there: it takes a space for their end."""
+    folder = tmp_path / "it's; a place"
+    folder.mkdir()
+
+    status = status_of(folder, ["sh", "-c", 'test -d "$TMPDIR"'], {**environment(mpi), "TMPDIR": str(folder)})
+
+    assert status["message"] == "All 4 ranks succeeded"
+
+
+def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format(act="pass"))
+    command = ["mpirun", "--host", "localhost:4", "-np", "4", "python", str(script)]
+
+    status = status_of(tmp_path, command, environment("openmpi5"))
+
+    assert reason_of(status) == "WorldSizeMismatch"
+    told = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were "
+    # Each wrapper says so by itself: mpirun may end the last of them before it has.
+    assert re.match(told + "(not started|stopped)", status["message"])
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["mpirun", "--no-such-option"], r"mpirun on tiny-0 failed with exit code \d+: An unrecognized option was "),
+        (
+            ["./nothing"],
+            r"(\d ranks|Rank \d on tiny-\d) (failed the same way with exit code 127|could not start).*'./nothing'",
+        ),
+    ],
+)
+def test_what_did_not_begin_is_told_in_words(command: list[str], message: str, tmp_path: Path) -> None:
+    status = status_of(tmp_path, command, environment("openmpi5"))
+
+    assert re.match(message, status["message"]), status["message"]

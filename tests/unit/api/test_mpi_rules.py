@@ -1,0 +1,48 @@
+"""The rules about mpirun's options say the same in Python and in the CRD's own language."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.mpi_options import end_options, is_option, way_options, world_options
+from muster.api.mpi_rules import MPI_RULES
+from muster_worker.contract import Mpi
+
+KINDS = (world_options, way_options, end_options)
+OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})
+WORDS = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(("", "-", "--", "---")),
+    st.sampled_from(OPTIONS) | st.from_regex(r"[a-zA-Z_=-]{0,6}", fullmatch=True),
+    st.sampled_from(("", "=", "=4", "x")),
+)
+PATTERN = re.compile(r"self\.implementation (in|==) (\[[^]]*\]|'\w+') \|\| !arg\.matches\('([^']*)'\)")
+
+
+def refused_by_cel(rule: str, implementation: str, argument: str) -> bool:
+    """What the rule's expression means for one argument, read as the API server reads it."""
+    checks = PATTERN.findall(rule)
+    assert len(checks) == 2
+    return any(
+        implementation not in exempt.strip("[]'").replace("'", "").split(", ") and re.search(pattern, argument)
+        for _, exempt, pattern in checks
+    )
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)))
+@given(implementation=st.sampled_from(Mpi.ALL), argument=WORDS)
+def test_both_refuse_the_same_options(number: int, implementation: str, argument: str) -> None:
+    rule = MPI_RULES[number].cel
+    assert rule is not None
+
+    assert refused_by_cel(rule, implementation, argument) == is_option(argument, KINDS[number](implementation))
+
+
+def test_an_option_of_the_other_family_is_its_own() -> None:
+    """In Hydra -map-by is about cores, in Open MPI about nodes."""
+    assert is_option("-map-by", world_options(Mpi.OPEN_MPI))
+    assert is_option("--map-by=core", world_options(Mpi.AUTO))
+    assert not is_option("-map-by", world_options(Mpi.MPICH))
+    assert not is_option("-launcher", way_options(Mpi.OPEN_MPI))

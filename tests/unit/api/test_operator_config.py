@@ -1,0 +1,82 @@
+"""The operator's configuration file, right and wrong."""
+
+import pytest
+
+from muster.api.document import Document
+from muster.api.load import load
+from muster.api.node_pool import NamedPool
+from muster.api.operator_config import OperatorConfig, read_config
+from muster.api.problems import InvalidResource
+
+POOLS = """\
+nodePools:
+- name: p5
+  instanceType: p5.48xlarge
+  zone: Same
+  sameLabels: [topology.k8s.aws/network-node-layer-3]
+- name: cpu
+  nodeSelector: {eks.amazonaws.com/nodegroup: cpu}
+  tolerations: [{key: team, operator: Exists}]
+  machine: Any
+"""
+
+
+def read(text: str) -> OperatorConfig:
+    (document,) = load(text, "config.yaml")
+    return read_config(document)
+
+
+def test_pools_are_read_in_their_order() -> None:
+    p5, cpu = read(POOLS).node_pools
+    assert p5 == NamedPool(
+        name="p5", instance_type="p5.48xlarge", zone="Same", same_labels=("topology.k8s.aws/network-node-layer-3",)
+    )
+    assert (cpu.machine, cpu.node_selector) == ("Any", {"eks.amazonaws.com/nodegroup": "cpu"})
+    assert cpu.tolerations == ({"key": "team", "operator": "Exists"},)
+
+
+def test_a_pool_may_say_its_type_twice() -> None:
+    read("nodePools: [{name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: g5.xlarge}}]")
+
+
+@pytest.mark.parametrize("text", ["{}", "nodePools: []", "nodePools:\n"])
+def test_a_configuration_may_say_nothing(text: str) -> None:
+    assert read(text) == OperatorConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]", "config.yaml:1: found an empty list; fields are expected: nodePools"),
+        ("nodePool: []", "config.yaml:1: nodePool: unknown field; did you mean nodePools?"),
+        ("nodePools: {}", "config.yaml:1: nodePools: found no fields ({}); a list of at most 500 pools is expected"),
+        ("nodePools: [p5]", 'config.yaml:1: nodePools[0]: found the text "p5"; fields are expected: instanceType'),
+        ("nodePools: [{zone: Same}]", "config.yaml:1: nodePools[0].name: missing, and required"),
+        ("nodePools:\n- name: a\n- {name: b, zone: same}", "config.yaml:3: nodePools[1].zone: found the text"),
+        (
+            "nodePools:\n- {name: a, typ: p5}",
+            "config.yaml:2: nodePools[0].typ: unknown field; known here: instanceType",
+        ),
+        ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
+        ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
+        (
+            "nodePools:\n- {name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: p3}}",
+            'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" beside nodeSelector node.kubernetes.io/inst',
+        ),
+        ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_field(text: str, problem: str) -> None:
+    with pytest.raises(InvalidResource) as refused:
+        read(text)
+    assert str(refused.value).startswith(problem)
+
+
+def test_everything_that_is_wrong_is_told() -> None:
+    with pytest.raises(InvalidResource) as refused:
+        read_config(Document({"nodePools": [{"name": "a", "zone": 1}, {"name": "b", "machine": 2}], "pools": 1}))
+    assert [problem.path for problem in refused.value.problems] == [
+        "pools",
+        "nodePools[0].zone",
+        "nodePools[1].machine",
+    ]

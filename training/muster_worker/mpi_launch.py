@@ -1,0 +1,93 @@
+"""Starts mpirun on node 0: which one it is, and with what."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Mapping, Optional, Sequence, Tuple
+
+from muster_worker import mpi_obstacle
+from muster_worker.contract import Mpi, Problem
+from muster_worker.environment import Place
+from muster_worker.interfaces import list_interfaces
+from muster_worker.launchers import mpi_rank, user_command
+from muster_worker.mpi_command import PROGRAM, implementation, is_own_mpirun, launch_command
+from muster_worker.mpi_environment import launcher_environment, world
+
+VERSION_SECONDS = 20.0
+"""How long `mpirun --version` may take: Intel's reads its settings from a network folder, now and then."""
+
+
+def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence[str], Mapping[str, str]]:
+    """The command and environment of mpirun. `master` is where torch.distributed may meet, ADDRESS:PORT.
+
+    Raises `OSError` when there is no mpirun, and `ValueError` when it is none that is known.
+    """
+    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
+    command = user_command(place.plan)
+    if is_own_mpirun(place.plan):
+        # a path is in nobody's PATH, and what is wrong with it the system says best
+        if "/" not in command[0]:
+            _program(command[0], environment)
+        return command, environment
+    kind = _kind(place, environment)
+    return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
+
+
+def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
+    """What keeps the mpirun that is here from reaching the other nodes; None when nothing is known to."""
+    if place.plan.nodes == 1 or not place.network.is_ipv6:
+        return None
+    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
+    try:
+        kind = _kind(place, environment)
+    except (OSError, ValueError):
+        return None  # starting it tells
+    return mpi_obstacle.obstacle(kind, environment, list_interfaces())
+
+
+def _kind(place: Place, environment: Mapping[str, str]) -> str:
+    """Whose mpirun it is. Raises as `mpirun` does."""
+    if place.plan.mpi != Mpi.AUTO:
+        return place.plan.mpi
+    return _ask(place.plan.command[0] if is_own_mpirun(place.plan) else PROGRAM, environment)
+
+
+def _ask(name: str, environment: Mapping[str, str]) -> str:
+    program = _program(name, environment)
+    said = _version(program, environment)
+    found = implementation(said)
+    if found is None:
+        first = said.strip().split("\n")[0][:200]
+        raise ValueError(
+            f"{program} --version says {first!r}, which is none of Open MPI, Intel MPI and MPICH:"
+            " set spec.launcher.mpi.implementation to the one that it behaves like"
+        )
+    return found
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str:
+    """Where it lies. Raises `FileNotFoundError`."""
+    program = shutil.which(name, path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise FileNotFoundError(
+            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
+        )
+    return program
+
+
+def _version(program: str, environment: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            (program, "--version"),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{program} --version gave no answer in {VERSION_SECONDS:.0f} s") from None
+    return done.stdout.decode("utf-8", "replace")
