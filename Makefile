@@ -42,7 +42,7 @@ test: setup ## Run all checks and all tests (some: make test ARGS="-k hook", whi
 	@failed=; \
 	$(if $(ARGS),,nice -n 19 env $(CLUSTER) build --if-it-can & building=$$!; trap 'kill $$building' EXIT;) \
 	$(DEV) check || failed+=" checks"; \
-	$(VENV)/python -m pytest -m "not long" $(ARGS) || failed+=" tests"; \
+	PYTHONPATH=tests $(VENV)/python -m suite $(ARGS) || failed+=" tests"; \
 	$(if $(ARGS),,wait $$building || failed+=" cluster-build"; trap - EXIT;) \
 	$(if $(ARGS),,$(CLUSTER).suite || failed+=" cluster-tests";) \
 	echo "make test: $${failed:+failed:}$${failed:-all is well}"; \
@@ -74,7 +74,7 @@ test-cluster: setup ## Run the tests that need it alone, on one of their own or 
 	@$(CLUSTER).suite $(ARGS)
 
 test-long: setup ## Run the tests that take minutes: gigabytes from S3, kills at every call, random kills, installing again
-	@$(VENV)/python -m pytest -m long $(ARGS)
+	@PYTHONPATH=tests $(VENV)/python -m suite --long $(ARGS)
 	@$(CLUSTER) build --if-it-can
 	@$(CLUSTER).suite --long $(ARGS)
 

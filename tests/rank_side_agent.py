@@ -152,8 +152,10 @@ class Agent:
     def close(self) -> None:
         for process in self.processes:
             if process.poll() is None:
+                # With all that it started: a loader's workers notice its end only when they next look.
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, 9)
+                    leads = os.getpgid(process.pid) == process.pid
+                    (os.killpg if leads else os.kill)(process.pid, 9)
             process.communicate()
         for key in list(self._selector.get_map().values()):
             os.close(key.fd) if isinstance(key.fileobj, int) else None

@@ -120,9 +120,9 @@ class RemoteGang:
         except BlockingIOError:
             return ""
 
-    def stranger(self) -> socket.socket:
-        """A connection to node 1's port by who knows nothing else."""
-        connection = socket.create_connection(("127.0.0.1", self.peers[1].port))
+    def stranger(self, address: str = "127.0.0.1") -> socket.socket:
+        """A connection to node 1's port by who knows nothing else, from this address."""
+        connection = socket.create_connection(("127.0.0.1", self.peers[1].port), source_address=(address, 0))
         self.connections.append(connection)
         return connection
 

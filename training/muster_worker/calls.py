@@ -1,7 +1,7 @@
 """One incarnation's calls between nodes: commands that other nodes want run here, and those that this one wants there.
 
 Agents show each other the incarnation's certificate and believe no other. Whoever else connects is dropped: after some
-seconds, at once when it says something, and sooner when many of its kind come.
+seconds, at once when it says something, and sooner when many of its kind come, those from no node's address first.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from typing import Callable, List, Mapping, Optional, Tuple, Union
 
 from muster_worker import gang_hosts, processes
+from muster_worker.call_shell import call_shell
 from muster_worker.contract import Credentials, Peer
 from muster_worker.environment import Place
 from muster_worker.incoming_call import ID_VARIABLE, IncomingCall
@@ -34,6 +35,7 @@ MAX_TOLD = 5
 """Lines in the log about connections that were not believed; the rest is counted."""
 
 _BACKLOG = 256
+_MAPPED = "::ffff:"
 
 Environment = Callable[[str], Mapping[str, str]]
 """What a call's command is started with, by the call's name."""
@@ -62,6 +64,7 @@ class Calls:
         self._outgoing: List[OutgoingCall] = []
         self._count = 0
         self._distrusted = 0
+        self._addresses = {peer.address for peer in place.peers}
         self._port = port
         port.listen(_BACKLOG)
         port.setblocking(False)
@@ -132,15 +135,18 @@ class Calls:
             return []
         now = time.monotonic()
         self._make_room(now)
+        from_peer = _address(channel.socket) in self._addresses
         self._count += 1
         name = f"{self._place.node}.{self._count}"
-        self._incoming.append(IncomingCall(name, channel, self._selector, self._begin, now))
+        call = IncomingCall(name, channel, self._selector, self._begin, now, from_peer=from_peer)
+        self._incoming.append(call)
         return []
 
     def _make_room(self, now: float) -> None:
         self._sweep()
         strangers = [call for call in self._incoming if call.is_stranger]
-        # the oldest has had the most time to say something
+        # a peer may need time to say something, as one that calls many nodes; of the others the oldest has had the most
+        strangers.sort(key=lambda call: call.from_peer)
         for call in strangers[: max(0, len(strangers) + 1 - MAX_STRANGERS)]:
             call.drop(now)
         self._sweep()
@@ -149,7 +155,7 @@ class Calls:
         if sum(call.pid is not None for call in self._incoming) >= MAX_CALLS:
             raise ValueError(f"{MAX_CALLS} commands of other nodes run here already")
         environment = {**self._environment, ID_VARIABLE: name}
-        process = processes.start_quickly(("/bin/sh", "-c", command), environment)
+        process = processes.start_quickly((call_shell(environment), "-c", command), environment)
         return process.pid, processes.take_outputs(process)
 
     def _accept_client(self) -> List[Event]:
@@ -191,3 +197,13 @@ def _accept(listener: socket.socket) -> Optional[socket.socket]:
         return None
     connection.setblocking(False)
     return connection
+
+
+def _address(connection: socket.socket) -> str:
+    """Where a connection comes from; "" when it is gone again."""
+    try:
+        address = str(connection.getpeername()[0])
+    except OSError:
+        return ""
+    # our socket is one for both families (RFC 4291, 2.5.5.2)
+    return address[len(_MAPPED) :] if address.startswith(_MAPPED) else address

@@ -10,7 +10,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from muster_worker import processes, witness
 from muster_worker.check_figures import sentence
 from muster_worker.check_process import CheckProcess, start_check
-from muster_worker.contract import AgentPhase, EndReason
+from muster_worker.contract import AgentPhase, EndReason, Problem
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
@@ -93,6 +93,9 @@ class Gang:
 
     def _start(self) -> List[Event]:
         if self._world is not None:
+            obstacle = self._world.obstacle(self._base)
+            if obstacle is not None:
+                return self._give_up(obstacle)
             started, refused = self._world.start(self._base)
         else:
             started, refused = launch(self._place, self._incarnation, self._base)
@@ -228,9 +231,12 @@ class Gang:
             return self._measure()
         if reach.problem is not None:
             self._reach = None
-            self._log.say(reach.problem.message)
-            return [ProblemFound(reach.problem), *self._finish()]
+            return self._give_up(reach.problem)
         return []
+
+    def _give_up(self, problem: Problem) -> List[Event]:
+        self._log.say(problem.message)
+        return [ProblemFound(problem), *self._finish()]
 
     def _look_at_network(self, check: CheckProcess) -> List[Event]:
         check.step(time.monotonic())

@@ -35,8 +35,18 @@ Begin = Callable[[str, str], Tuple[int, Tuple[int, int]]]
 class IncomingCall:
     """One connection. It is `over` when nothing is left to do for it."""
 
-    def __init__(self, name: str, channel: Channel, selector: selectors.BaseSelector, begin: Begin, now: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        channel: Channel,
+        selector: selectors.BaseSelector,
+        begin: Begin,
+        now: float,
+        *,
+        from_peer: bool,
+    ) -> None:
         self.name = name
+        self.from_peer = from_peer  # by its address: no proof, but most others don't have one
         self.pid: Optional[int] = None  # of the command, while it runs
         self.over = False
         self.trouble: Optional[str] = None  # why it came to nothing, where somebody should know

@@ -55,12 +55,13 @@ def launch(
 
 def start_mpirun(place: Place, base: Mapping[str, str], master: str) -> Union[Launched, LaunchRefused]:
     """Start mpirun, on node 0's main thread. `master` is where torch.distributed may meet: ADDRESS:PORT."""
-    name = os.path.basename(place.plan.command[0]) if mpi_command.is_own_mpirun(place.plan) else mpi_command.PROGRAM
+    program = place.plan.command[0] if mpi_command.is_own_mpirun(place.plan) else mpi_command.PROGRAM
+    name = os.path.basename(program)
     try:
         command, environment = mpi_launch.mpirun(place, base, master)
         process = processes.start(command, environment)
     except OSError as error:
-        return _refusal(name, name, error)
+        return _refusal(name, program, error)
     except ValueError as error:
         return LaunchRefused(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, str(error))
     return Launched(name, process.pid, processes.take_outputs(process))

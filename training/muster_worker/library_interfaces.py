@@ -177,10 +177,15 @@ def launcher_variables(network: Network, peers: Sequence[Peer], said: Iterable[s
     and Hydra, which knows names only, nothing: it then calls back to the launcher's host name.
     """
     values = _values(OF_LAUNCHERS, network, said)
-    if {peer.interface for peer in peers} <= {network.interface, None}:
+    if is_named_alike(network, peers):
         return values
     common = covering_range([peer.address for peer in peers])
     return {name: common for name in values if "_MCA_" in name and common is not None}
+
+
+def is_named_alike(network: Network, peers: Sequence[Peer]) -> bool:
+    """Whether the interface has the same name on all nodes, as far as it is known."""
+    return {peer.interface for peer in peers} <= {network.interface, None}
 
 
 def covering_range(addresses: Sequence[str]) -> Optional[str]:

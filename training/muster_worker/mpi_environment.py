@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os.path
-from typing import Dict, Mapping
+from typing import Dict, Mapping, Set
 
 from muster_worker import hook_environment, mpi_settings, node_file
 from muster_worker.environment import Place, node_environment
-from muster_worker.library_interfaces import launcher_variables
+from muster_worker.library_interfaces import is_named_alike, launcher_variables, rank_variables
 from muster_worker.mpi_command import World, is_own_mpirun
 from muster_worker.mpi_settings import Start
 from muster_worker.remote_program import program
@@ -51,6 +51,7 @@ def launcher_environment(base: Mapping[str, str], place: Place, *, is_root: bool
     if is_own_mpirun(plan):  # its ranks have no wrapper of ours that would tell them
         node = _of_node(base, place)
         wrong = {name for name in node if is_rendezvous_variable(name) or name in NODE_SPECIFIC}
+        wrong |= _names_of_interface(place) - base.keys()
         environment = _with_hook({name: value for name, value in node.items() if name not in wrong}, place)
     said = (*base, *plan.command, *plan.launcher_args)
     for name, value in launcher_variables(place.network, place.peers, said).items():
@@ -69,9 +70,17 @@ def launcher_environment(base: Mapping[str, str], place: Place, *, is_root: bool
     return environment
 
 
+def _names_of_interface(place: Place) -> Set[str]:
+    """Variables with the name of node 0's interface, where that of another node is called otherwise."""
+    if is_named_alike(place.network, place.peers):
+        return set()
+    return {"SM_NETWORK_INTERFACE_NAME", *rank_variables(place.network, ())}
+
+
 def _of_node(base: Mapping[str, str], place: Place) -> Dict[str, str]:
     return {
         **node_environment(base, place),
+        node_file.NODE: str(place.node),
         node_file.NODES: str(place.plan.nodes),
         node_file.PROCS_PER_NODE: str(place.plan.procs_per_node),
     }

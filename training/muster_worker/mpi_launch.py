@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Mapping, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
-from muster_worker.contract import Mpi
+from muster_worker import mpi_obstacle
+from muster_worker.contract import Mpi, Problem
 from muster_worker.environment import Place
+from muster_worker.interfaces import list_interfaces
 from muster_worker.launchers import mpi_rank, user_command
 from muster_worker.mpi_command import PROGRAM, implementation, is_own_mpirun, launch_command
 from muster_worker.mpi_environment import launcher_environment, world
@@ -25,17 +27,35 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
     environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
     command = user_command(place.plan)
     if is_own_mpirun(place.plan):
+        # a path is in nobody's PATH, and what is wrong with it the system says best
+        if "/" not in command[0]:
+            _program(command[0], environment)
         return command, environment
-    kind = place.plan.mpi if place.plan.mpi != Mpi.AUTO else _ask(environment)
+    kind = _kind(place, environment)
     return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
 
 
-def _ask(environment: Mapping[str, str]) -> str:
-    program = shutil.which(PROGRAM, path=environment.get("PATH", os.defpath))
-    if program is None:
-        raise FileNotFoundError(
-            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
-        )
+def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
+    """What keeps the mpirun that is here from reaching the other nodes; None when nothing is known to."""
+    if place.plan.nodes == 1 or not place.network.is_ipv6:
+        return None
+    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
+    try:
+        kind = _kind(place, environment)
+    except (OSError, ValueError):
+        return None  # starting it tells
+    return mpi_obstacle.obstacle(kind, environment, list_interfaces())
+
+
+def _kind(place: Place, environment: Mapping[str, str]) -> str:
+    """Whose mpirun it is. Raises as `mpirun` does."""
+    if place.plan.mpi != Mpi.AUTO:
+        return place.plan.mpi
+    return _ask(place.plan.command[0] if is_own_mpirun(place.plan) else PROGRAM, environment)
+
+
+def _ask(name: str, environment: Mapping[str, str]) -> str:
+    program = _program(name, environment)
     said = _version(program, environment)
     found = implementation(said)
     if found is None:
@@ -45,6 +65,16 @@ def _ask(environment: Mapping[str, str]) -> str:
             " set spec.launcher.mpi.implementation to the one that it behaves like"
         )
     return found
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str:
+    """Where it lies. Raises `FileNotFoundError`."""
+    program = shutil.which(name, path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise FileNotFoundError(
+            2, "not found on PATH; spec.launcher.mpi needs an image with Open MPI, MPICH or Intel MPI"
+        )
+    return program
 
 
 def _version(program: str, environment: Mapping[str, str]) -> str:

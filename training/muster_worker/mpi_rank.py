@@ -14,7 +14,8 @@ MASTER = "--master="  # where torch.distributed may meet, ADDRESS:PORT
 def is_rank(environment: Mapping[str, str]) -> bool:
     """Whether this process is a rank of an MPI job's world, by whichever mpirun."""
     ours = node_file.HERE in environment or node_file.FIRST in environment
-    return ours and mpi_world.position(environment, 1, 1) is not None
+    spawned = mpi_world.is_spawned(environment)
+    return ours and not spawned and mpi_world.position(environment, 1, 1) is not None
 
 
 def with_world(environment: Mapping[str, str], mode: Sequence[str]) -> Dict[str, str]:
@@ -40,4 +41,7 @@ def mismatch(environment: Mapping[str, str]) -> Optional[str]:
     """Why the rank's command must not run: its world isn't the job's. `environment` is that of `with_world`."""
     nodes, procs = int(environment[node_file.NODES]), int(environment[node_file.PROCS_PER_NODE])
     position = mpi_world.position(environment, nodes, procs)
-    return None if position is None else mpi_world.mismatch(position.size, position.local_size, nodes, procs)
+    if position is None:
+        return None
+    of_the_world = mpi_world.mismatch(position.size, position.local_size, nodes, procs)
+    return of_the_world or mpi_world.misplaced(position.rank, int(environment[node_file.NODE]), procs)

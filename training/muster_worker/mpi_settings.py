@@ -128,6 +128,10 @@ SETTINGS = (
 )
 
 
+OLDER_NAMES = ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent")
+"""What OMPI_MCA_plm_rsh_agent was called (ompi_info, synonyms): an image that sets one would have its way."""
+
+
 def launch_variables(start: Start, environment: Mapping[str, str]) -> Dict[str, str]:
     """What is to be added to mpirun's environment, or changed in it."""
     values = {}
@@ -135,4 +139,5 @@ def launch_variables(start: Start, environment: Mapping[str, str]) -> Dict[str, 
         value = setting.value(start)
         if value is not None and (setting.always or setting.name not in environment):
             values[setting.name] = value
+    values.update({name: start.remote for name in OLDER_NAMES if name in environment})
     return values

@@ -13,6 +13,10 @@ _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 
+# MPICH and Intel MPI; Open MPI
+_SPAWNED = ("PMI_SPAWNED", "OMPI_PARENT_PORT")
+
+
 class Position:
     """A rank's place in its world; sizes are 0 where nothing is said of them."""
 
@@ -48,6 +52,11 @@ def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) ->
     )
 
 
+def is_spawned(environment: Mapping[str, str]) -> bool:
+    """Whether a rank has started this process, by MPI_Comm_spawn: then it is in a world of its own, not the job's."""
+    return any(environment.get(name, "0") != "0" for name in _SPAWNED)
+
+
 def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Optional[str]:
     """Why a world isn't the one that the job asks for; None when it is."""
     if size == nodes * procs_per_node and local_size == procs_per_node:
@@ -56,6 +65,18 @@ def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Opt
     return (
         f"mpirun gave a world of {size} {_ranks(size)} {where};"
         f" the job asks for {_nodes(nodes)} x {procs_per_node} {_ranks(procs_per_node)}"
+    )
+
+
+def misplaced(rank: int, node: int, procs_per_node: int) -> Optional[str]:
+    """Why a rank of the right world is on the wrong node of the job; None when it is on its own."""
+    own = rank // procs_per_node
+    if own == node:
+        return None
+    ways = f"--map-by slot or --map-by ppr:{procs_per_node}:node (Open MPI), -ppn {procs_per_node} (MPICH, Intel MPI)"
+    return (
+        f"mpirun put rank {rank} on node {node}, and the job has it on node {own}:"
+        f" ranks are numbered node by node, as by {ways}"
     )
 
 

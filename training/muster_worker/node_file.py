@@ -22,6 +22,9 @@ NODES = "MUSTER_NODES"
 PROCS_PER_NODE = "MUSTER_PROCS_PER_NODE"
 """The world that the job asks for."""
 
+NODE = "MUSTER_NODE"
+"""Which of its nodes this one is, from 0."""
+
 _OURS = "MUSTER_"
 
 

@@ -53,10 +53,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     environment = child.own_environment()
     if PYTHON_OF_PARENT in mode:
         command.insert(0, interpreter.python_of_parent(environment))
-    mismatch = None
+    mismatch, is_rank = None, True
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
-        environment, mismatch = _enter_world(environment, mode)
-    joined = _join(environment, mode)
+        is_rank = not (ATTACHED in mode and _is_spawned(environment))
+        environment, mismatch = _enter_world(environment, mode) if is_rank else (environment, None)
+    joined = _join(environment, mode) if is_rank else _Joined(None, None, environment)
     if mismatch is not None:
         _refuse(joined.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
@@ -74,6 +75,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
         end = {"exit_code": os.WEXITSTATUS(status)}
     _tell(joined.announcer, "ended", {"at": time.monotonic(), **end})
     child.end_like(status)
+
+
+def _is_spawned(environment: Mapping[str, str]) -> bool:
+    """Whether a rank of an mpirun of the user's own has started this process: a world beside the job's."""
+    from muster_worker import mpi_world
+
+    return mpi_world.is_spawned(environment)
 
 
 def _enter_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:

@@ -199,6 +199,7 @@ class Roster:
         plan = self._place.plan
         if plan.launcher == Launcher.MPI and hello.world and hello.local_world:
             why = mpi_world.mismatch(hello.world, hello.local_world, plan.nodes, plan.procs_per_node)
+            why = why or mpi_world.misplaced(hello.rank, self._place.node, plan.procs_per_node)
             if why is not None:
                 return Problem(EndReason.WORLD_SIZE_MISMATCH, why)
         # a launcher of the user's own that starts fewer ranks than asked would train, and lie about how much

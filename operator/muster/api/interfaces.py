@@ -18,13 +18,29 @@ def objection(text: str) -> str | None:
         return None
     if text.lower() == AUTO.lower():
         return f"write it {AUTO}"
-    if "/" in text:
-        return "as an address range it has a wrong address or prefix length, or stands beside something else"
+    if "/" in text or _is_address(text):
+        return _objection_to_range(text)
     if "=" in text:
         return "a name is exact as it stands, and eth* is every name that begins with eth: leave out the ="
     if "^" in text[1:]:
         return "one ^ at the beginning excludes all the names that follow; names and exclusions don't mix"
-    return "it is none of these"
+    return "it has none of the forms"
+
+
+def _objection_to_range(text: str) -> str:
+    if "," in text:
+        return "an address range stands alone"
+    if "/" in text:
+        return "its address or its prefix length is wrong"
+    return "the nodes' addresses differ: write the range that has all of them, with its prefix length"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_range(text: str) -> bool:

@@ -63,7 +63,7 @@ def _image(spec: Spec) -> Iterator[Breach]:
 def _interface(spec: Spec) -> Iterator[Breach]:
     objection = interfaces.objection(spec.network.interface)
     if objection is not None:
-        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}, and {objection}")
+        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}: {objection}")
 
 
 def _world(spec: Spec) -> Iterator[Breach]:

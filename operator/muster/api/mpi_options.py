@@ -25,13 +25,21 @@ _OPEN_MPI_END = ("h", "help", "V", "version", "do-not-launch")
 _HYDRA_END = ("h", "help", "V", "version", "info")
 
 PARAMETERS = (
-    *("plm", "plm_rsh_agent", "plm_rsh_args", "plm_ssh_agent", "plm_ssh_args"),
-    *("orte_default_hostfile", "prte_default_hostfile", "orte_launch_agent", "prte_launch_agent"),
+    *("plm", "plm_rsh_agent", "plm_rsh_args", "plm_ssh_agent", "plm_ssh_args", "orte_rsh_agent", "pls_rsh_agent"),
+    *("orte_default_hostfile", "prte_default_hostfile", "orte_default_dash_host"),
+    *("orte_launch_agent", "prte_launch_agent"),
 )
-"""MCA parameters of Open MPI that name hosts, or how they are reached."""
+"""MCA parameters of Open MPI that name hosts, or how they are reached; also by names of before (ompi_info, synonyms).
+
+Files of parameters (--tune, --am) may have them: the environment, where muster says its own, counts more.
+"""
+
+STOPS = ("donotlaunch", "orte_do_not_launch")
+"""What else does as --do-not-launch: --runtime-options donotlaunch, --mca orte_do_not_launch 1."""
 
 VARIABLES = (
     *("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile"),
+    *("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent"),
     *("PRTE_MCA_plm", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_default_hostfile"),
     *("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_HOST_FILE"),
     *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_HOST_FILE"),

@@ -1,11 +1,14 @@
 """Rules about `spec.launcher.mpi`: which options of mpirun are muster's, and what words its `args` may have."""
 
+import itertools
 import posixpath
+import re
 from collections.abc import Callable, Iterator
 
 from muster.api.document import JSON, Path, quoted
 from muster.api.mpi_options import (
     PARAMETERS,
+    STOPS,
     TWO_VALUES,
     VARIABLES,
     end_options,
@@ -23,6 +26,10 @@ _ARGS: Path = ("launcher", "mpi", "args")
 
 RUNNERS = "|".join(Mpi.RUNNERS).replace(".", "[.]")
 """As a part of a regular expression."""
+
+_SHELLS = ("sh", "ash", "bash", "dash", "ksh", "zsh")
+
+_IN_A_LINE = re.compile(rf"(^|[\s;&|(])([^\s;&|()'\"]*/)?({RUNNERS})\s")
 
 _Names = Callable[[str], tuple[str, ...]]
 
@@ -49,13 +56,18 @@ def _world(spec: Spec) -> Iterator[Breach]:
 
 def _way(spec: Spec) -> Iterator[Breach]:
     yield from _options(spec, way_options)
-    for index, argument in enumerate(_args(spec)):
-        if argument in PARAMETERS:
-            yield Breach((*_ARGS, index), quoted(argument))
+    yield from _arguments(spec, PARAMETERS)
 
 
 def _end(spec: Spec) -> Iterator[Breach]:
-    return _options(spec, end_options)
+    yield from _options(spec, end_options)
+    yield from _arguments(spec, STOPS)
+
+
+def _arguments(spec: Spec, words: tuple[str, ...]) -> Iterator[Breach]:
+    for index, argument in enumerate(_args(spec)):
+        if argument in words:
+            yield Breach((*_ARGS, index), quoted(argument))
 
 
 def _words(spec: Spec) -> Iterator[Breach]:
@@ -75,6 +87,16 @@ def _is_value(args: tuple[str, ...], index: int) -> bool:
 def _args_beside_runner(spec: Spec) -> Iterator[Breach]:
     if _args(spec) and is_runner(spec.command[0]):
         yield Breach(_ARGS, f"some beside {quoted(spec.command[0])}")
+
+
+def _in_a_shell(spec: Spec) -> Iterator[Breach]:
+    command = spec.command
+    if spec.launcher.mpi is None or posixpath.basename(command[0]) not in _SHELLS:
+        return
+    for index, (option, line) in enumerate(itertools.pairwise(command), 1):
+        # bash -lc as well
+        if option.startswith("-") and option.endswith("c") and _IN_A_LINE.search(line):
+            yield Breach(("command", index), quoted(line))
 
 
 def _variables(spec: Spec) -> Iterator[Breach]:
@@ -124,7 +146,7 @@ MPI_RULES = (
         why="A job that did nothing would have succeeded.",
         sentence="with this option mpirun ends with success before any rank has started; remove it",
         breaches=_end,
-        cel=_cel(end_options),
+        cel=_cel(end_options, f"^({'|'.join(STOPS)})$"),
     ),
     Rule(
         places=("spec",),
@@ -148,5 +170,11 @@ MPI_RULES = (
         breaches=_args_beside_runner,
         cel="!has(self.launcher.mpi) || !has(self.launcher.mpi.args) || self.launcher.mpi.args.size() == 0"
         f" || self.command.size() == 0 || !self.command[0].matches('(^|/)({RUNNERS})$')",
+    ),
+    Rule(
+        places=("spec.command",),
+        why="Where the nested mpirun works the job's work is done once by each rank, and reported as a success.",
+        sentence="each rank would start this mpirun; write it into spec.command without the shell, or leave it out",
+        breaches=_in_a_shell,
     ),
 )

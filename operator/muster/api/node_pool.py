@@ -4,9 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from muster.api.document import quoted
 from muster.api.model import KubernetesObject, Model
 
 MAX_LABELS = 32
+
+TYPE_LABEL = "node.kubernetes.io/instance-type"
+"""Kubernetes' well-known label, which the cloud's controller sets on every machine."""
 
 LabelKey = Annotated[
     str, Field(min_length=1, max_length=317, pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$")
@@ -58,3 +62,14 @@ class NamedPool(PoolFields):
     """A pool of the operator's configuration."""
 
     name: PoolName = Field(description="What jobs call it.")
+
+
+ONE_TYPE = "no machine is of two types; remove one of them"
+
+
+def two_types(pool: PoolFields) -> str | None:
+    """The pool's two words about its machines' type, where they differ; None where they don't."""
+    label = pool.node_selector.get(TYPE_LABEL)
+    if pool.instance_type is None or label is None or label == pool.instance_type:
+        return None
+    return f"instanceType {quoted(pool.instance_type)} beside nodeSelector {TYPE_LABEL}: {quoted(label)}"

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON, Document, Path, quoted, shown
-from muster.api.node_pool import NamedPool
+from muster.api.node_pool import ONE_TYPE, NamedPool, two_types
 from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 from muster.api.sentences import found, sentence, unknown_field
@@ -107,6 +107,9 @@ def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]
         for detail in error.errors(include_url=False):
             yield (*path, *detail["loc"]), sentence((*_AS_IN_A_JOB, *detail["loc"]), [detail])
         return
+    contradiction = two_types(pool)
+    if contradiction is not None:
+        yield path, f"found {contradiction}; {ONE_TYPE}"
     if any(pool.name == other.name for other in pools):
         yield (*path, "name"), f"found {quoted(pool.name)} twice; jobs name a pool by it, so that each needs its own"
     pools.append(pool)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.document import quoted
-from muster.api.node_pool import NodePool, PoolFields
+from muster.api.node_pool import ONE_TYPE, TYPE_LABEL, NodePool, PoolFields, two_types
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 
@@ -17,6 +17,12 @@ def _named_and_described(spec: Spec) -> Iterator[Breach]:
     beside = [NodePool.model_fields[word].alias or word for word in _WORDS if getattr(pool, word)]
     if beside:
         yield Breach(("nodePool",), f"name {quoted(pool.name)} beside {', '.join(beside)}")
+
+
+def _types(spec: Spec) -> Iterator[Breach]:
+    found = None if spec.node_pool is None else two_types(spec.node_pool)
+    if found is not None:
+        yield Breach(("nodePool",), found)
 
 
 def _queues(spec: Spec) -> Iterator[Breach]:
@@ -44,6 +50,14 @@ PLACEMENT_RULES = (
         cel="!has(self.name) || !("
         + " || ".join([*map(_has, _SINGLE), *(f"{_has(name)} && self.{name}.size() > 0" for name in _MANY)])
         + ")",
+    ),
+    Rule(
+        places=("spec.nodePool",),
+        why="The pod would be given one type's devices and be sent to machines of the other.",
+        sentence=ONE_TYPE,
+        breaches=_types,
+        cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
+        f" || self.nodeSelector['{TYPE_LABEL}'] == self.instanceType",
     ),
     Rule(
         places=("spec.queue",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster_worker.check_figures import CHECK_SECONDS
 from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
 from muster_worker.mpi_settings import SETTINGS
-from muster_worker.node_file import FIRST, HERE, NODES, PROCS_PER_NODE
+from muster_worker.node_file import FIRST, HERE, NODE, NODES, PROCS_PER_NODE
 
 _WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 _MEETING = ("agent", "where node 0 is met, known when all nodes are ready")
@@ -57,6 +57,7 @@ _ASKED = ("spec.nodes, procsPerNode", "the rank's wrapper compares the world tha
 _MPI = {
     HERE: _NODE_FILE,
     FIRST: _NODE_FILE,
+    NODE: ("agent", "the rank's wrapper compares the node that mpirun put it on with its own"),
     NODES: _ASKED,
     PROCS_PER_NODE: _ASKED,
     **{setting.name: ("spec.launcher.mpi", f"{setting.why} ({setting.source})") for setting in SETTINGS},

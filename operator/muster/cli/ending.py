@@ -10,6 +10,7 @@ from muster.api.status import Status
 from muster.backends.local.layout import RunLayout
 from muster.cli.rank_lines import printable
 from muster.plan.facts import JobFacts, NodeFacts
+from muster_worker.contract import Mpi
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,27 @@ def is_complete(status: Status) -> bool:
 
 def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
     """The first failed rank, else the launcher that ended badly, else the node that has a problem."""
+    launcher = _bad_launcher(facts)
     for detail in status.ranks.details if status.ranks else ():
         if detail.state == "Failed":
-            return Culprit(f"rank {detail.rank}", detail.node, _lines_of_rank(facts.nodes[detail.node], detail.rank))
+            lines = _lines_of_rank(facts.nodes[detail.node], detail.rank)
+            # Ranks of an mpirun of the owner's own print through it, on another node.
+            if not lines and launcher is not None and launcher.who in Mpi.RUNNERS:
+                return launcher
+            return Culprit(f"rank {detail.rank}", detail.node, lines)
+    if launcher is not None:
+        return launcher
+    for node in facts.nodes:
+        if node.agent is not None and node.agent.report.problem is not None:
+            return Culprit("its agent", node.node, (node.agent.report.problem.message,))
+    return None
+
+
+def _bad_launcher(facts: JobFacts) -> Culprit | None:
     for node in facts.nodes:
         launcher = node.agent.launcher if node.agent else None
         if launcher is not None and launcher.end.exit_code != 0:
             return Culprit(launcher.end.name, node.node, launcher.end.last_lines)
-    for node in facts.nodes:
-        if node.agent is not None and node.agent.report.problem is not None:
-            return Culprit("its agent", node.node, (node.agent.report.problem.message,))
     return None
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from muster.cli.board import rank_colour
 
-_PREFIX = re.compile(r"\[(?:rank (?P<rank>\d{1,9})|(?P<source>[a-z]+))\] ?")
+_PREFIX = re.compile(r"\[(?:rank (?P<rank>\d{1,9})|(?P<source>[a-z]+(?:\.[a-z]+)?))\] ?")
 
 
 @dataclass(frozen=True)

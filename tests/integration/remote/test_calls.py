@@ -1,8 +1,10 @@
 """Commands on another node, through the program that mpirun calls instead of ssh: outputs, ends, and who is cut off."""
 
 import os
+import pwd
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,17 @@ def test_a_name_that_is_none(gang: RemoteGang) -> None:
     assert gang.ended(called) == 255
     told = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
     assert called.err.read_text() == told
+
+
+def test_a_command_for_a_csh_is_run_by_one(gang: RemoteGang, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI writes for the user's own shell, as sshd would take it."""
+    csh = tmp_path / "csh"
+    csh.write_text('#!/bin/sh\necho "csh is given $1 $2"\n')
+    csh.chmod(0o700)
+    own = pwd.getpwuid(os.getuid())
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*own[:6], str(csh))))
+    called = gang.call("algo-2", "setenv A 1")
+    assert (gang.ended(called), called.out.read_text()) == (0, "csh is given -c setenv A 1\n")
 
 
 def test_a_signal(gang: RemoteGang) -> None:
@@ -86,7 +99,7 @@ def test_a_client_that_dies_ends_all_that_it_started(gang: RemoteGang) -> None:
     script = "trap '' TERM; (setsid sh -c \"trap '' TERM; echo there; sleep 300\" &); echo here; sleep 300"
     called = gang.call("algo-2", script)
     gang.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
-    assert len(processes.marked(b"MUSTER_CALL=1.1")) >= 4
+    gang.turn_until(lambda: len(processes.marked(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
     gang.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
     gang.turn_until(lambda: not gang.calls[1]._incoming)

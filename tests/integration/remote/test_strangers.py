@@ -156,6 +156,16 @@ def test_a_crowd_does_not_keep_the_gang_out(gang: RemoteGang) -> None:
         connection.close()
 
 
+def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(gang: RemoteGang) -> None:
+    """As node 0 does, which calls many nodes at once."""
+    slow = client(gang, gang.credentials())
+    for _ in range(2 * MAX_STRANGERS):
+        gang.stranger("127.0.0.2")
+        gang.turn()
+    assert len(gang.calls[1]._incoming) <= MAX_STRANGERS
+    assert runs(gang, slow)
+
+
 @pytest.mark.parametrize(
     "frame",
     [

@@ -90,6 +90,17 @@ def test_an_mpirun_of_the_owners_own_makes_the_jobs_world(mpi: str, tmp_path: Pa
     assert status["message"] == "All 4 ranks succeeded"
 
 
+@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
+def test_folders_may_have_spaces(mpi: str, tmp_path: Path) -> None:
+    """mpirun is given paths of the run's private folder, which is never there: it takes a space for their end."""
+    folder = tmp_path / "it's; a place"
+    folder.mkdir()
+
+    status = status_of(folder, ["sh", "-c", 'test -d "$TMPDIR"'], {**environment(mpi), "TMPDIR": str(folder)})
+
+    assert status["message"] == "All 4 ranks succeeded"
+
+
 def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(act="pass"))
@@ -98,9 +109,9 @@ def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
     status = status_of(tmp_path, command, environment("openmpi5"))
 
     assert reason_of(status) == "WorldSizeMismatch"
-    assert status["message"].startswith(
-        "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started"
-    )
+    told = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were "
+    # Each wrapper says so by itself: mpirun may end the last of them before it has.
+    assert re.match(told + "(not started|stopped)", status["message"])
 
 
 @pytest.mark.parametrize(

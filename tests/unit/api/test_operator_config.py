@@ -43,6 +43,10 @@ def test_where_sagemaker_is_may_be_said() -> None:
     )
 
 
+def test_a_pool_may_say_its_type_twice() -> None:
+    read("nodePools: [{name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: g5.xlarge}}]")
+
+
 @pytest.mark.parametrize("text", ["{}", "nodePools: []", "nodePools:\n", "sagemaker:\n"])
 def test_a_configuration_may_say_nothing(text: str) -> None:
     assert read(text) == OperatorConfig()
@@ -63,6 +67,10 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ),
         ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
         ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
+        (
+            "nodePools:\n- {name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: p3}}",
+            'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" beside nodeSelector node.kubernetes.io/inst',
+        ),
         ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
         ("sagemaker: us-west-2", 'config.yaml:1: sagemaker: found the text "us-west-2"; fields are expected'),
         ("sagemaker: {regoin: us-west-2}", "config.yaml:1: sagemaker.regoin: unknown field; did you mean region?"),

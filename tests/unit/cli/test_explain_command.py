@@ -20,7 +20,7 @@ from muster.cli.launch_preview import preview
 from muster.cli.problem import BadInput
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
-from muster_worker.mpi_settings import SETTINGS
+from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
 from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}
@@ -210,7 +210,7 @@ def test_a_network_check_is_explained_where_there_is_one() -> None:
 
 
 def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
-    assert {setting.name for setting in SETTINGS if setting.always} == set(VARIABLES)
+    assert {*(setting.name for setting in SETTINGS if setting.always), *OLDER_NAMES} == set(VARIABLES)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from muster.cli.rank_lines import OutputLine, coloured, is_wanted, read_line, un
         ("[rank 3] loss 0.1", OutputLine("vit-0", "rank 3", 3, "loss 0.1")),
         ("[rank 3] ", OutputLine("vit-0", "rank 3", 3, "")),
         ("[torchrun] W1121 hello", OutputLine("vit-0", "torchrun", None, "W1121 hello")),
+        ("[mpiexec.hydra] hello", OutputLine("vit-0", "mpiexec.hydra", None, "hello")),
         ("[muster] ready", OutputLine("vit-0", "muster", None, "ready")),
         ("Traceback of the agent itself", OutputLine("vit-0", "agent", None, "Traceback of the agent itself")),
         ("[rank 99999999999999] no rank", OutputLine("vit-0", "agent", None, "[rank 99999999999999] no rank")),

@@ -77,7 +77,9 @@ def test_every_type_has_devices_and_a_sentence() -> None:
         assert re.fullmatch(r"[a-z0-9-]+\.(\d*x)?large", name)
         assert bool(facts.gpus) != bool(facts.neuron_chips)
         assert facts.neuron_cores % max(facts.neuron_chips, 1) == 0
-        assert facts.efa or not facts.huge_pages
+        assert facts.efa or not facts.huge_pages_mib
+        # a part of the devices gets whole pages of 2 MiB
+        assert facts.huge_pages_mib % (2 * max(facts.efa, 1)) == 0
         assert sentence(facts).endswith(("EFA devices", "EFA device"))
 
 
@@ -128,7 +130,34 @@ def test_nothing_is_privileged(name: str) -> None:
         ),
         (
             {"resources": {"limits": {"vpc.amazonaws.com/efa": 4}}},
-            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4},
+            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "hugepages-2Mi": "640Mi"},
+        ),
+        (
+            {"resources": {"limits": {"vpc.amazonaws.com/efa": "32"}}},
+            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": "32", "hugepages-2Mi": "5120Mi"},
+        ),
+        (
+            {"resources": {"limits": {"vpc.amazonaws.com/efa": 8, "hugepages-2Mi": "64Mi"}}},
+            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 8, "hugepages-2Mi": "64Mi"},
+        ),
+        (
+            {"resources": {"limits": {"vpc.amazonaws.com/efa": 0}}},
+            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 0},
+        ),
+        (
+            {"nodePool": {"instanceType": "g5.48xlarge"}, "resources": {"limits": {"vpc.amazonaws.com/efa": 1}}},
+            {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 1},
+        ),
+        (
+            {
+                "nodePool": {"instanceType": "trn2.48xlarge"},
+                "resources": {"limits": {"aws.amazon.com/neuroncore": 128}},
+            },
+            {"aws.amazon.com/neuroncore": 128, "vpc.amazonaws.com/efa": 16},
+        ),
+        (
+            {"nodePool": {"instanceType": "trn2.48xlarge"}, "resources": {"limits": {"aws.amazon.com/neuroncore": 32}}},
+            {"aws.amazon.com/neuroncore": 32},
         ),
         ({"nodePool": {"instanceType": "m7i.large"}}, {}),
         ({"nodePool": {"instanceType": "g5.xlarge"}}, {"nvidia.com/gpu": 1}),
@@ -154,6 +183,7 @@ def test_the_owner_s_variable_counts() -> None:
 def test_efa_of_one_s_own_gets_its_variable() -> None:
     found = variables(nodePool=None, resources={"limits": {"vpc.amazonaws.com/efa": 1}})
     assert found == {"FI_EFA_USE_HUGE_PAGE": "0"}
+    assert variables(resources={"limits": {"vpc.amazonaws.com/efa": 0}}) == {}
 
 
 def in_terms(*values: list[str]) -> Fields:

@@ -167,6 +167,7 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
         (("-" * 60, "  Remote host:   algo-2", "", "try again.", "=" * 60), "Remote host: algo-2 try again."),
         (("muster: algo-2 is gone", "Launch proxy failed."), "algo-2 is gone"),
         (("muster: one", "muster: two"), "two"),
+        (('  File "train.py", line 3', "ValueError: bad label", "Abort(1) on node 2"), "ValueError: bad label"),
         (("x" * 200, "y" * 200), f"{'x' * 200} {'y' * 98}…"),
     ],
 )

@@ -241,7 +241,7 @@ CASES = (
     Case(
         "a command of the node that does not exist",
         facts(*(halted(n, launched=not_found(0.1)) for n in (0, 1))),
-        "command failed the same way on 2 nodes (digits-0, ...): python was not found",
+        "command failed the same way on 2 nodes (digits-0, digits-1): python was not found",
         "CommandNotFound",
         {"Pending": "0-3"},
     ),
@@ -282,7 +282,7 @@ CASES = (
                 for n in (0, 1)
             )
         ),
-        "torchrun failed the same way on 2 nodes (digits-0, ...): /usr/bin/python3: No module named torch",
+        "torchrun failed the same way on 2 nodes (digits-0, digits-1): /usr/bin/python3: No module named torch",
         "LauncherFailed",
         {"Pending": "0-3"},
     ),

@@ -187,6 +187,16 @@ CASES = (
         {"Failed": "0-1", "Stopped": "2-3"},
     ),
     Case(
+        "Hydra, an mpirun of the owner's: MPI_Abort is among mpirun's words, and another rank's end is the first",
+        facts(
+            first(killed(0, 1.04), killed(1, 1.03), launched=mpirun(1.02, 1, lines=("ValueError: a", *HYDRA_ABORT))),
+            done(1, killed(2, 1.01), killed(3, 1.0)),
+        ),
+        "mpirun on digits-0 failed with exit code 1: ValueError: a; 4 ranks were stopped",
+        "LauncherFailed",
+        {"Stopped": "0-3"},
+    ),
+    Case(
         "Hydra: MPI_Abort, and all are killed at once",
         facts(
             first(killed(0, 1.0), ended(1, 1.001, signal=9, lines=HYDRA_ABORT), launched=mpirun(1.1, 3, lines=HYDRA)),

@@ -1,5 +1,6 @@
 """A rank's place in its world, mpirun's command lines and settings, and the file of a node's variables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_no_position(told: dict[str, str]) -> None:
     assert mpi_world.position(told, 2, 2) is None
 
 
+@pytest.mark.parametrize("mark", [{"PMI_SPAWNED": "1"}, {"OMPI_PARENT_PORT": "3865247745.0:2399568264"}])
+def test_who_was_spawned_by_a_rank_is_no_rank(mark: dict[str, str]) -> None:
+    of_a_node = {node_file.HERE: "/run/node.env", **OPEN_MPI}
+    assert mpi_rank.is_rank({**of_a_node, "PMI_SPAWNED": "0"})
+    assert not mpi_rank.is_rank({**of_a_node, **mark})
+
+
 @pytest.mark.parametrize(
     ("size", "local_size", "sentence"),
     [
@@ -46,6 +54,15 @@ def test_no_position(told: dict[str, str]) -> None:
 )
 def test_another_world(size: int, local_size: int, sentence: str | None) -> None:
     assert mpi_world.mismatch(size, local_size, 2, 2) == sentence
+
+
+@pytest.mark.parametrize(("rank", "node"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_ranks_are_numbered_node_by_node(rank: int, node: int) -> None:
+    assert mpi_world.misplaced(rank, node, 2) is None
+    elsewhere = mpi_world.misplaced(rank, 1 - node, 2)
+    assert elsewhere is not None
+    assert elsewhere.startswith(f"mpirun put rank {rank} on node {1 - node}, and the job has it on node {node}: ")
+    assert "ppr:2:node" in elsewhere
 
 
 @pytest.mark.parametrize(
@@ -90,6 +107,12 @@ def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
     assert values["I_MPI_PERHOST"] == "8"
 
 
+def test_an_images_older_name_of_the_transport_is_ours_too() -> None:
+    start = Start("/run/remote", "/o", "/h", 8, is_root=True)
+    assert launch_variables(start, {"OMPI_MCA_orte_rsh_agent": "ssh"})["OMPI_MCA_orte_rsh_agent"] == "/run/remote"
+    assert "OMPI_MCA_orte_rsh_agent" not in launch_variables(start, {})
+
+
 def test_root_is_allowed_as_root_only() -> None:
     values = launch_variables(Start("/run/remote", "/o", "/h", 8, is_root=False), {})
     assert not any("ROOT" in name for name in values)
@@ -113,12 +136,26 @@ def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...])
     assert {name for name in first if name.startswith("MUSTER_")} <= {node_file.FIRST, "MUSTER_HOOK"}
 
 
+def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_otherwise() -> None:
+    """Open MPI sends its own variables to all ranks, Intel's mpirun all; each rank's wrapper has its node's."""
+    place = a_place(a_plan("mpirun", "train", launcher=Launcher.MPI), 0)
+    alike = replace(place, peers=tuple(replace(peer, interface="eth0") for peer in place.peers))
+    mixed = replace(alike, peers=(alike.peers[0], replace(alike.peers[1], interface="ens5")))
+    names = {"OMPI_MCA_btl_tcp_if_include", "NCCL_SOCKET_IFNAME", "FI_TCP_IFACE", "SM_NETWORK_INTERFACE_NAME"}
+    assert names <= launcher_environment({}, alike, is_root=True).keys()
+    assert not names & launcher_environment({}, mixed, is_root=True).keys()
+    base = {"NCCL_SOCKET_IFNAME": "e"}
+    assert launcher_environment(base, mixed, is_root=True)["NCCL_SOCKET_IFNAME"] == "e"
+    assert names <= node_variables({}, mixed).keys()
+
+
 def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
     place = a_place(a_plan("true", launcher=Launcher.MPI))
     environment = daemon_environment({"PATH": "/bin"}, place)
     assert environment[node_file.HERE] == "/run/muster/node.env"
     assert environment["SM_CURRENT_HOST"] == "algo-2"
-    assert node_variables({"PATH": "/bin"}, place)[node_file.PROCS_PER_NODE] == "2"
+    variables = node_variables({"PATH": "/bin"}, place)
+    assert (variables[node_file.NODE], variables[node_file.PROCS_PER_NODE]) == ("1", "2")
     assert "PATH" not in node_variables({"PATH": "/bin"}, place)
 
 
@@ -137,6 +174,7 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
     node = {
         "SM_CURRENT_HOST": "algo-2",
         "MUSTER_RUN_DIR": "/run/2",
+        node_file.NODE: "1",
         node_file.NODES: "2",
         node_file.PROCS_PER_NODE: "2",
     }
@@ -148,3 +186,4 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("fd00::1", "29501")
     assert mpi_rank.mismatch(seen) is None
     assert mpi_rank.mismatch({**seen, "MPI_LOCALNRANKS": "4"}) is not None
+    assert mpi_rank.mismatch({**seen, "PMI_RANK": "1"}) == mpi_world.misplaced(1, 1, 2)

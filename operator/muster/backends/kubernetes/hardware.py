@@ -45,20 +45,32 @@ def devices(job: Job, user: Fields) -> tuple[Piece, ...]:
 
 def fabric(job: Job, user: Fields) -> tuple[Piece, ...]:
     """EFA and what it needs. Raises `NotRenderable` when `network.efa` asks for what can't be."""
-    machine, theirs = machine_type(job, user), EFA in asked(user)
+    machine, theirs = machine_type(job, user), asked(user).get(EFA)
     if job.spec.network.efa == "None":
-        if theirs:
+        if theirs is not None:
             raise _refused(EFA_CONTRADICTED, f"spec.network.efa is None, and resources name {EFA}; remove one of them")
         return ()
-    if theirs:
-        return (_variables(f"resources name {EFA}"),)
+    if theirs is not None:
+        return _beside(user, machine, str(theirs))
     count = _count(job, user, machine)
     if not count or machine is None or machine.facts is None:
         return ()
     why = f"all that a {machine.name} has; NCCL and MPI use each of them"
     source = "spec.network.efa" if job.spec.network.efa == "All" else machine.source
     pieces = (_limit(EFA, count, source, why), _variables(f"a {machine.name} has EFA"))
-    return (*pieces, *_huge_pages(user, machine, machine.facts))
+    return (*pieces, *_huge_pages(user, machine, machine.facts, machine.facts.efa))
+
+
+def _beside(user: Fields, machine: MachineType | None, theirs: str) -> tuple[Piece, ...]:
+    """What goes with a number of EFA devices that is the owner's."""
+    if theirs == "0":
+        return ()
+    variables = _variables(f"resources name {EFA}")
+    # Of another type than is known, or of a number that isn't whole, no share can be told.
+    if machine is None or machine.facts is None or not machine.facts.efa or not theirs.isdecimal():
+        return (variables,)
+    count = min(int(theirs), machine.facts.efa)
+    return (variables, *_huge_pages(user, machine, machine.facts, count))
 
 
 def _count(job: Job, user: Fields, machine: MachineType | None) -> int:
@@ -87,7 +99,9 @@ def _all(machine: MachineType | None, facts: Instance | None) -> int:
 
 def _is_whole(job: Job, user: Fields, facts: Instance) -> bool:
     amounts = asked(stacked((*devices(job, user), Piece(user, "", ""))))
-    whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), (NEURON_CORE, facts.neuron_cores))
+    physical = facts.neuron_cores * facts.cores_in_one
+    cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
+    whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
     return any(count and str(amounts.get(name)) == str(count) for name, count in whole)
 
 
@@ -109,12 +123,15 @@ def _variables(why: str) -> Piece:
     return Piece(in_trainer({"env": variables}), "muster", words)
 
 
-def _huge_pages(user: Fields, machine: MachineType, facts: Instance) -> list[Piece]:
+def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int) -> list[Piece]:
     amounts = asked(user)
-    if not facts.huge_pages or any(name.startswith("hugepages-") for name in amounts):
+    if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []
-    why = f"what AWS sets aside for EFA on a {machine.name}, for programs that ask for them"
-    pieces = [Piece(in_trainer({"resources": {"limits": {HUGE_PAGES: facts.huge_pages}}}), machine.source, why)]
+    # Who leaves devices to other pods leaves them their part of the pages as well.
+    share = f"{facts.huge_pages_mib * count // facts.efa}Mi"
+    part = "" if count == facts.efa else f", the part of {count} in {facts.efa} devices"
+    why = f"what AWS sets aside for EFA on a {machine.name}, for programs that ask for them{part}"
+    pieces = [Piece(in_trainer({"resources": {"limits": {HUGE_PAGES: share}}}), machine.source, why)]
     if not {"memory", "cpu"} & amounts.keys():
         why = "Kubernetes gives huge pages only to who asks for memory or cpu, too; spec.resources may ask for more"
         pieces.append(Piece(in_trainer({"resources": {"requests": {"memory": HUGE_PAGES_MEMORY}}}), MUSTER, why))

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
+from muster.api.node_pool import TYPE_LABEL
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping, spec_of
 from muster.plan.instances import Instance, instance_of
-
-TYPE_LABEL = "node.kubernetes.io/instance-type"
-"""Kubernetes' well-known label, which the cloud's controller sets on every machine."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from muster.api.document import JSON
-from muster.api.node_pool import NodePool
+from muster.api.node_pool import TYPE_LABEL, NodePool
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import uses_efa
-from muster.backends.kubernetes.machine_type import TYPE_LABEL, pool_source
+from muster.backends.kubernetes.machine_type import pool_source
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pieces import Piece, in_spec

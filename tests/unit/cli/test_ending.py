@@ -1,0 +1,35 @@
+"""Whose last lines are shown when a run has failed."""
+
+import pytest
+
+from muster.api.status import RankDetail, RankStatus, Status
+from muster.cli.ending import Culprit, find_culprit
+from muster.plan.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract import LauncherEnd, RankReport, Report
+
+DETAIL = RankDetail(rank=1, node=1, node_name="vit-1", state="Failed", reason="RankFailed")
+FAILED = Status(phase="Failed", ranks=RankStatus(world=2, running=0, ready="0/2", details=(DETAIL,)))
+
+
+def node(index: int, *lines: str, launcher: LauncherEnd | None = None) -> NodeFacts:
+    rank = RankReport(index, 0, "Ended", exit_code=1, last_lines=lines)
+    report = Report("uid", index, 0, 1, 1, "Ended", ranks=(rank,))
+    ended = None if launcher is None else LauncherFacts(launcher, 1.0)
+    agent = AgentFacts(report, 0.0, (RankFacts(rank),), launcher=ended)
+    return NodeFacts(index, f"vit-{index}", ProcessFacts(ProcessState.EXITED), agent)
+
+
+@pytest.mark.parametrize(
+    ("lines", "launcher", "expected"),
+    [
+        (("ValueError: a",), "mpirun", Culprit("rank 1", 1, ("ValueError: a",))),
+        ((), "mpirun", Culprit("mpirun", 0, ("ValueError: b",))),
+        ((), "torchrun", Culprit("rank 1", 1, ())),
+    ],
+)
+def test_a_rank_without_a_word_may_have_spoken_through_mpirun(
+    lines: tuple[str, ...], launcher: str, expected: Culprit
+) -> None:
+    end = LauncherEnd(launcher, 0.0, exit_code=1, last_lines=("ValueError: b",))
+    facts = JobFacts(0.0, (node(0, launcher=end), node(1, *lines)), heartbeat_seconds=5.0)
+    assert find_culprit(FAILED, facts) == expected
