@@ -40,24 +40,26 @@ class Container:
         (code / "train.py").unlink()
         hosts: JSON = {"hosts": ["algo-1", "algo-2"], "current_host": "algo-2"}
         self._write("input/config/resourceconfig.json", json.dumps(hosts).encode())
-        arguments = found.body["AlgorithmSpecification"]
-        assert isinstance(arguments, dict)
-        self.words = [arguments["ContainerEntrypoint"], arguments["ContainerArguments"]]
+        started = found.body["AlgorithmSpecification"]
+        assert isinstance(started, dict)
+        self.words = [*texts(started["ContainerEntrypoint"]), *texts(started["ContainerArguments"])]
 
     def start(self) -> "subprocess.CompletedProcess[str]":
         """Start it as SageMaker does."""
-        (program,), words = self.words
-        words = [word.replace("/opt/ml", str(self.base)) for word in words]
+        words = [word.replace("/opt/ml", str(self.base)) for word in self.words]
         path = f"{Path(sys.executable).parent}:{os.defpath}"
         environment = {"PATH": path, "SAGEMAKER_BASE_DIR": str(self.base)}
-        return subprocess.run(
-            [program, *words], env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
     def _write(self, name: str, content: bytes) -> None:
         path = self.base / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def texts(value: JSON) -> list[str]:
+    assert isinstance(value, list)
+    return [str(word) for word in value]
 
 
 def resource(launcher: str) -> JSON:
