@@ -32,3 +32,11 @@ def test_a_constant_stands_where_a_page_says(page: Path) -> None:
     for name, path in CONSTANT.findall(page.read_text(encoding="utf-8")):
         (file,) = named(path)
         assert re.search(rf"^{name}\b.* = ", file.read_text(encoding="utf-8"), re.MULTILINE), (name, path)
+
+
+def test_decisions_are_counted_without_gaps() -> None:
+    """Whoever says "decision 17" means one page, and the page says its own number."""
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    names = [int(page.name[:4]) for page in decisions]
+    titles = re.findall(r"^# (\d+)\. ", "".join(page.read_text(encoding="utf-8") for page in decisions), re.MULTILINE)
+    assert names == [int(number) for number in titles] == list(range(1, len(decisions) + 1))
