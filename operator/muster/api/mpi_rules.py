@@ -16,6 +16,7 @@ from muster.api.mpi_options import (
     way_options,
     world_options,
 )
+from muster.api.mpi_words import Option, options
 from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
@@ -30,6 +31,11 @@ RUNNERS = "|".join(Mpi.RUNNERS).replace(".", "[.]")
 _SHELLS = ("sh", "ash", "bash", "dash", "ksh", "zsh")
 
 _IN_A_LINE = re.compile(rf"(^|[\s;&|(])([^\s;&|()'\"]*/)?({RUNNERS})\s")
+
+_HOW_MANY = ("n", "np", "c")
+_WHERE = ("hostfile", "machinefile", "default-hostfile", "f")
+_OPERATORS_HOSTFILE = "/etc/mpi/hostfile"
+"""Where mpi-operator puts it: configMountPath and hostfileName of its mpi_job_controller.go."""
 
 _Names = Callable[[str], tuple[str, ...]]
 
@@ -87,6 +93,29 @@ def _is_value(args: tuple[str, ...], index: int) -> bool:
 def _args_beside_runner(spec: Spec) -> Iterator[Breach]:
     if _args(spec) and is_runner(spec.command[0]):
         yield Breach(_ARGS, f"some beside {quoted(spec.command[0])}")
+
+
+def _own(spec: Spec) -> tuple[Option, ...]:
+    """What is known of the options of an mpirun of the owner's own; none where several programs share the world."""
+    if spec.launcher.mpi is None or not is_runner(spec.command[0]) or ":" in spec.command:
+        return ()
+    return tuple(options(spec.command[1:]))
+
+
+def _own_world(spec: Spec) -> Iterator[Breach]:
+    procs = spec.procs_per_node
+    if procs == "Auto":
+        return
+    for option in _own(spec):
+        number = option.values[0] if option.name in _HOW_MANY and option.values else ""
+        if re.fullmatch("[0-9]{1,9}", number) and int(number) != spec.nodes * procs:
+            yield Breach(("command", 1 + option.at), f"{quoted(number)} beside {spec.nodes} nodes x {procs}")
+
+
+def _own_hostfile(spec: Spec) -> Iterator[Breach]:
+    for option in _own(spec):
+        if option.name in _WHERE and option.values == (_OPERATORS_HOSTFILE,):
+            yield Breach(("command", 1 + option.index), quoted(spec.command[1 + option.index]))
 
 
 def _in_a_shell(spec: Spec) -> Iterator[Breach]:
@@ -170,6 +199,18 @@ MPI_RULES = (
         breaches=_args_beside_runner,
         cel="!has(self.launcher.mpi) || !has(self.launcher.mpi.args) || self.launcher.mpi.args.size() == 0"
         f" || self.command.size() == 0 || !self.command[0].matches('(^|/)({RUNNERS})$')",
+    ),
+    Rule(
+        places=("spec",),
+        why="Another world than the job's is a failure, and known before anything runs.",
+        sentence="an mpirun of your own has to start nodes x procsPerNode ranks; change the one or the other",
+        breaches=_own_world,
+    ),
+    Rule(
+        places=("spec.command",),
+        why="mpirun would fail over a file that is mpi-operator's.",
+        sentence=f"there is no {_OPERATORS_HOSTFILE} here, mpirun knows the nodes by its environment; leave it out",
+        breaches=_own_hostfile,
     ),
     Rule(
         places=("spec.command",),
