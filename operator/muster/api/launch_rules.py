@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muster.api import interfaces, reserved
 from muster.api.document import quoted
@@ -44,9 +44,32 @@ def _empty_command(spec: Spec) -> Iterator[Breach]:
         yield Breach(("command", 0), quoted(spec.command[0]))
 
 
-def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
-    if spec.launcher.per_node is None and posixpath.basename(spec.command[0]) in reserved.LAUNCHERS:
+def _whole_line(spec: Spec) -> Iterator[Breach]:
+    # a program may lie in a folder whose name has a space in it
+    if re.match(rf"([^\s/]+|\S*/({RUNNERS}))\s+\S", spec.command[0]):
         yield Breach(("command", 0), quoted(spec.command[0]))
+
+
+def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
+    if spec.launcher.per_node is not None:
+        return
+    if posixpath.basename(spec.command[0]) in reserved.LAUNCHERS:
+        yield Breach(("command", 0), quoted(spec.command[0]))
+    index = _module(spec.command)
+    if index is not None and spec.command[index] in reserved.LAUNCHER_MODULES:
+        yield Breach(("command", index), quoted(spec.command[index]))
+
+
+def _module(command: Sequence[str]) -> int | None:
+    """Which word of a Python's command line is the module that it runs."""
+    if not re.fullmatch(r"python[0-9.]*", posixpath.basename(command[0])):
+        return None
+    index = 1
+    while index + 1 < len(command) and command[index].startswith("-"):
+        if command[index] == "-m":
+            return index + 1
+        index += 2 if command[index] in ("-W", "-X") else 1
+    return None
 
 
 def _mpirun_in_launcher(spec: Spec) -> Iterator[Breach]:
@@ -102,6 +125,12 @@ LAUNCH_RULES = (
         sentence="the first word names the program to start",
         breaches=_empty_command,
         cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
+    ),
+    Rule(
+        places=("spec.command",),
+        why="It would be looked for as one program with spaces in its name.",
+        sentence="each word is an entry of its own: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
+        breaches=_whole_line,
     ),
     Rule(
         places=("spec",),

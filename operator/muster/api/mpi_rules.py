@@ -90,6 +90,13 @@ def _is_value(args: tuple[str, ...], index: int) -> bool:
     return len(before) > 1 and is_option(before[0], TWO_VALUES)
 
 
+def _cut_off(spec: Spec) -> Iterator[Breach]:
+    args = _args(spec)
+    last = next(reversed(tuple(options(args))), None)
+    if last is not None and last.missing:
+        yield Breach((*_ARGS, last.index), f"{quoted(args[last.index])} at the end")
+
+
 def _args_beside_runner(spec: Spec) -> Iterator[Breach]:
     if _args(spec) and is_runner(spec.command[0]):
         yield Breach(_ARGS, f"some beside {quoted(spec.command[0])}")
@@ -191,6 +198,12 @@ MPI_RULES = (
         sentence="mpirun's options begin with a dash; the program and its arguments belong in spec.command",
         breaches=_words,
         cel="self.size() == 0 || self[0].startsWith('-') && !self.exists(arg, arg in ['--', ':'])",
+    ),
+    Rule(
+        places=("spec.launcher.mpi.args",),
+        why="mpirun would take the beginning of the ranks' command for the value.",
+        sentence="this option of mpirun takes more words than follow it; add them, or remove it",
+        breaches=_cut_off,
     ),
     Rule(
         places=("spec",),

@@ -1,11 +1,15 @@
 """Rules about where a job's nodes may lie, and who admits them."""
 
+import re
 from collections.abc import Iterator
 
 from muster.api.document import quoted
 from muster.api.node_pool import ONE_TYPE, TYPE_LABEL, NodePool, PoolFields, two_types
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
+
+_OF_AWS = re.compile(r"[a-z][a-z0-9-]*[.](nano|micro|small|medium|large|[0-9]*xlarge|metal(-[0-9]+xl)?)")
+"""Amazon EC2 User Guide, "Naming conventions": series, generation and options, a dot, a size."""
 
 _WORDS = tuple(PoolFields.model_fields)
 
@@ -23,6 +27,13 @@ def _types(spec: Spec) -> Iterator[Breach]:
     found = None if spec.node_pool is None else two_types(spec.node_pool)
     if found is not None:
         yield Breach(("nodePool",), found)
+
+
+def _capitals(spec: Spec) -> Iterator[Breach]:
+    name = None if spec.node_pool is None else spec.node_pool.instance_type
+    # other clouds' types have capitals, and other forms
+    if name is not None and name != name.lower() and _OF_AWS.fullmatch(name.lower()):
+        yield Breach(("nodePool", "instanceType"), f"{quoted(name)} where {name.lower()} seems to be meant")
 
 
 def _queues(spec: Spec) -> Iterator[Breach]:
@@ -58,6 +69,12 @@ PLACEMENT_RULES = (
         breaches=_types,
         cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
         f" || self.nodeSelector['{TYPE_LABEL}'] == self.instanceType",
+    ),
+    Rule(
+        places=("spec.nodePool.instanceType",),
+        why="No machine has the label, and nothing would be known of the type: the pod would wait for ever.",
+        sentence="AWS writes its types in small letters, and labels are compared letter by letter; write it so",
+        breaches=_capitals,
     ),
     Rule(
         places=("spec.queue",),

@@ -24,6 +24,9 @@ TORCHRUN_OPTIONS = (
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 """Commands that start a node's ranks themselves; `contract.Mpi` has those that start a whole world."""
 
+LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+"""The same as modules: python -m torch.distributed.run."""
+
 
 def is_torchrun_option(argument: str) -> bool:
     """Whether the argument is one of torchrun's options that muster sets, whole, abbreviated or with `=value`."""
