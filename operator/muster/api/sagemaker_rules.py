@@ -40,6 +40,16 @@ def _group_names(spec: Spec) -> Iterator[Breach]:
                 yield Breach(("sagemaker", "instanceGroups", index, "name"), f"{quoted(name)} twice")
 
 
+def _ranks_of_unlike_groups(spec: Spec) -> Iterator[Breach]:
+    for block in sagemaker_blocks(spec):
+        is_one_rank = spec.launcher.per_node is not None or block.distribution is not None
+        is_unlike = any(
+            group.instance_type != block.instance_groups[0].instance_type for group in block.instance_groups
+        )
+        if spec.procs_per_node == "Auto" and not is_one_rank and is_unlike:
+            yield Breach(("procsPerNode",), f"Auto with {', '.join(group.name for group in block.instance_groups)}")
+
+
 def _spot_and_warm_pool(spec: Spec) -> Iterator[Breach]:
     block = spec.sagemaker
     if block is not None and block.spot is not None and block.keep_alive_seconds is not None:
@@ -117,6 +127,13 @@ SAGEMAKER_RULES = (
         why="Channels and ranks find a group by its name.",
         sentence="each name may be given once; rename one",
         breaches=_group_names,
+    ),
+    Rule(
+        places=("spec.procsPerNode",),
+        why="Each instance would count its own devices, and the world would be none that the launcher knows.",
+        sentence="groups of several types run the same number of ranks on each instance: give the number, or the "
+        "group that runs them in sagemaker.distribution.instanceGroup",
+        breaches=_ranks_of_unlike_groups,
     ),
     Rule(
         places=("spec.sagemaker",),

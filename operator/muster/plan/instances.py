@@ -6,6 +6,7 @@ on EKS (Amazon EKS User Guide, "Run machine learning training on Amazon EKS with
 set them aside. Cores of Trainium2: AWS Neuron documentation, "Logical NeuronCore configuration": each chip has eight
 physical cores, of which two make one that software sees unless it is told otherwise. Karpenter's reference, "Instance
 Types", has the same numbers of g6e, trn1 and trn2, but counts trn2's physical cores as aws.amazon.com/neuroncore.
+p2: the same guide, previous generation. Left out, because sources differ or are silent: g3, g6f, g7, gr6, p6e-gb200.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,9 @@ class Instance:
 
 
 _TYPES: Mapping[str, Instance] = {
+    "p2.xlarge": Instance(gpus=1),
+    "p2.8xlarge": Instance(gpus=8),
+    "p2.16xlarge": Instance(gpus=16),
     "p3.2xlarge": Instance(gpus=1),
     "p3.8xlarge": Instance(gpus=4),
     "p3.16xlarge": Instance(gpus=8),
@@ -72,6 +76,12 @@ _TYPES: Mapping[str, Instance] = {
     "g6e.16xlarge": Instance(gpus=1, efa=1),
     "g6e.24xlarge": Instance(gpus=4, efa=2),
     "g6e.48xlarge": Instance(gpus=8, efa=4),
+    "g7e.2xlarge": Instance(gpus=1),
+    "g7e.4xlarge": Instance(gpus=1),
+    "g7e.8xlarge": Instance(gpus=1, efa=1),
+    "g7e.12xlarge": Instance(gpus=2, efa=1),
+    "g7e.24xlarge": Instance(gpus=4, efa=2),
+    "g7e.48xlarge": Instance(gpus=8, efa=4),
     "trn1.2xlarge": Instance(neuron_chips=1, neuron_cores=2),
     "trn1.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=8),
     "trn1n.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=16),

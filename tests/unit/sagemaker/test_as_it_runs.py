@@ -35,6 +35,8 @@ def job(instance_type: str, procs: int | str = "Auto", **sagemaker: Any) -> Job:
         (job("ml.p3.8xlarge", framework=PYTORCH), 4),
         (job("ml.p3.8xlarge", 4, framework=PYTORCH), 4),
         (job("ml.c5.xlarge", framework=PYTORCH), 1),
+        (job("ml.g7e.12xlarge", framework=PYTORCH), 2),
+        (job("ml.p6e-gb200.36xlarge", 4, framework=PYTORCH), 4),
         (job("ml.p4d.24xlarge", framework=PYTORCH, distribution={"mpi": {"processesPerHost": 2}}), 2),
         (job("ml.p3.8xlarge", framework=TENSORFLOW, distribution={"parameterServer": {}}), 1),
     ],
@@ -51,3 +53,24 @@ def test_the_region_is_the_jobs_else_the_operators_else_missing() -> None:
     assert (own.region, other.region) == ("eu-west-1", "us-west-2")
     with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.region: missing"):
         as_it_runs(job("ml.c5.xlarge", framework=PYTORCH), "")
+
+
+@pytest.mark.parametrize("unknown", ["ml.p6e-gb200.36xlarge", "ml.g9.48xlarge", "ml.trn9.48xlarge"])
+def test_ranks_that_nobody_can_count_are_asked_for(unknown: str) -> None:
+    with pytest.raises(InvalidResource, match=rf"procsPerNode: found Auto, .* {unknown} has; name the ranks"):
+        as_it_runs(job(unknown, framework=PYTORCH), "us-west-2")
+
+
+def test_a_command_once_a_node_of_unlike_groups_is_one_rank_each() -> None:
+    groups = [
+        {"name": "gpu", "instanceType": "ml.p4d.24xlarge", "instanceCount": 1},
+        {"name": "cpu", "instanceType": "ml.c5.xlarge", "instanceCount": 1},
+    ]
+    asked = job("ml.c5.xlarge", framework=PYTORCH)
+    block = {"role": "arn:aws:iam::111122223333:role/r", "framework": PYTORCH, "instanceGroups": groups}
+    spec = {**asked.spec.model_dump(by_alias=True, exclude_none=True, exclude_unset=True), "sagemaker": block}
+    document = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": {"name": "vit"}}
+    with pytest.raises(InvalidResource, match=r"procsPerNode: found Auto with gpu, cpu"):
+        validate(Document({**document, "spec": spec}))
+    once = validate(Document({**document, "spec": {**spec, "launcher": {"perNode": {}}}}))
+    assert as_it_runs(once, "us-west-2").spec.procs_per_node == 1

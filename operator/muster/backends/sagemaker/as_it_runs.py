@@ -2,8 +2,9 @@
 
 from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_distribution import Distribution
-from muster.api.sagemaker_launch import distribution_of, rank_instance_type
+from muster.api.sagemaker_launch import distribution_of, rank_groups, rank_instance_type
 from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_support import has_gpus, is_trainium
 from muster.api.spec import Job
 from muster.plan.instances import instance_of
 
@@ -35,7 +36,12 @@ def _procs(job: Job, block: SageMaker) -> int:
         own = _own_count(distribution, None if isinstance(asked, str) else asked)
         if own is not None:
             return own
-    return _devices(rank_instance_type(block)) if isinstance(asked, str) else asked
+    if not isinstance(asked, str):
+        return asked
+    # A command that starts its ranks itself, on machines that differ: nobody can say more than that it is started.
+    if len({group.instance_type for group in block.instance_groups}) > 1 and not rank_groups(block):
+        return 1
+    return _devices(rank_instance_type(block))
 
 
 def _own_count(distribution: Distribution, asked: int | None) -> int | None:
@@ -51,4 +57,10 @@ def _own_count(distribution: Distribution, asked: int | None) -> int | None:
 
 def _devices(instance_type: str) -> int:
     known = instance_of(instance_type.removeprefix(_PREFIX))
-    return 1 if known is None else max(1, known.gpus, known.neuron_cores)
+    if known is not None:
+        return max(1, known.gpus, known.neuron_cores)
+    if has_gpus(instance_type) or is_trainium(instance_type):
+        # One rank each would be a status of another world than the toolkit's.
+        message = f"found Auto, and muster doesn't know what {instance_type} has; name the ranks on each instance: its "
+        raise InvalidResource((Problem("spec.procsPerNode", f"{message}GPUs or Neuron cores"),))
+    return 1
