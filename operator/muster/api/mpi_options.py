@@ -12,7 +12,7 @@ _OPEN_MPI_WORLD = (
     *("map-by", "rank-by", "bynode", "byslot", "rankfile", "rf", "nolocal", "app"),
 )
 _HYDRA_WORLD = (
-    *("n", "np", "ppn", "perhost", "grr", "rr", "rankmap"),
+    *("n", "np", "N", "ppn", "perhost", "grr", "rr", "rankmap"),
     *("f", "host", "hosts", "hostfile", "machine", "machinefile"),
     *("configfile", "nolocal", "skip-launch-node", "order-nodes"),
 )
@@ -49,12 +49,11 @@ VARIABLES = (
 TWO_VALUES = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
 """Options that two words belong to."""
 
-_FAMILIES = {
-    Mpi.AUTO: (True, True),
-    Mpi.OPEN_MPI: (True, False),
-    Mpi.INTEL_MPI: (False, True),
-    Mpi.MPICH: (False, True),
-}
+OPEN_MPI_FAMILY = (Mpi.AUTO, Mpi.OPEN_MPI)
+"""What may turn out to be an Open MPI."""
+
+HYDRA_FAMILY = (Mpi.AUTO, Mpi.INTEL_MPI, Mpi.MPICH)
+"""What may turn out to have a Hydra for its mpirun."""
 
 
 def world_options(implementation: str) -> tuple[str, ...]:
@@ -79,6 +78,6 @@ def is_option(argument: str, names: tuple[str, ...]) -> bool:
 
 
 def _of(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
-    is_open_mpi, is_hydra = _FAMILIES[implementation]
-    both = (*(open_mpi if is_open_mpi else ()), *(hydra if is_hydra else ()))
+    theirs = open_mpi if implementation in OPEN_MPI_FAMILY else ()
+    both = (*theirs, *(hydra if implementation in HYDRA_FAMILY else ()))
     return tuple(dict.fromkeys(both))

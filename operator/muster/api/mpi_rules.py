@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 
 from muster.api.document import JSON, Path, quoted
 from muster.api.mpi_options import (
+    HYDRA_FAMILY,
+    OPEN_MPI_FAMILY,
     PARAMETERS,
     STOPS,
     TWO_VALUES,
@@ -148,10 +150,9 @@ def _variables(spec: Spec) -> Iterator[Breach]:
 
 def _cel(names: _Names, *more: str) -> str:
     """No argument is one of these options of the implementation's family, nor matches one of `more`."""
-    open_mpi, hydra = _pattern(names(Mpi.OPEN_MPI)), _pattern(names(Mpi.MPICH))
+    families = ((OPEN_MPI_FAMILY, names(Mpi.OPEN_MPI)), (HYDRA_FAMILY, names(Mpi.MPICH)))
     checks = [
-        f"(self.implementation in ['{Mpi.INTEL_MPI}', '{Mpi.MPICH}'] || !arg.matches('{open_mpi}'))",
-        f"(self.implementation == '{Mpi.OPEN_MPI}' || !arg.matches('{hydra}'))",
+        *(f"(!(self.implementation in {list(known)}) || !arg.matches('{_pattern(own)}'))" for known, own in families),
         *(f"!arg.matches('{pattern}')" for pattern in more),
     ]
     return f"!has(self.args) || self.args.all(arg, {' && '.join(checks)})"

@@ -1,12 +1,14 @@
 """The rules about mpirun's options say the same in Python and in the CRD's own language."""
 
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.mpi_options import end_options, is_option, way_options, world_options
+from muster.api import launcher_spec
+from muster.api.mpi_options import HYDRA_FAMILY, OPEN_MPI_FAMILY, end_options, is_option, way_options, world_options
 from muster.api.mpi_rules import MPI_RULES
 from muster_worker.contract import Mpi
 
@@ -18,7 +20,7 @@ WORDS = st.builds(
     st.sampled_from(OPTIONS) | st.from_regex(r"[a-zA-Z_=-]{0,6}", fullmatch=True),
     st.sampled_from(("", "=", "=4", "x")),
 )
-PATTERN = re.compile(r"self\.implementation (in|==) (\[[^]]*\]|'\w+') \|\| !arg\.matches\('([^']*)'\)")
+PATTERN = re.compile(r"!\(self\.implementation in (\[[^]]*\])\) \|\| !arg\.matches\('([^']*)'\)")
 
 
 def refused_by_cel(rule: str, implementation: str, argument: str) -> bool:
@@ -26,8 +28,8 @@ def refused_by_cel(rule: str, implementation: str, argument: str) -> bool:
     checks = PATTERN.findall(rule)
     assert len(checks) == 2
     return any(
-        implementation not in exempt.strip("[]'").replace("'", "").split(", ") and re.search(pattern, argument)
-        for _, exempt, pattern in checks
+        implementation in known.strip("[]").replace("'", "").split(", ") and re.search(pattern, argument)
+        for known, pattern in checks
     )
 
 
@@ -46,3 +48,11 @@ def test_an_option_of_the_other_family_is_its_own() -> None:
     assert is_option("--map-by=core", world_options(Mpi.AUTO))
     assert not is_option("-map-by", world_options(Mpi.MPICH))
     assert not is_option("-launcher", way_options(Mpi.OPEN_MPI))
+
+
+def test_the_resource_has_the_agents_implementations() -> None:
+    assert get_args(launcher_spec.Mpi.model_fields["implementation"].annotation) == Mpi.ALL
+
+
+def test_every_implementation_is_of_a_family() -> None:
+    assert {*OPEN_MPI_FAMILY, *HYDRA_FAMILY} == set(Mpi.ALL)
