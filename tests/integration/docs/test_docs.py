@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,30 +59,62 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
         validate(document)
 
 
-def test_the_readmes_own_script_runs(tmp_path: pathlib.Path) -> None:
-    page = [block for block in blocks() if block.page == "README.md"]
-    for block in page:
-        if block.name is not None:
+@pytest.fixture
+def desk(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A folder with all files that the README and the page of imports tell their reader to write."""
+    for block in blocks():
+        if block.page in {"README.md", "docs/import.md"} and block.name is not None:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
-    commands = [line for block in page if block.language == "sh" for line in block.text.splitlines()]
-    assert commands[0] == ". .venv/bin/activate"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("print('trained')\n", encoding="utf-8")
+    return tmp_path
 
-    for command in commands[1:]:
-        program, *arguments = shlex.split(command)
-        assert program == "muster"
-        done = subprocess.run(
-            [BIN / program, *arguments],
-            cwd=tmp_path,
-            env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-    assert "All 4 ranks succeeded at step 50" in done.stderr
-    assert "[rank 0] loss=" in done.stderr
-    assert "[rank 1]" not in done.stderr
+
+def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done
+
+
+def test_the_readmes_commands_run(desk: pathlib.Path) -> None:
+    commands = [
+        line
+        for block in blocks()
+        if (block.page, block.language) == ("README.md", "sh")
+        for line in block.text.splitlines()
+    ]
+    assert commands[0] == ". .venv/bin/activate"
+    assert all(command.startswith("muster ") for command in commands[1:])
+    done = {command.split()[1]: shell(command, desk) for command in commands[1:]}
+
+    assert set(done) == {"validate", "render", "explain", "run", "import"}
+    assert "All 4 ranks succeeded at step 50" in done["run"].stderr
+    assert "[rank 0] loss=" in done["run"].stderr
+    assert "[rank 1]" not in done["run"].stderr
+    # the last one rendered is what was imported
+    assert "TrainingJobName: vit-" in done["render"].stdout
+
+
+def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None:
+    text = (desk / "vit.yaml").read_text(encoding="utf-8")
+    (desk / "there.yaml").write_text(text.replace("backend: Kubernetes ", "backend: SageMaker "), encoding="utf-8")
+    pods = shell("muster render -f vit.yaml", desk).stdout
+    request = shell("muster render -f there.yaml", desk).stdout
+
+    assert "kind: Pod" in pods
+    assert "CreateTrainingJob" not in pods
+    assert request.startswith("# CreateTrainingJob in us-west-2")
+    for told in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
+        assert told in pods
+        assert told in request
 
 
 def test_targets_and_files_that_pages_name_are_there() -> None:
