@@ -102,7 +102,7 @@ class Operator:
             store=RankStore(),
             desk=Desk(client, WriteBudget(), self.site.now, Told(events)),
             as_it_runs=_not_here,
-            admit=lambda _: None,
+            admit=self.site.admit,
             term=1,
             clock=self.site.now,
             cpu_clock=lambda: 0.0,
@@ -172,10 +172,14 @@ class Operator:
 
 @dataclass
 class Site:
-    """`fate` is asked what becomes of the operator at each call: "PATCH status", "CreateTrainingJob", ..."""
+    """`fate` is asked what becomes of the operator at each call: "PATCH status", "CreateTrainingJob", ...
+
+    `admit` says what namespaces may use, as in `Tools`.
+    """
 
     wire: Wire
     fate: Callable[[str], Fate] = lambda _: "pass"
+    admit: Callable[[Job], None] = lambda _: None
     calls: list[str] = field(default_factory=list)
     died: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)

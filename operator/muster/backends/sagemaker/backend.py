@@ -91,7 +91,7 @@ class SageMakerBackend:
         # Of a job that is over nothing is to be learned.
         if attempt is not None and final_condition(previous) is None:
             sight = await self._lookout.look(ledger, self._target(job, previous, attempt))
-            self._listen(job, attempt, sight.training)
+            self._listen(job, previous, attempt, sight.training)
         else:
             ledger.look_away()
             self.news.forget(uid)
@@ -165,9 +165,9 @@ class SageMakerBackend:
         await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where)).stop(name)))
         ledger.look_soon()
 
-    async def delete(self, job: Job, action: DeleteTrainingJob) -> None:
+    async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Whereabouts) -> None:
         """Have SageMaker forget a training job that is over."""
-        ledger, jobs = self._ledger(job.metadata.uid), self.aws.training_jobs(_place(whereabouts(job)))
+        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(_place(where))
         if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
             ledger.forgotten.add(action.name)
 
@@ -206,12 +206,12 @@ class SageMakerBackend:
         at = from_text(metadata.creation_timestamp if told is None else told.tried_at)
         is_known = told is not None and told.attempt == attempt and told.arn is not None
         since = datetime.fromtimestamp(at, UTC) - SINCE
-        return Target(metadata.uid, attempt, name, _place(whereabouts(job)), since, is_known)
+        return Target(metadata.uid, attempt, name, _place(made_at(job, previous, attempt)), since, is_known)
 
-    def _listen(self, job: Job, attempt: int, training: TrainingJob | None) -> None:
+    def _listen(self, job: Job, previous: Status, attempt: int, training: TrainingJob | None) -> None:
         if training is None or not training.has_trained:
             return
-        where = whereabouts(job)
+        where = made_at(job, previous, attempt)
         source = LogSource(
             job,
             attempt,
@@ -231,9 +231,17 @@ class SageMakerBackend:
 
 
 def whereabouts(job: Job) -> Whereabouts:
-    """Where the job's training jobs are; its region is known once it is taken as it runs."""
+    """Where the job's next training job is made; its region is known once it is taken as it runs."""
     block = job.spec.sagemaker or SageMaker()
     return Whereabouts(block.region or "", block.assume_role_arn)
+
+
+def made_at(job: Job, previous: Status, attempt: int) -> Whereabouts:
+    """Where an attempt's training job is: the spec may name another place since, for the next one."""
+    told = told_of(previous)
+    if told is None or told.attempt != attempt:
+        return whereabouts(job)
+    return Whereabouts(told.region, told.assume_role_arn)
 
 
 def _remains(metadata: Metadata, previous: Status, ledger: Ledger) -> tuple[str, ...]:

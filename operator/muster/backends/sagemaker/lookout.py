@@ -108,9 +108,10 @@ class Lookout:
         return Sight(taken=taken)
 
     def _watch(self, ledger: Ledger, target: Target) -> Watch:
-        if ledger.watch is None or ledger.watch.name != target.name:
+        if ledger.watch is None or (ledger.watch.name, ledger.watched_at) != (target.name, target.place):
             ledger.look_away()
             ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, target.uid))
+            ledger.watched_at = target.place
         return ledger.watch
 
 

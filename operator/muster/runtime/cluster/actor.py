@@ -182,7 +182,7 @@ class Actor:
             await journal.write(refused(resource.status, job, resource.generation, tools.clock()))
             return Outlook(None, is_over=True)
         if job.spec.backend == "SageMaker":
-            return await tools.training.turn(job, resource, journal)
+            return await tools.training.turn(job, resource, journal, tools.admit)
         self._expect(job)
         turn = await reconcile(job, resource.status, tools.backend, journal, tools.clock(), tools.term)
         until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
+from muster.api.problems import InvalidResource
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
-from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
+from muster.backends.sagemaker.backend import SageMakerBackend, made_at
+from muster.plan.facts import Trouble
+from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -20,7 +23,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts
+from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.runtime.cluster.journal import Journal
 from muster.runtime.cluster.outlook import Outlook
@@ -28,6 +31,9 @@ from muster.runtime.cluster.resource import Resource
 from muster.runtime.reconcile import LOOK_AGAIN_SECONDS
 from muster.runtime.training_turn import reconcile_training_job
 from muster.status.training_job_leaving import leaving
+
+_TRIES = 16
+"""What may be used changes with the operator's configuration: it is looked at again after the longest pause."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,9 @@ class TrainingLife:
         """The job as the plan takes it. Raises `InvalidResource`."""
         return as_it_runs(job, self.default_region)
 
-    async def turn(self, job: Job, resource: Resource, journal: Journal) -> Outlook:
-        """One turn of a job. Raises what the journal raises."""
-        hands = _Hands(self.backend, resource, journal)
+    async def turn(self, job: Job, resource: Resource, journal: Journal, admit: Callable[[Job], None]) -> Outlook:
+        """One turn of a job. `admit` is that of all actors' tools. Raises what the journal raises."""
+        hands = _Hands(self, resource, journal, admit)
         turn = await reconcile_training_job(job, resource.status, hands, journal, self.clock())
         until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
         return Outlook(until, turn.is_over and until is None)
@@ -78,14 +84,24 @@ class TrainingLife:
 class _Hands:
     """A job's backend for one turn: SageMaker, and the resource's finalizer."""
 
-    backend: SageMakerBackend
+    life: TrainingLife
     resource: Resource
     journal: Journal
+    admit: Callable[[Job], None]
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
-        return await self.backend.observe(job, previous, is_held=self.resource.is_held)
+        facts = await self.life.backend.observe(job, previous, is_held=self.resource.is_held)
+        if not _may_be_followed(previous, facts):
+            return facts
+        # Between two training jobs the spec may have become another one.
+        try:
+            self.admit(job)
+        except InvalidResource as refused:
+            return replace(facts, setback=_not_admitted(refused, self.life.clock()))
+        return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
+        backend, previous = self.life.backend, self.resource.status
         for action in actions:
             match action:
                 case HoldResource():
@@ -93,10 +109,23 @@ class _Hands:
                 case ReleaseResource():
                     await self.journal.release()
                 case CreateTrainingJob():
-                    await self.backend.create(job, action)
+                    await backend.create(job, action)
                 case StopTrainingJob():
-                    await self.backend.stop(job.metadata, action.attempt, whereabouts(job))
+                    await backend.stop(job.metadata, action.attempt, made_at(job, previous, action.attempt))
                 case DeleteTrainingJob():
-                    await self.backend.delete(job, action)
+                    told = told_of(previous)
+                    where = made_at(job, previous, 0 if told is None else told.attempt)
+                    await backend.delete(job.metadata, action, where)
                 case _:
                     assert_never(action)
+
+
+def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:
+    """Whether another training job may be made now. One that runs goes on, whatever is allowed since."""
+    is_free = facts.training is None or facts.training.is_over
+    return is_free and facts.blind is None and final_condition(previous) is None
+
+
+def _not_admitted(refused: InvalidResource, now: float) -> Setback:
+    trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
+    return Setback(Obstacle.REFUSED, trouble, now, _TRIES)

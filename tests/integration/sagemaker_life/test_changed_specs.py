@@ -1,0 +1,105 @@
+"""Specs that change under a job that was begun: it uses nothing that it may not, and what runs is not lost sight of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import virtual_time
+from muster.api import tenancy
+from muster.api.tenancy_spec import BucketGrant, Tenant
+from sagemaker_service.script import failing, until_training
+from sagemaker_site.site import HERE, ROLE, Site, Wire, spec
+
+NAME = "vit-4a49acf8a6-1"
+ADMIN = "arn:aws:iam::111122223333:role/Admin"
+ELSEWHERE = "arn:aws:iam::444455556666:role/NotTheirs"
+TENANTS = (Tenant(namespaces=("*",), roles=(ROLE,), buckets=(BucketGrant(name="team"),)),)
+HOUR = 3600.0
+
+
+def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
+    """Live a life with one operator, which lets jobs use one role and one bucket."""
+
+    async def run() -> None:
+        site = Site(wire, admit=partial(tenancy.check, tenants=TENANTS))
+        site.begin()
+        try:
+            await life(site)
+        finally:
+            await site.close()
+
+    virtual_time.run(run(), lambda: 0.05)
+
+
+def block(**changes: object) -> dict[str, object]:
+    """`spec.sagemaker` with changes."""
+    return {**spec()["sagemaker"], **changes}
+
+
+def roles_used(site: Site) -> set[str]:
+    """The roles of all training jobs that were asked for."""
+    return {str(call.request["RoleArn"]) for call in site.service.called("CreateTrainingJob")}
+
+
+def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        # the API server lets any field change while Accepted is False
+        site.stored.create("vit", spec(command=["x"] * 120))
+        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        site.stored.change("vit", command=["python", "train.py"], sagemaker=block(role=ADMIN))
+        await site.until(lambda: "role is not allowed" in site.condition("Accepted")[2])
+        await site.until_settled(HOUR)
+        assert not site.service.called("CreateTrainingJob")
+        site.operator_dies()
+        await site.until_settled(HOUR)
+        assert not site.service.called("CreateTrainingJob")
+        assert "role is not allowed" in site.condition("Accepted")[2]
+        site.stored.change("vit", sagemaker=block())
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert roles_used(site) == {ROLE}
+
+    lived(wire, life)
+
+
+def test_a_change_between_suspension_and_resumption_that_nobody_saw_is_not_admitted_either(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("AlgorithmError: x", 60.0)
+        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        await site.until(lambda: site.phase() == "Running")
+        site.stored.change("vit", suspend=True)
+        site.stored.change("vit", suspend=False, sagemaker=block(role=ADMIN))
+        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await site.until_settled(HOUR)
+        assert roles_used(site) == {ROLE}
+        assert list(site.service.jobs().by_name) == [NAME]
+
+    lived(wire, life)
+
+
+def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.admit = partial(tenancy.check, tenants=())
+        site.operator_dies()
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert site.condition("Accepted")[0] == "True"
+
+    lived(wire, life)
+
+
+def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.stored.change("vit", suspend=True)
+        site.stored.change("vit", sagemaker=block(region="eu-west-1", assumeRoleArn=ELSEWHERE))
+        await site.until(lambda: site.phase() == "Suspended")
+        assert [call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")] == [NAME]
+        assert site.record().region == HERE.region
+        assert site.operator is not None
+        assert set(site.operator.aws._connections) == {HERE}
+
+    lived(wire, life)
