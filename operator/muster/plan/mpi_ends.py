@@ -63,6 +63,16 @@ def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
     return is_mpi(job) and launcher_end(facts.nodes[0]) is not None
 
 
+def may_be_overtaken(job: Job, facts: JobFacts, end: End) -> bool:
+    """Whether the end that counts as the cause looks like mpirun's clean-up, and more may be heard of what came first.
+
+    A rank is named once that can't change any more: the next sentence would take it back.
+    """
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(end)):
+        return False
+    return not _all_have_told(facts)
+
+
 def is_consequence(job: Job, end: End) -> bool:
     """Whether an end that isn't the cause of the job's failure looks like a consequence of it."""
     return blames_another(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
@@ -107,9 +117,13 @@ def _launcher_cause(facts: JobFacts, bad: tuple[End, ...]) -> End | None:
     if launcher is None or launcher.is_good or _was_stopped(facts):
         return None
     # The rank that it fails for may be another node's, which hasn't told yet.
-    if not all(has_ended(node) or is_gone(node) for node in facts.nodes):
+    if not _all_have_told(facts):
         return None
     return None if bad and _is_explained(launcher, bad) else launcher
+
+
+def _all_have_told(facts: JobFacts) -> bool:
+    return all(has_ended(node) or is_gone(node) for node in facts.nodes)
 
 
 def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:

@@ -6,7 +6,9 @@ from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
 from muster.plan import last_words
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.failure import Failure
 from muster.plan.meeting import mismatch
+from muster.plan.mpi_ends import may_be_overtaken
 from muster.plan.nodes import current_agent, is_mute, is_placed, is_ready, is_silent
 from muster.plan.outcome import (
     DEADLINE_EXCEEDED,
@@ -69,7 +71,7 @@ def ended(picture: Picture, progress: Progress | None) -> str:
     """How a job ended, or has to."""
     outcome, world = picture.outcome, len(picture.views)
     if outcome.failure is not None:
-        return blame(picture.job, outcome.failure, picture.views)
+        return _failed(picture, outcome.failure)
     if outcome.verdict is Verdict.SUCCEEDED:
         who = f"All {world} ranks" if world > 1 else "The rank"
         return "; ".join([f"{who} succeeded{_at_step(progress)}", *_kept(picture.facts)])
@@ -81,6 +83,19 @@ def ended(picture: Picture, progress: Progress | None) -> str:
         seconds = picture.job.spec.startup_timeout_seconds
         return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
     return f"{_cut_short(picture, progress)}; {bystanders(picture.views, 'rank')}"
+
+
+def _failed(picture: Picture, failure: Failure) -> str:
+    if may_be_overtaken(picture.job, picture.facts, failure.first):
+        return _open(picture.views)
+    return blame(picture.job, failure, picture.views)
+
+
+def _open(views: tuple[RankView, ...]) -> str:
+    """Some ranks have ended, and it isn't known yet which of them was the first."""
+    bad = sum(view.end is not None and not view.end.is_good for view in views)
+    was = "was" if bad == 1 else "were"
+    return f"{bad} of {len(views)} ranks {was} killed or failed; who was first is known once all nodes have ended"
 
 
 def _suspended(picture: Picture) -> str:

@@ -452,3 +452,26 @@ def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_l
     assert status.ranks is not None
     assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
     assert status.message == f"{ONE_NODE}; 2 others were not started"
+
+
+def test_nobody_is_named_before_it_is_known_who_was_the_first() -> None:
+    """Hydra kills all ranks, and the node of the one that was killed from outside is heard of last."""
+    rest = running(1, rank(2), rank(3))
+    waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)
+    known = facts(
+        first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
+        halted(1, killed(2, 1.0), killed(3, 1.01)),
+    )
+
+    assert waiting.phase == "Stopping"
+    assert waiting.message == "2 of 4 ranks were killed or failed; who was first is known once all nodes have ended"
+    assert status_of(mpi_job(), waiting, known, START + 2).message.startswith(
+        "Rank 2 on digits-1 was killed by SIGKILL"
+    )
+
+
+def test_a_rank_that_failed_in_its_own_words_is_named_at_once() -> None:
+    own = ended(1, 1.0, exit_code=1, lines=("KeyError: 0",))
+    status = status_of(mpi_job(), Status(), facts(running(0, rank(0), own), running(1, rank(2), rank(3))), START + 1.1)
+
+    assert status.message == "Rank 1 on digits-0 failed with exit code 1: KeyError: 0; 3 others were still running"
