@@ -12,12 +12,13 @@ from muster.plan.training_job_facts import Setback
 
 @dataclass
 class Ledger:
-    """`watched_at` is where `watch` looks. `made` is the name of a training job that exists and is the job's,
-    though it may not have been seen yet. `taken` is one that exists and is somebody else's, with the words for
-    that. `over` is the last one that was seen over, and `over_at` since when that is known. `setback` is what the
-    last action came to, None when it went well; `generation` is the spec's that it was about. `missing_since` is
-    since when SageMaker says that there is none where there was one. `forgotten` are the training jobs that
-    SageMaker forgot for muster.
+    """`watched_at` is where `watch` looks.
+
+    `made` is the name of a training job that exists and is the job's, though it may not have been seen yet.
+    `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was
+    seen over, and `over_at` since when that is known. `setback` is what the last action came to, None when it
+    went well; `generation` is the spec's that it was about. `missing_since` is since when SageMaker says that
+    there is none where there was one. `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
     watch: Watch | None = None

@@ -28,6 +28,11 @@ MOST_PAUSE_SECONDS = 300.0
 SETTLE_SECONDS = 12.0
 """So long after its end a training job's last lines may still be on their way to its log."""
 
+SLICE_LINES = 100
+SLICE_SECONDS = 0.05
+"""Whoever writes a job's log may fill it: between so many lines all other jobs have their turn. A hundred lines take
+some milliseconds, and 10,000 ranks that end together are read in ten seconds."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -113,7 +118,7 @@ class LogFollower:
             try:
                 if source.has_reports:
                     events, mark = await logs.news(source.name, MARK.strip(), mark)
-                    self._take(followed, events)
+                    await self._take(followed, events)
                 pause = 0.0 if mark.more else LOOK_SECONDS
                 if is_last and not mark.more:
                     await self._finish(followed, logs)
@@ -146,12 +151,16 @@ class LogFollower:
     async def _finish(self, followed: _Followed, logs: Logs) -> None:
         """All is read that ranks wrote. Where that doesn't tell how each ended, their launchers may."""
         if followed.source.has_failed and not _is_told(followed.log):
-            self._take(followed, await logs.tails(followed.source.name))
+            await self._take(followed, await logs.tails(followed.source.name))
         followed.is_complete = True
 
-    def _take(self, followed: _Followed, events: list[LogEvent]) -> None:
-        if followed.log.feed(LogLine(event.stream, event.at, event.text) for event in events):
-            followed.wake()
+    async def _take(self, followed: _Followed, events: list[LogEvent]) -> None:
+        for start in range(0, len(events), SLICE_LINES):
+            if start:
+                await asyncio.sleep(SLICE_SECONDS)
+            lines = (LogLine(event.stream, event.at, event.text) for event in events[start : start + SLICE_LINES])
+            if followed.log.feed(lines):
+                followed.wake()
 
 
 def _is_last(followed: _Followed) -> bool:
