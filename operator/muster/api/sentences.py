@@ -23,6 +23,14 @@ _KNOWN_SHOWN = 12
 
 _Context = Mapping[str, object]
 
+_EXAMPLES: dict[str | int, str] = {
+    "role": "arn:aws:iam::111122223333:role/Training",
+    "assumeRoleArn": "arn:aws:iam::111122223333:role/Muster",
+    "instanceType": "ml.p4d.24xlarge",
+    "region": "us-west-2",
+}
+"""What a pattern doesn't tell at a glance, of fields that everybody has to fill in."""
+
 
 def sentence(path: Path, errors: Sequence[ErrorDetails]) -> str:
     """One sentence for all that pydantic says of the value at `path`."""
@@ -123,8 +131,9 @@ def _fields(path: Path, value: JSON, _: _Context) -> str:
     return f"found {found(value)}; fields are expected{hint}"
 
 
-def _too_short(_: Path, value: JSON, context: _Context) -> str:
-    return f"found {found(value)}; at least {context.get('min_length')} is needed"
+def _too_short(path: Path, value: JSON, context: _Context) -> str:
+    of = " characters are" if isinstance(value, str) and value else " is"
+    return f"found {found(value)}; at least {context.get('min_length')}{of} needed{_example(path)}"
 
 
 def _too_long(_: Path, value: JSON, context: _Context) -> str:
@@ -134,8 +143,13 @@ def _too_long(_: Path, value: JSON, context: _Context) -> str:
     return f"found {count} entries; at most {context.get('max_length')} are allowed"
 
 
-def _pattern(_: Path, value: JSON, context: _Context) -> str:
-    return f"found {found(value)}; it must match {context.get('pattern')}"
+def _pattern(path: Path, value: JSON, context: _Context) -> str:
+    return f"found {found(value)}; it must match {context.get('pattern')}{_example(path)}"
+
+
+def _example(path: Path) -> str:
+    example = _EXAMPLES.get(path[-1])
+    return "" if example is None else f", such as {example}"
 
 
 def _choice(_: Path, value: JSON, context: _Context) -> str:

@@ -19,10 +19,18 @@ from muster.cli.explanations import Explanation, explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
 from muster.cli.training_explanations import training_explanations
+from muster.cli.training_notes import training_notes
 from muster.cli.training_request import made_request, some_region
 
 _VALUE_CHARS = 60
 """Longer values don't widen their column; a terminal shows their beginning."""
+
+_FOLD_CHARS = 100
+_BELOW = "..."
+_BELOW_INDENT = " " * 6
+
+_WIDEST = (48, _VALUE_CHARS, 48, 1000)
+"""Of each column's texts, which make it as wide as it is: longer ones move their own line's rest only."""
 
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
@@ -44,9 +52,11 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
 
 def _of_request(job: Job, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
-        return training_explanations(job, made_request(job, some_region(job, config)))
+        found = training_explanations(job, made_request(job, some_region(job, config)))
     except InvalidResource as invalid:
         raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
+    sys.stderr.writelines(f"{note}\n" for note in training_notes(job))
+    return found
 
 
 def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
@@ -70,16 +80,28 @@ def _explained(job: Job, node: int) -> Sequence[Explanation]:
 
 
 def plain_text(found: Sequence[Explanation]) -> str:
-    """A line a setting, in columns and whole: a file has room for any value."""
+    """A line a setting, in columns; a long value stands whole below its line, folded."""
     rows = [_cells(each) for each in found]
-    widths = [max(len(text) for text in column if len(text) <= _VALUE_CHARS) for column in zip(*rows, strict=True)]
+    widths = [
+        max(len(text) for text in column if len(text) <= most)
+        for column, most in zip(zip(*rows, strict=True), _WIDEST, strict=True)
+    ]
     lines: list[str] = []
     for group, members in groupby(found, key=lambda each: each.group):
         lines += ["", group] if lines else [group]
         for each in members:
-            cells = [text.ljust(width) for text, width in zip(_cells(each), widths, strict=True)]
-            lines.append(f"  {'  '.join(cells)}".rstrip())
+            setting, value, *others = _cells(each)
+            is_long = len(value) > _VALUE_CHARS
+            cells = (setting, _BELOW if is_long else value, *others)
+            line = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
+            lines.append(f"  {line}".rstrip())
+            lines += _folded(value) if is_long else ()
     return "\n".join(lines) + "\n"
+
+
+def _folded(value: str) -> list[str]:
+    starts = range(0, len(value), _FOLD_CHARS)
+    return [f"{_BELOW_INDENT}{value[start : start + _FOLD_CHARS]}" for start in starts]
 
 
 def _cells(each: Explanation) -> tuple[str, str, str, str]:

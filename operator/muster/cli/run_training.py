@@ -45,6 +45,7 @@ from muster.cli.run import (
     with_snapshots,
     with_uid,
 )
+from muster.cli.training_notes import kubernetes_fields
 from muster.plan.world import world_size
 from muster.runtime.training_session import TrainingRun, framework_module, open_training, training_of
 from muster.storage.storage_plan import StoragePlan
@@ -80,6 +81,9 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = new_display()
+    unused = kubernetes_fields(job.spec)
+    if unused:
+        display.note(f"not used here, for Kubernetes: {', '.join(unused)}")
 
     def work() -> int:
         machine, folder = machine_of(display, gpus), folder_of(options, job)

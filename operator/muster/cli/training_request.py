@@ -17,6 +17,7 @@ from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.cli.problem import BadInput
 from muster.cli.render import as_applied, one_line
+from muster.cli.training_notes import training_notes
 
 FIRST_ATTEMPT = 1
 ANY_REGION = "us-east-1"
@@ -41,6 +42,7 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
         f"CreateTrainingJob in {setting.region}, account {setting.account}",
         "the training job's name has a hash of the resource's uid in it, and the attempt's number at its end",
         *_archive_lines(made.archive),
+        *training_notes(job),
     ]
     return "".join(f"# {one_line(line)}\n" for line in comments) + to_yaml(made.body)
 

@@ -12,8 +12,10 @@ from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
+from muster.cli.cluster_objections import cluster_objections
 from muster.cli.config_file import checked_with_config
 from muster.cli.job_source import read_source, source_name
+from muster.cli.training_notes import training_notes
 from muster.cli.training_request import checked_request
 
 _INVALID = 1
@@ -56,4 +58,8 @@ def _check(document: Document, config: OperatorConfig | None, *, alone: bool) ->
         typer.echo(str(error), err=True)
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
+    for objection in cluster_objections(job, config):
+        typer.echo(f"{document.source}: not for a cluster yet: {objection}", err=True)
+    for note in training_notes(job) if job.spec.backend == "SageMaker" else ():
+        typer.echo(f"{document.source}: {note}", err=True)
     return 0

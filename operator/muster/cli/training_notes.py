@@ -1,0 +1,48 @@
+"""What of a job's file SageMaker has no part in, or may not do as the writer thinks: it is sent, and said. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from muster.api.agent_spec import Agent
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Cleanup, Job, Network, Resources, Spec
+
+_ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
+"""Amazon ECR User Guide, "Private registry": registries of an account, by IPv4, dual-stack and FIPS endpoints."""
+
+
+def training_notes(job: Job) -> tuple[str, ...]:
+    """Lines for people about a job of backend SageMaker; none where there is nothing to say."""
+    unused = kubernetes_fields(job.spec)
+    block = job.spec.sagemaker or SageMaker()
+    notes = []
+    if unused:
+        notes.append(
+            f"left alone, for Kubernetes: {', '.join(unused)}; what ranks need of it belongs into env or source"
+        )
+    image = job.spec.image
+    if image is not None and block.image_repository is None and not _ECR.fullmatch(image):
+        notes.append(
+            f"spec.image {image} isn't in Amazon ECR, and SageMaker takes images from nowhere else: name"
+            " sagemaker.framework instead, push it to ECR, or say sagemaker.imageRepository for a registry in your VPC"
+        )
+    if job.spec.checkpoint is not None and job.spec.checkpoint.s3 is None:
+        notes.append("spec.checkpoint names no s3: snapshots go with the instances, and no attempt resumes")
+    return tuple(notes)
+
+
+def kubernetes_fields(spec: Spec) -> tuple[str, ...]:
+    """The fields that are set and say something to Kubernetes alone, in the design's order."""
+    fields = {
+        "resources": spec.resources != Resources(),
+        "nodePool": spec.node_pool is not None,
+        "network": spec.network != Network(),
+        "cleanup.pods": spec.cleanup.pods != Cleanup().pods,
+        "startupTimeoutSeconds": "startup_timeout_seconds" in spec.model_fields_set,
+        "queue": spec.queue is not None,
+        "agent": spec.agent != Agent(),
+        "template": bool(spec.template),
+        "nodeOverrides": bool(spec.node_overrides),
+    }
+    return tuple(f"spec.{name}" for name, is_set in fields.items() if is_set)

@@ -1,0 +1,83 @@
+"""Nothing that a file says is left alone without a word."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.spec import Spec
+from muster.cli.training_notes import training_notes
+from muster.cli.training_request import request_text
+from muster.cli.validate import check_file
+from unit.sagemaker.builders import ROLE, sagemaker_job
+
+ALONE: dict[str, JSON] = {
+    "resources": {"limits": {"cpu": 1}},
+    "nodePool": {"name": "p5"},
+    "network": {"interface": "eth1"},
+    "cleanup": {"pods": "All"},
+    "startupTimeoutSeconds": 60,
+    "queue": {"kueue": "team"},
+    "agent": {"inject": "InitContainer"},
+    "template": {"spec": {}},
+    "nodeOverrides": [{"nodes": "0", "template": {}}],
+}
+CARRIED_OVER = {
+    *(
+        "backend",
+        "suspend",
+        "nodes",
+        "procsPerNode",
+        "launcher",
+        "image",
+        "command",
+        "source",
+        "env",
+        "hyperparameters",
+    ),
+    *("metrics", "inputs", "checkpoint", "output", "recovery", "activeDeadlineSeconds", "sagemaker"),
+}
+ECR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
+
+
+def test_each_field_is_carried_over_or_named() -> None:
+    names = {field.alias or name for name, field in Spec.model_fields.items()}
+    assert names == CARRIED_OVER | set(ALONE)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -> None:
+    (note,) = training_notes(sagemaker_job({name: ALONE[name]}))
+    assert note.startswith(f"left alone, for Kubernetes: spec.{name}")
+    assert f"# {note}\n" in request_text(sagemaker_job({name: ALONE[name]}), "us-west-2", None, None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, ()),
+        ({"image": "pytorch/pytorch:2.8.0"}, ("spec.image pytorch/pytorch:2.8.0 isn't in Amazon ECR",)),
+        ({"image": ECR}, ()),
+        ({"image": "111122223333.dkr-ecr.us-west-2.on.aws/train:1"}, ()),
+        ({"image": "public.ecr.aws/docker/library/python:3.12"}, ("spec.image public.ecr.aws",)),
+        ({"checkpoint": {}}, ("spec.checkpoint names no s3: snapshots go with",)),
+        ({"checkpoint": {"s3": "s3://team/snapshots"}}, ()),
+    ],
+)
+def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words: tuple[str, ...]) -> None:
+    found = training_notes(sagemaker_job(dict(spec)))
+    assert [note.startswith(word) for note, word in zip(found, words, strict=True)] == [True] * len(words)
+
+
+def test_validate_says_it_of_a_job_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "{apiVersion: muster.dev/v1alpha1, kind: DistributedTrainingJob, metadata: {name: vit}, spec: {backend: "
+        f"SageMaker, image: '{ECR}', launcher: {{perNode: {{}}}}, command: [train], nodePool: {{name: p5}}, "
+        f"sagemaker: {{role: '{ROLE}', instanceType: ml.g5.xlarge}}}}}}"
+    )
+    assert check_file(str(file)) == 0
+    said = capsys.readouterr()
+    assert f"{file}: vit is valid\n" == said.out
+    assert f"{file}: left alone, for Kubernetes: spec.nodePool" in said.err
