@@ -100,7 +100,15 @@ def _syntax_place(problem: BaseException) -> str:
 
 
 def _said(problem: BaseException) -> str:
-    return "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    said = "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    if isinstance(problem, KeyError) and _asked_environment(problem):
+        return f"{said}: the script gets no variable of yours but what --env names: give --env {problem.args[0]}"
+    return said
+
+
+def _asked_environment(problem: BaseException) -> bool:
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return bool(frames) and frames[-1].f_code is type(os.environ).__getitem__.__code__
 
 
 class Notebook:
