@@ -45,6 +45,7 @@ _TOOLKIT = {
 _DATA = {
     "AlgorithmSpecification.TrainingInputMode": ("spec.sagemaker.inputMode", "how channels reach the ranks"),
     "InputDataConfig[code]": ("spec.source", "the code, where the containers don't fetch it"),
+    "InputDataConfig[sm_drivers]": ("spec.sagemaker.start", "muster's start script, as ModelTrainer's comes"),
     "InputDataConfig": ("spec.inputs", "a channel"),
     "OutputDataConfig.S3OutputPath": ("spec.output.s3", "where the model is kept"),
     "OutputDataConfig.KmsKeyId": ("spec.sagemaker.outputKmsKey", "what encrypts it"),

@@ -110,6 +110,13 @@ def test_a_default_is_not_called_the_job_s() -> None:
     assert said["HyperParameters.sagemaker_program"] == "spec.command"
 
 
+def test_the_start_script_is_none_of_the_job_s_inputs() -> None:
+    job = sagemaker_job({"image": "img:1"}, {"framework": None, "start": "Channels"})
+    said = {each.setting: each.source for each in training_explanations(job, made_request(job, REGION))}
+    assert said["InputDataConfig[sm_drivers].ChannelName"] == "spec.sagemaker.start"
+    assert said["InputDataConfig[code].ChannelName"] == "spec.source"
+
+
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(sagemaker_job(), 0)
     text = capsys.readouterr().out
