@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muster.api.crd import crd_yaml
+from muster.api.document import JSON
 from muster.cli.commands import app
 from unit.api.api_resources import as_text, full_resource, resource, spec
 
@@ -20,6 +21,26 @@ def test_a_valid_file(here: Path) -> None:
     (here / "job.yaml").write_text(as_text(full_resource()))
     result = CliRunner().invoke(app, ["validate", "-f", "job.yaml"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "job.yaml: digits is valid\n", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"image": "i", "network": {"efa": "All"}}, "spec.network.efa is All, and the job names no"),
+        (
+            {"image": "i", "network": {"efa": "All"}, "nodePool": {"instanceType": "g5.xlarge"}},
+            "spec.network.efa is All, and a g5.xlarge has no EFA devices",
+        ),
+        ({"image": "i", "nodePool": {"name": "p5"}}, "spec.nodePool.name: found p5; what it is stands in the operator"),
+        ({}, "no image"),
+    ],
+)
+def test_what_a_cluster_would_refuse_is_said_of_a_valid_job(here: Path, changes: dict[str, JSON], says: str) -> None:
+    (here / "job.yaml").write_text(as_text(resource(spec=spec(**changes))))
+    result = CliRunner().invoke(app, ["validate", "-f", "job.yaml"])
+    assert (result.exit_code, result.stdout) == (0, "job.yaml: digits is valid\n")
+    assert result.stderr.startswith(f"job.yaml: not for a cluster yet: {says}")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_each_problem_is_a_line_with_its_place(here: Path) -> None:
