@@ -25,11 +25,12 @@ from muster.cli.training_request import made_request, some_region
 _VALUE_CHARS = 60
 """Longer values don't widen their column; a terminal shows their beginning."""
 
+_LINE_CHARS = 40
 _FOLD_CHARS = 100
 _BELOW = "..."
 _BELOW_INDENT = " " * 6
 
-_WIDEST = (48, _VALUE_CHARS, 48, 1000)
+_WIDEST = (40, _LINE_CHARS, 40, 1000)
 """Of each column's texts, which make it as wide as it is: longer ones move their own line's rest only."""
 
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
@@ -91,7 +92,7 @@ def plain_text(found: Sequence[Explanation]) -> str:
         lines += ["", group] if lines else [group]
         for each in members:
             setting, value, *others = _cells(each)
-            is_long = len(value) > _VALUE_CHARS
+            is_long = len(value) > _LINE_CHARS
             cells = (setting, _BELOW if is_long else value, *others)
             line = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
             lines.append(f"  {line}".rstrip())

@@ -1,6 +1,7 @@
 """`muster explain`: nothing that muster adds goes without a word, and what is the owner's is called so."""
 
 import io
+import re
 import shlex
 
 import pytest
@@ -151,11 +152,19 @@ def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> N
 
 def test_the_text_has_a_line_for_each_setting() -> None:
     found = explanations(FULL, 0)
-    lines = [line for line in plain_text(found).splitlines() if line.startswith("  ")]
+    text = plain_text(found)
+    lines = [line for line in text.splitlines() if re.match(r"  \S", line)]
     assert len(lines) == len(found)
     for line, each in zip(lines, found, strict=True):
         assert line.split()[0] == each.setting.split()[0]
         assert line.endswith(each.why)
+    whole = re.sub(r"\n {6}", "", text)
+    assert all(" ".join(each.value.split()) in " ".join(whole.split()) for each in found)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_no_line_of_the_text_is_very_long(job: Job) -> None:
+    assert max(map(len, plain_text(explanations(job, 0)).splitlines())) <= 300
 
 
 def test_a_pipe_gets_the_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
