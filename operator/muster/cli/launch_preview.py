@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import FILES, RUN
+from muster.backends.kubernetes.devices import gpus
 from muster.backends.kubernetes.mounts import ROOT
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.own_python import is_brought, program
@@ -32,7 +33,7 @@ _INCARNATION = 1
 class Preview:
     """A node's command, and what its first rank sees. `own` are the variables that the job's owner set.
 
-    What is only known when a job runs (addresses, programs) stands in capitals; the port, cores and GPUs are examples.
+    What is only known when a job runs (addresses, programs, cores) stands in capitals; the port is an example.
     """
 
     command: tuple[str, ...]
@@ -44,14 +45,21 @@ def preview(job: Job, plan: Plan, node: int) -> Preview:
     """What the agent of `node` starts."""
     own = _own_variables(job, node)
     place = _place(job, plan, node)
-    return Preview(_command(place), _environment(own, place), own)
+    counted = {name: value for name, value in _of_machine(job, node).items() if name not in own}
+    return Preview(_command(place), {**_environment(own, place), **counted}, own)
 
 
 def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
     place = _place(job, plan, node)
     scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
-    return with_hook(_environment({}, place), place.archive, scope)
+    found = {**_environment({}, place), **_of_machine(job, node)}
+    return with_hook(found, place.archive, scope)
+
+
+def _of_machine(job: Job, node: int) -> Mapping[str, str]:
+    """What the agent will have counted: how many GPUs its container gets is known before."""
+    return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": gpus(job, node)}
 
 
 def _own_variables(job: Job, node: int) -> dict[str, str]:

@@ -210,6 +210,15 @@ def test_the_machine_s_type_says_what_follows_from_it() -> None:
     assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
 
 
+def test_what_the_agent_will_count_is_not_made_up() -> None:
+    variables = ("SM_NUM_GPUS", "SM_NUM_CPUS", "OMP_NUM_THREADS")
+    assert [said(FULL, name).value for name in variables] == ["0", "CPUS", "CPUS_PER_RANK"]
+    assert [said(OF_A_TYPE, name).value for name in variables] == ["8", "CPUS", "CPUS_PER_RANK"]
+    own = cluster_job(procsPerNode=2, env=[{"name": "OMP_NUM_THREADS", "value": "4"}])
+    assert said(own, "OMP_NUM_THREADS").value == "4"
+    assert preview(as_applied(own), render_plan(as_applied(own), "", ""), 0).environment["OMP_NUM_THREADS"] == "4"
+
+
 def test_a_network_check_is_explained_where_there_is_one() -> None:
     asked = cluster_job(procsPerNode=1, nodes=2, network={"check": True})
     assert said(asked, "network check").source == "spec.network.check"

@@ -30,10 +30,20 @@ def with_procs(job: Job) -> Job:
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 
-def _devices(job: Job, node: int) -> int:
+def gpus(job: Job, node: int) -> str:
+    """How many NVIDIA GPUs the node's container asks for, as it stands there: "8"; "0" for none."""
+    return str(_limits(job, node).get(GPU, "0"))
+
+
+def _limits(job: Job, node: int) -> Fields:
     owners = written(job, node)
-    user = stacked(owners)
-    limits = mapping(mapping(trainer_of(stacked((*devices(job, user), *owners))).get("resources")).get("limits"))
+    trainer = trainer_of(stacked((*devices(job, stacked(owners)), *owners)))
+    return mapping(mapping(trainer.get("resources")).get("limits"))
+
+
+def _devices(job: Job, node: int) -> int:
+    user = stacked(written(job, node))
+    limits = _limits(job, node)
     for name in DEVICES:
         count = _count(limits, name)
         if count:
