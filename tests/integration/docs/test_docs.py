@@ -2,16 +2,21 @@
 
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from muster.api.load import load
 from muster.api.operator_config import OperatorConfig, read_config
 from muster.api.validate import validate
+from muster.cli.commands import app
+from muster.cli.run_training import TOOLKIT
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
@@ -115,6 +120,37 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
     for told in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
         assert told in pods
         assert told in request
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Every `muster ...` that a page shows or an example's first lines tell, with the page that has it."""
+    for page in [*PAGES, *ROOT.glob("training/examples/*/job.yaml")]:
+        text = re.sub(r"\\\n#? *", " ", page.read_text(encoding="utf-8"))
+        # a block without a language may be commands, too
+        shells = [text] if page.suffix == ".yaml" else [found["text"] for found in BLOCK.finditer(text)]
+        for command in re.findall(r"`(muster [a-z][^`]*)`", text):
+            yield str(page.relative_to(ROOT)), command
+        for command in re.findall(r"^(?:#   )?(muster .*)", "\n".join(shells), re.MULTILINE):
+            yield str(page.relative_to(ROOT)), command
+
+
+def test_commands_that_pages_show_have_their_options() -> None:
+    known = get_command(app)
+    assert isinstance(known, TyperGroup)
+    seen = set()
+    for page, command in commands():
+        name, *words = shlex.split(command)[1:]
+        assert name in known.commands, f"{page}: {command}"
+        options = {option for parameter in known.commands[name].params for option in parameter.opts}
+        used = {word.partition("=")[0] for word in words if word.startswith("-")}
+        assert used - {"--"} <= options, f"{page}: {command}"
+        seen.add(name)
+    assert seen == {name for name, command in known.commands.items() if not command.hidden} - {"crd"}
+
+
+def test_the_toolkit_is_the_one_that_muster_asks_for() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set(re.findall(r"^pip install (sagemaker-.*)$", pages, re.MULTILINE)) == {TOOLKIT}
 
 
 def test_targets_and_files_that_pages_name_are_there() -> None:
