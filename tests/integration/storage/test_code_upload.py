@@ -68,6 +68,29 @@ async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
     assert len({str(body["TrainingJobName"]) for body in bodies}) == 2
 
 
+async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Client) -> None:
+    prepared = PreparedRequests(aws, _no_config_map)
+    await prepared.prepare(_job(), 1, HERE)
+    ((key, packed),) = contents(s3, "data").items()
+    s3.put_object(Bucket="data", Key=key, Body=b"other code", ChecksumAlgorithm="SHA256")
+    await prepared.prepare(_job(), 2, HERE)
+    await prepared.prepare(_job(), 3, HERE)
+    await aws.close()
+    assert contents(s3, "data") == {key: packed}
+
+
+async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:
+    prepared = PreparedRequests(aws, _no_config_map)
+    await prepared.prepare(_job(), 1, HERE)
+    (key,) = contents(s3, "data")
+    first = s3.head_object(Bucket="data", Key=key)["LastModified"]
+    s3.put_object_tagging(Bucket="data", Key=key, Tagging={"TagSet": [{"Key": "left", "Value": "alone"}]})
+    await prepared.prepare(_job(), 2, HERE)
+    await aws.close()
+    assert s3.head_object(Bucket="data", Key=key)["LastModified"] == first
+    assert s3.get_object_tagging(Bucket="data", Key=key)["TagSet"]
+
+
 async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
     body = await PreparedRequests(aws, _no_config_map).prepare(_job(rankReports="Off"), 1, HERE)
     await aws.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 from muster.api.document import quoted
 from muster.api.s3_uri import parse
@@ -58,18 +60,21 @@ class PreparedRequests:
         if not is_shared:
             await self._put(archive.uri, packed.data, archive.kms_key, place)
             return made.body
-        if not await self._is_there(shared, place):
+        if not await self._is_there(shared, packed.data, place):
             await self._put(shared, packed.data, archive.kms_key, place)
         return with_uri(made.body, archive.uri, shared)
 
-    async def _is_there(self, uri: str, place: Place) -> bool:
+    async def _is_there(self, uri: str, content: bytes, place: Place) -> bool:
+        """Whether it lies there as it is: jobs of others may write to the bucket, and know the place beforehand."""
         at = parse(uri)
         try:
-            await self.aws.ask(place, "s3", "HeadObject", {"Bucket": at.bucket, "Key": at.key})
+            found = await self.aws.ask(
+                place, "s3", "HeadObject", {"Bucket": at.bucket, "Key": at.key, "ChecksumMode": "ENABLED"}
+            )
         except (NotFound, AccessDenied):
             # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
             return False
-        return True
+        return found.get("ChecksumSHA256") == _checksum(content)
 
     async def _packed(self, job: Job, archive: Archive) -> SourceArchive:
         own = await self._source(job)
@@ -82,7 +87,14 @@ class PreparedRequests:
     async def _put(self, uri: str, content: bytes, kms_key: str, place: Place) -> None:
         to = parse(uri)
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
-        wanted = {"Bucket": to.bucket, "Key": to.key, "Body": content, **encrypted}
+        wanted = {
+            "Bucket": to.bucket,
+            "Key": to.key,
+            "Body": content,
+            "ChecksumAlgorithm": "SHA256",
+            "ChecksumSHA256": _checksum(content),
+            **encrypted,
+        }
         await self.aws.ask(place, "s3", "PutObject", wanted)
 
     async def _source(self, job: Job) -> SourceFiles:
@@ -94,3 +106,8 @@ class PreparedRequests:
         if source.git is not None:
             return await asyncio.to_thread(fetch_commit, source.git)
         return {} if source.inline is None else from_texts(source.inline.files)
+
+
+def _checksum(content: bytes) -> str:
+    """What S3 works out itself of an object that is uploaded, and nobody can say otherwise."""
+    return b64encode(sha256(content).digest()).decode("ascii")
