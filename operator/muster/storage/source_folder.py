@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import tarfile
+import zlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from muster.api import file_paths
 from muster.api.document import quoted
 from muster.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
+
+_MAX_HEADS_BYTES = 2 * MAX_FILES * 4096
+"""Of what an archive says of its files, long names included."""
 
 
 def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
@@ -18,7 +23,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
     files: dict[str, SourceFile] = {}
     size = 0
     try:
-        with tarfile.open(fileobj=archive, mode="r|gz") as members:
+        with gzip.GzipFile(fileobj=archive) as unpacked, _open(_Limited(unpacked, origin)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
                     raise refused(origin, f"it has more than {MAX_FILES} files")
@@ -32,10 +37,30 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                 if path in files or content is None:
                     raise refused(origin, f"{quoted(path)} is in it twice")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise refused(origin, f"it is no whole .tar.gz archive ({error})") from None
     checked(files, origin)
     return files
+
+
+class _Limited:
+    """What an archive unpacks to, as far as it may: tarfile reads a name into memory, and a name may be a terabyte."""
+
+    def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
+        self._unpacked = unpacked
+        self._origin = origin
+        self._size = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._unpacked.read(size)
+        self._size += len(data)
+        check_bytes(self._size - _MAX_HEADS_BYTES, self._origin)
+        return data
+
+
+def _open(archive: _Limited) -> tarfile.TarFile:
+    # of a stream it only reads
+    return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
 def _path(member: tarfile.TarInfo, origin: str) -> str:

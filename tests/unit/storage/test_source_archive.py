@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muster.api import file_paths
 from muster.api.s3_uri import S3Uri
-from muster.storage import source_files
+from muster.storage import source_files, source_folder
 from muster.storage.source_archive import pack
 from muster.storage.source_files import SourceFile, checked, from_texts
 from muster.storage.source_folder import read_archive, write_files
@@ -138,6 +138,34 @@ def test_an_archive_of_zeros_is_refused_before_it_is_read(monkeypatch: pytest.Mo
     monkeypatch.setattr(source_files, "MAX_BYTES", 1000)
     with pytest.raises(StorageTrouble, match="MiB"):
         read_archive(_archive(_member("a", size=1_000_000)), "x")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_an_archive_with_a_name_of_zeros_is_refused_while_it_is_read(
+    kind: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_files, "MAX_BYTES", 1000)
+    monkeypatch.setattr(source_folder, "_MAX_HEADS_BYTES", 4096)
+    name = tarfile.TarInfo("a")
+    name.type, name.size = kind, 2**32
+    endless = _Endless(gzip.compress(name.tobuf(tarfile.USTAR_FORMAT) + bytes(2**20)))
+    with pytest.raises(StorageTrouble, match="MiB"):
+        read_archive(endless, "x")
+    assert endless.times_read < 3
+
+
+class _Endless(io.BytesIO):
+    """The same gzip member again and again."""
+
+    times_read = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        if found:
+            return found
+        self.times_read += 1
+        self.seek(0)
+        return super().read(size)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", pack(from_texts({"a": "b"})).data[:60]])
