@@ -60,6 +60,11 @@ class Stored:
         resource["status"] = merged(resource.get("status", {}), status)
         self._changed(name, "MODIFIED")
 
+    def wipe(self, name: str) -> None:
+        """Somebody takes off all that muster has told."""
+        del self.kept[name]["status"]
+        self._changed(name, "MODIFIED")
+
     def delete(self, name: str) -> None:
         """Somebody deletes a job."""
         metadata = self.kept[name]["metadata"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from muster.api.status import Status
-from muster.plan.training_job_course import arrives_until, told_of
+from muster.plan.training_job_course import arrives_until
 from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts
 from muster.plan.training_job_pauses import asked_again_at
 
@@ -35,9 +35,6 @@ Leave = Wait | Stop | LetGo
 
 def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at: float, now: float) -> Leave:
     """What to do at `now` for a resource that was deleted at `deleted_at` (Unix seconds)."""
-    # SageMaker was never asked for anything.
-    if told_of(previous) is None:
-        return LetGo()
     training = facts.training
     if training is not None and training.is_over:
         return LetGo()

@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 import virtual_time
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
+from sagemaker_service.jobs import ENDED
 from sagemaker_service.policy import Policy
 from sagemaker_service.script import Stage, completing, failing, until_training
 from sagemaker_site.site import HERE, Site, Wire, spec
@@ -149,6 +152,25 @@ def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
         await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.called("StopTrainingJob")
         assert not site.service.called("DeleteTrainingJob")
+
+    lived(wire, life)
+
+
+@pytest.mark.parametrize("earlier", [0, 2])
+def test_a_training_job_that_no_status_tells_of_is_found_and_stopped(wire: Wire, earlier: int) -> None:
+    async def life(site: Site) -> None:
+        scripts = [until_training(), *(failing("AlgorithmError: it broke") for _ in range(earlier))]
+        site.service.jobs().script = lambda _: scripts.pop()
+        site.stored.create("vit", spec(recovery={"maxRestarts": earlier}))
+        await site.until(lambda: site.phase() == "Running" and site.record().attempt == earlier + 1)
+        site.operator_dies()
+        site.stored.wipe("vit")
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        (stopped,) = site.service.called("StopTrainingJob")
+        assert str(stopped.request["TrainingJobName"]).endswith(f"-{earlier + 1}")
+        states = {job.state(site.service.now())[1].status for job in site.service.jobs().by_name.values()}
+        assert states <= set(ENDED)
 
     lived(wire, life)
 

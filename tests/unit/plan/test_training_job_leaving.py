@@ -15,6 +15,8 @@ LATE = GIVE_UP_SECONDS + 1
 
 CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("nothing was asked for", Status(), facts(), 0, LetGo()),
+    ("it runs, and somebody wiped the status", Status(), facts(RUNNING), 0, Stop()),
+    ("somebody wiped the status, and nobody may look", Status(), facts(blind=DENIED), LATE, LetGo(DENIED)),
     ("it runs", SEEN, facts(RUNNING), 0, Stop()),
     ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
     ("it has stopped", SEEN, facts(STOPPED), 1, LetGo()),

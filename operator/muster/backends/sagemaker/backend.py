@@ -112,20 +112,19 @@ class SageMakerBackend:
             is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
         )
 
-    async def observe_leaving(self, metadata: Metadata, previous: Status) -> TrainingFacts:
+    async def observe_leaving(self, metadata: Metadata, previous: Status, where: Whereabouts) -> TrainingFacts:
         """What is known of the training job of a resource that was deleted, whatever its spec has become.
 
-        Where it is only the status knows, which others may write, too: so whose it is, is asked in any case.
+        Others may write the status, too: so whose it is, is asked in any case, and where the status tells of none it
+        is looked for at `where`, the spec's; no region: nowhere.
         """
         told, ledger = told_of(previous), self._ledger(metadata.uid)
         sight = Sight()
-        where = Whereabouts("")
         if told is not None:
             where = Whereabouts(told.region, told.assume_role_arn)
-            since = datetime.fromtimestamp(from_text(told.tried_at), UTC) - SINCE
-            name = training_job_name(metadata.name, metadata.uid, told.attempt)
-            target = Target(metadata.uid, told.attempt, name, _place(where), since, is_known=False)
-            sight = await self._lookout.look(ledger, target)
+            sight = await self._look_again(metadata, where, told.attempt, told.tried_at)
+        elif where.region:
+            sight = await self._search(metadata, where)
         return TrainingFacts(
             created_at=from_text(metadata.creation_timestamp),
             whereabouts=where,
@@ -159,9 +158,9 @@ class SageMakerBackend:
             ledger.made = training_job_name(metadata.name, metadata.uid, action.attempt)
         ledger.look_soon()
 
-    async def stop(self, metadata: Metadata, attempt: int, where: Whereabouts) -> None:
-        """Have the training job of an attempt stopped."""
-        ledger, name = self._ledger(metadata.uid), training_job_name(metadata.name, metadata.uid, attempt)
+    async def stop(self, metadata: Metadata, name: str, where: Whereabouts) -> None:
+        """Have a training job of the job's stopped."""
+        ledger = self._ledger(metadata.uid)
         await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where)).stop(name)))
         ledger.look_soon()
 
@@ -170,6 +169,21 @@ class SageMakerBackend:
         ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(_place(where))
         if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
             ledger.forgotten.add(action.name)
+
+    async def _search(self, metadata: Metadata, where: Whereabouts) -> Sight:
+        """The last of the attempts' training jobs, of which the status says nothing: they are counted from 1."""
+        ledger = self._ledger(metadata.uid)
+        while True:
+            sight = await self._look_again(metadata, where, ledger.searched, metadata.creation_timestamp)
+            if sight.training is None or not sight.training.is_over:
+                return sight
+            ledger.searched += 1
+
+    async def _look_again(self, metadata: Metadata, where: Whereabouts, attempt: int, tried_at: str) -> Sight:
+        since = datetime.fromtimestamp(from_text(tried_at), UTC) - SINCE
+        name = training_job_name(metadata.name, metadata.uid, attempt)
+        target = Target(metadata.uid, attempt, name, _place(where), since, is_known=False)
+        return await self._lookout.look(self._ledger(metadata.uid), target)
 
     async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
         jobs = self.aws.training_jobs(place)

@@ -17,7 +17,8 @@ class Ledger:
     `made` is the name of a training job that exists and is the job's, though it may not have been seen yet.
     `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was
     seen over, and `over_at` since when that is known. `setback` is what the last action came to, None when it
-    went well; `generation` is the spec's that it was about. `missing_since` is since when SageMaker says that
+    went well; `generation` is the spec's that it was about. `searched` is the attempt that a deleted resource's
+    training job is looked for as, where its status doesn't tell. `missing_since` is since when SageMaker says that
     there is none where there was one. `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
@@ -30,6 +31,7 @@ class Ledger:
     setback: Setback | None = None
     generation: int = 0
     missing_since: float | None = None
+    searched: int = 1
     forgotten: set[str] = field(default_factory=set)
 
     def look_away(self) -> None:

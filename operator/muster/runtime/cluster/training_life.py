@@ -11,7 +11,7 @@ from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
-from muster.backends.sagemaker.backend import SageMakerBackend, made_at
+from muster.backends.sagemaker.backend import SageMakerBackend, made_at, whereabouts
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
@@ -23,8 +23,9 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts
+from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts, Whereabouts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
+from muster.plan.training_job_name import training_job_name
 from muster.runtime.cluster.journal import Journal
 from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.resource import Resource
@@ -64,20 +65,24 @@ class TrainingLife:
             uid=resource.uid,
             creation_timestamp=to_seconds(resource.created_at),
         )
-        facts = await self.backend.observe_leaving(metadata, previous)
+        facts = await self.backend.observe_leaving(metadata, previous, self._where(resource))
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
         await journal.write(leaving(previous, facts, todo, resource.generation, now))
-        told = told_of(previous)
         match todo:
             case LetGo():
                 await journal.release()
                 return Outlook(None, is_over=True)
             case Stop():
-                if told is not None:
-                    await self.backend.stop(metadata, told.attempt, facts.whereabouts)
+                if facts.training is not None:
+                    await self.backend.stop(metadata, facts.training.name, facts.whereabouts)
                 return Outlook(now + LOOK_AGAIN_SECONDS, is_over=False)
             case _:
                 return Outlook(todo.until, is_over=False)
+
+    def _where(self, resource: Resource) -> Whereabouts:
+        """Where the spec puts a training job, for a status that doesn't tell."""
+        told = Whereabouts("") if isinstance(resource.job, InvalidResource) else whereabouts(resource.job)
+        return Whereabouts(told.region or self.default_region, told.assume_role_arn)
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,8 @@ class _Hands:
                 case CreateTrainingJob():
                     await backend.create(job, action)
                 case StopTrainingJob():
-                    await backend.stop(job.metadata, action.attempt, made_at(job, previous, action.attempt))
+                    name = training_job_name(job.metadata.name, job.metadata.uid, action.attempt)
+                    await backend.stop(job.metadata, name, made_at(job, previous, action.attempt))
                 case DeleteTrainingJob():
                     told = told_of(previous)
                     where = made_at(job, previous, 0 if told is None else told.attempt)
