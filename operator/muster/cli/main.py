@@ -12,7 +12,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 _CLUSTER_EXTRA = ("kopf", "kubernetes")
-_AWS_EXTRA = ("boto3", "botocore")
+_AWS_EXTRA = ("boto3", "botocore", "dulwich")
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         # a laptop's muster comes without what asks a cluster
         if missing.name in _AWS_EXTRA:
-            _leave(f"muster: this command asks AWS and needs {missing.name}: pip install 'muster[cluster,aws]'", FAILED)
+            _leave(f"muster: this asks AWS or git and needs {missing.name}: pip install 'muster[aws]'", FAILED)
         if missing.name not in _CLUSTER_EXTRA:
             raise
         _leave(f"muster: this command asks a cluster and needs {missing.name}: pip install 'muster[cluster]'", FAILED)
