@@ -6,13 +6,16 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from muster.api.problems import InvalidResource
+from muster.api.sagemaker_launch import distribution_of
+from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.backends.local.devices import machine_gpus
@@ -20,6 +23,7 @@ from muster.backends.local.environment import MissingVariable
 from muster.backends.local.folder_lock import own_folder
 from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
+from muster.backends.local.meeting_port import PortTaken, meeting_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
 from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
@@ -88,7 +92,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     def work() -> int:
         machine, folder = machine_of(display, gpus), folder_of(options, job)
         python = _python(machine, resolved)
-        with own_folder(folder), Scratch(SCRATCH) as scratch:
+        with own_folder(folder), _meeting(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 bring_here(plan, layout, display.note)
@@ -102,13 +106,29 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     return told(display, work)
 
 
+@contextmanager
+def _meeting(job: Job) -> Iterator[None]:
+    """The toolkit's port, where the job's ranks meet there. Raises `BadInput`."""
+    distribution = distribution_of(job.spec, job.spec.sagemaker or SageMaker())
+    is_torch = distribution is not None and distribution.torch_distributed is not None
+    if not is_torch and (job.spec.launcher.per_node is not None or job.spec.launcher.mpi is not None):
+        yield
+        return
+    try:
+        with meeting_port():
+            yield
+    except PortTaken as taken:
+        raise BadInput(str(taken)) from None
+
+
 def _rendered(job: Job) -> TrainingRequest:
     """What would be sent. Raises `InvalidResource`, and `BadInput` for what the toolkit has no part in."""
     rendered = request(job, NOWHERE, image_facts())
     if PROGRAM not in rendered.hyperparameters:
         raise BadInput(
             "--local runs what SageMaker's toolkit starts in its images, and this job's container starts by itself:"
-            " name an image's framework in spec.sagemaker.framework, or run it as a job of backend Kubernetes"
+            " name an image's framework in spec.sagemaker.framework, with start: Auto, or run it as a job of backend"
+            " Kubernetes"
         )
     return rendered
 

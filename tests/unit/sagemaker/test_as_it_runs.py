@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muster.api.document import Document
+from muster.api.document import JSON, Document
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import validate
@@ -62,14 +62,25 @@ def test_ranks_that_nobody_can_count_are_asked_for(unknown: str) -> None:
 
 
 def test_a_command_once_a_node_of_unlike_groups_is_one_rank_each() -> None:
-    groups = [
+    groups: list[JSON] = [
         {"name": "gpu", "instanceType": "ml.p4d.24xlarge", "instanceCount": 1},
         {"name": "cpu", "instanceType": "ml.c5.xlarge", "instanceCount": 1},
     ]
     asked = job("ml.c5.xlarge", framework=PYTORCH)
-    block = {"role": "arn:aws:iam::111122223333:role/r", "framework": PYTORCH, "instanceGroups": groups}
-    spec = {**asked.spec.model_dump(by_alias=True, exclude_none=True, exclude_unset=True), "sagemaker": block}
-    document = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": {"name": "vit"}}
+    block: dict[str, JSON] = {
+        "role": "arn:aws:iam::111122223333:role/r",
+        "framework": PYTORCH,
+        "instanceGroups": groups,
+    }
+    spec: dict[str, JSON] = {
+        **asked.spec.model_dump(by_alias=True, exclude_none=True, exclude_unset=True),
+        "sagemaker": block,
+    }
+    document: dict[str, JSON] = {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": "vit"},
+    }
     with pytest.raises(InvalidResource, match=r"procsPerNode: found Auto with gpu, cpu"):
         validate(Document({**document, "spec": spec}))
     once = validate(Document({**document, "spec": {**spec, "launcher": {"perNode": {}}}}))
