@@ -34,6 +34,12 @@ def _refused(job: Job, own: Sequence[Tenant]) -> Iterator[tuple[Path, str, str, 
     for path, uri in s3_places(job):
         if not _may_use(uri, grants):
             yield path, quoted(uri), "that place in S3", "buckets"
+    output = _code_follows(job)
+    root = None if output is None else f"s3://{s3_uri.parse(output).bucket}/"
+    # of an output that isn't allowed enough is said
+    if output is not None and root is not None and _may_use(output, grants) and not _may_use(root, grants):
+        found = f"none, so that the code lies in the root of {quoted(root)}"
+        yield ("sagemaker", "codeLocation"), found, "that place in S3", "buckets"
     host = _git_host(job)
     if host is not None and not any(host in tenant.git_hosts or ALL in tenant.git_hosts for tenant in own):
         yield ("source", "git", "url"), quoted(host), "that host", "gitHosts"
@@ -55,6 +61,16 @@ def s3_places(job: Job) -> Iterator[_Used]:
     source = job.spec.source
     if source is not None and source.s3 is not None:
         yield ("source", "s3", "uri"), source.s3.uri
+
+
+def _code_follows(job: Job) -> str | None:
+    """The output in whose bucket, at its root, muster puts code for SageMaker that has no place of its own."""
+    spec = job.spec
+    if spec.backend != "SageMaker" or spec.output is None or spec.output.s3 is None:
+        return None
+    if spec.sagemaker is None or spec.sagemaker.code_location is not None or not s3_uri.is_s3(spec.output.s3):
+        return None
+    return spec.output.s3
 
 
 def _uris(path: Path, value: JSON) -> Iterator[_Used]:

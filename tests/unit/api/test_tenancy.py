@@ -187,3 +187,29 @@ def test_what_an_owner_writes_is_what_he_means(text: str, at: str) -> None:
     with pytest.raises(InvalidResource) as caught:
         read_config(document)
     assert caught.value.problems[0].path == at
+
+
+CODE = "spec.sagemaker.codeLocation"
+
+
+@pytest.mark.parametrize(
+    ("output", "location", "expected"),
+    [
+        ("s3://data/team-a/out", None, [CODE]),
+        ("s3://data/team-a/out", "s3://data/team-a/code", []),
+        ("s3://data/team-a/out", "s3://data/team-b/code", [CODE]),
+        ("s3://all/out", None, []),
+        (None, None, []),
+    ],
+)
+def test_code_is_put_only_where_the_namespace_may_write(
+    output: str | None, location: str | None, expected: list[str]
+) -> None:
+    block: dict[str, JSON] = {"role": ROLE, "instanceType": "ml.c5.xlarge"}
+    changes: dict[str, JSON] = {"backend": "SageMaker", "image": "i", "sagemaker": block}
+    if location is not None:
+        block["codeLocation"] = location
+    if output is not None:
+        changes["output"] = {"s3": output}
+    grants: JSON = [{"name": "data", "prefixes": ["team-a/"]}, {"name": "all"}]
+    assert refusals(changes, tenant(buckets=grants, roles=[ROLE])) == expected
