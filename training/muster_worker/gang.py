@@ -12,6 +12,7 @@ from muster_worker.check_figures import sentence
 from muster_worker.check_process import CheckProcess, start_check
 from muster_worker.contract import AgentPhase, EndReason, Problem
 from muster_worker.environment import Place
+from muster_worker.help_boxes import telling_lines
 from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
@@ -279,7 +280,7 @@ class Gang:
         for stream in reversed(streams):
             if not stream.closed:
                 stream.drain()
-        self._launcher_lines = streams[1].tail.last_lines() or streams[0].tail.last_lines()
+        self._launcher_lines = telling_lines(streams[1].tail.lines() or streams[0].tail.lines())
 
     def _is_overdue(self) -> bool:
         return self._kill_at is not None and time.monotonic() >= self._kill_at

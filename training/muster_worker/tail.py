@@ -35,12 +35,15 @@ class Tail:
         """All that is kept, as text."""
         return clean(bytes(self._data[-TAIL_BYTES:])).decode("utf-8")
 
+    def lines(self) -> Tuple[str, ...]:
+        """All lines that are kept with something on them, as a report carries them."""
+        return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip())
+
     def last_lines(self) -> Tuple[str, ...]:
         """The last lines with something on them, as a report carries them."""
         # asked for in every report, while a rank that ended writes no more
         if self._lines_of != self.total:
-            lines = [line.rstrip() for line in self.text.split("\n") if line.strip()]
-            self._lines = tuple(shorten(line) for line in lines[-MAX_LAST_LINES:])
+            self._lines = self.lines()[-MAX_LAST_LINES:]
             self._lines_of = self.total
         return self._lines
 

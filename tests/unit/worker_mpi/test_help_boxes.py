@@ -1,0 +1,44 @@
+"""Which of an mpirun's words a report carries: Open MPI says first what is wrong, and then much else."""
+
+from muster.plan.last_words import telling_paragraph
+from muster_worker.contract import MAX_LAST_LINES
+from muster_worker.help_boxes import telling_lines
+
+RULE = "-" * 74
+ADVICE = tuple(f"advice {number}" for number in range(20))
+SLOTS = (
+    "There are not enough slots available in the system to satisfy the 99",
+    "slots that were requested:",
+    "  sleep",
+)
+HOSTFILE = (
+    *(RULE, "Open RTE was unable to open the hostfile:", "    /nowhere", "Check to make sure.", RULE),
+    *(RULE, "An internal error has occurred in ORTE:", "FORCE-TERMINATE", "Please report.", RULE),
+)
+TRACEBACK = ("Traceback (most recent call last):", "KeyError: 0")
+SHORT = (RULE, "mpirun noticed that process rank 3 exited on signal 9 (Killed).", RULE)
+
+
+def test_a_long_box_is_carried_from_its_beginning() -> None:
+    lines = telling_lines(("before", RULE, *SLOTS, *ADVICE, RULE))
+
+    assert lines == (*SLOTS, *ADVICE)[:MAX_LAST_LINES]
+    assert telling_paragraph(lines).startswith("There are not enough slots available in the system to satisfy the 99")
+
+
+def test_of_boxes_in_a_row_the_first_says_what_is_wrong() -> None:
+    assert telling_paragraph(telling_lines(HOSTFILE)).startswith("Open RTE was unable to open the hostfile: /nowhere")
+
+
+def test_a_warning_long_before_the_end_is_not_why_it_ended() -> None:
+    warning = (RULE, "WARNING: no InfiniBand", *ADVICE, RULE)
+
+    assert telling_lines((*warning, *ADVICE, *TRACEBACK, *SHORT)) == (*ADVICE, *TRACEBACK, *SHORT)[-MAX_LAST_LINES:]
+    assert telling_lines((*warning, *TRACEBACK)) == (*ADVICE, RULE, *TRACEBACK)[-MAX_LAST_LINES:]
+
+
+def test_what_has_no_box_or_half_of_one_is_carried_from_its_end() -> None:
+    assert telling_lines(()) == ()
+    assert telling_lines(TRACEBACK) == TRACEBACK
+    assert telling_lines((*ADVICE, RULE)) == (*ADVICE, RULE)[-MAX_LAST_LINES:]
+    assert telling_lines(("-" * 80, *ADVICE, "-" * 80))[-1] == "-" * 80
