@@ -39,6 +39,11 @@ def implementation(version: str) -> Optional[str]:
     return next((name for sign, name in _SIGNS if sign in version), None)
 
 
+def is_spoken_to_alike(kind: str, other: str) -> bool:
+    """Whether both implementations take the same options for a world."""
+    return _OPTIONS[kind] is _OPTIONS[other]
+
+
 def is_own_mpirun(plan: Plan) -> bool:
     """Whether the job's command is an mpirun already, to be run as it stands."""
     return os.path.basename(plan.command[0]) in Mpi.RUNNERS

@@ -12,7 +12,7 @@ from muster_worker.contract import Mpi, Problem
 from muster_worker.environment import Place
 from muster_worker.interfaces import list_interfaces
 from muster_worker.launchers import mpi_rank, user_command
-from muster_worker.mpi_command import PROGRAM, implementation, is_own_mpirun, launch_command
+from muster_worker.mpi_command import PROGRAM, implementation, is_own_mpirun, is_spoken_to_alike, launch_command
 from muster_worker.mpi_environment import launcher_environment, world
 
 VERSION_SECONDS = 20.0
@@ -22,7 +22,7 @@ VERSION_SECONDS = 20.0
 def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence[str], Mapping[str, str]]:
     """The command and environment of mpirun. `master` is where torch.distributed may meet, ADDRESS:PORT.
 
-    Raises `OSError` when there is no mpirun, and `ValueError` when it is none that is known.
+    Raises `OSError` when there is no mpirun, and `ValueError` when it is none that is known, or not the one meant.
     """
     environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
     command = user_command(place.plan)
@@ -32,6 +32,8 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
             _program(command[0], environment)
         return command, environment
     kind = _kind(place, environment)
+    if place.plan.mpi != Mpi.AUTO:
+        _check(kind, environment)
     return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
 
 
@@ -52,6 +54,20 @@ def _kind(place: Place, environment: Mapping[str, str]) -> str:
     if place.plan.mpi != Mpi.AUTO:
         return place.plan.mpi
     return _ask(place.plan.command[0] if is_own_mpirun(place.plan) else PROGRAM, environment)
+
+
+def _check(named: str, environment: Mapping[str, str]) -> None:
+    """Raises `ValueError` for an mpirun that says to be another one, with another command line than the job's."""
+    program = _program(PROGRAM, environment)
+    try:
+        found = implementation(_version(program, environment))
+    except ValueError:
+        return  # whoever names it may know one that gives no answer
+    if found is not None and not is_spoken_to_alike(found, named):
+        raise ValueError(
+            f"spec.launcher.mpi.implementation is {named}, and {program} says that it is {found}:"
+            " name that, leave it at Auto, or put the other one first on PATH in spec.env"
+        )
 
 
 def _ask(name: str, environment: Mapping[str, str]) -> str:

@@ -1,0 +1,40 @@
+"""Whose mpirun is started: the one that the job names has to be the one that is there."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from muster_worker.contract import Launcher, Mpi
+from muster_worker.mpi_launch import mpirun
+from node_builders import a_place, a_plan
+
+OPEN_MPI = "mpirun (Open MPI) 4.1.4"
+HYDRA = "HYDRA build details:"
+
+
+def start(folder: Path, said: str, named: str) -> str:
+    program = folder / "mpirun"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    place = a_place(replace(a_plan("train", launcher=Launcher.MPI), mpi=named), 0)
+    command, _ = mpirun(place, {"PATH": f"{folder}:/bin"}, "10.0.0.1:29500")
+    return command[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "named", "option"),
+    [
+        (OPEN_MPI, Mpi.AUTO, "--hostfile"),
+        (OPEN_MPI, Mpi.OPEN_MPI, "--hostfile"),
+        (HYDRA, Mpi.INTEL_MPI, "-f"),
+        ("a wrapper of nobody's", Mpi.MPICH, "-f"),
+    ],
+)
+def test_the_mpirun_that_is_meant(tmp_path: Path, said: str, named: str, option: str) -> None:
+    assert start(tmp_path, said, named) == option
+
+
+def test_an_mpirun_of_another_family_is_named_and_not_started(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"implementation is MPICH, and /.*/mpirun says that it is OpenMPI: name that"):
+        start(tmp_path, OPEN_MPI, Mpi.MPICH)
