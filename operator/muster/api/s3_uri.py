@@ -22,8 +22,8 @@ CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{LEADS_OUT}
 """The rule of all fields that hold one, to the API server."""
 
 SENTENCE = (
-    f"s3://bucket/key is expected, of at most {MAX_CHARS} characters, without ? # \\ and without . or .. as a part;"
-    " access points and https:// have no place here"
+    f"s3://bucket/key is expected, of at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
+    " digits, dots and dashes, a key has no ? # \\ and no part . or ..; access points and https:// have no place here"
 )
 
 
