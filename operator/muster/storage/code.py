@@ -21,7 +21,7 @@ def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, means: Mea
     """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageTrouble`."""
     files = code(plan, config_map, means)
     _write(files, folder)
-    means.say(f"code: {len(files)} files")
+    means.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
 
 
 def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
