@@ -156,6 +156,24 @@ def test_a_rank_of_mpirun_s_that_is_killed_is_named(tmp_path: Path, mpi_image: d
     assert done.left() == []
 
 
+def test_a_command_once_a_host_that_tells_nothing(tmp_path: Path, image: dict[str, str]) -> None:
+    job = write(tmp_path, "print('here', flush=True)", "perNode", {})
+    done = run(tmp_path, job, "--local", "-o", "json", env={**image, "PYTHONSAFEPATH": "1"})
+    assert done.process.returncode == 0, done.stderr + log(done)
+    status = status_of(done)
+    assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": "0-3"})
+    assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
+
+
+def test_a_command_once_a_host_that_fails_untold(tmp_path: Path, image: dict[str, str]) -> None:
+    script = "import os, sys; sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
+    done = run(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "-o", "json", env=image)
+    assert done.process.returncode == 1
+    message = status_of(done)["message"]
+    words = r"algo-2: SageMaker's toolkit ended with exit code 1: .*ExitCode 7 .*; 2 others were done$"
+    assert re.match(words, message)
+
+
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)

@@ -50,11 +50,13 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == KNOCK:
         return knock(Path(arguments[1]), arguments[2:])
     host = Host(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
-    # the toolkit hands its own sys.path on to the ranks, which have nothing of muster's there on SageMaker either
-    sys.path[0] = host.archive
+    # the toolkit hands its own sys.path on to the ranks, which have nothing of muster's there on SageMaker either;
+    # with PYTHONSAFEPATH this folder isn't the first of it, and the first is the user's
+    users = [place for place in sys.path if place != str(Path(__file__).parent)]
+    sys.path[:] = [host.archive, *users]
     from muster_worker import guardian, hosts, processes  # noqa: PLC0415 - from there
 
-    del sys.path[0]
+    sys.path[:] = users
     processes.end_with_parent(host.parent)
     why_not = hosts.mount_hosts(host.hosts_file, host.name)
     if why_not is not None:

@@ -17,8 +17,18 @@ from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.training_host import TrainingPlaces, host_command
 from muster.plan import last_words
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
-from muster_worker.contract import AgentPhase, Command, CommandKind, Report
+from muster.plan.facts import (
+    AgentFacts,
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+    RankFacts,
+    StopRequest,
+    Trouble,
+)
+from muster.plan.world import procs_per_node
+from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
 
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
@@ -86,7 +96,17 @@ class TrainingBackend:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
             process = replace(process, trouble=self._trouble(process))
-        return NodeFacts(node, self.hosts[node], process, agent or _silent(job, node, process), command, at)
+        return NodeFacts(node, self.hosts[node], process, agent or self._silent(job, process, node), command, at)
+
+    def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
+        """A host whose ranks have said nothing."""
+        # Where some do, the others must: ranks that nobody heard may never have been.
+        is_good = process.exit_code == 0 and not self.agents()
+        ranks = _good_ends(job, process, node) if is_good else ()
+        phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
+        reports = tuple(facts.report for facts in ranks)
+        report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, phase, ranks=reports)
+        return AgentFacts(report, process.started_at or 0.0, ranks)
 
     def _trouble(self, process: ProcessFacts) -> Trouble | None:
         if process.exit_code == 0:
@@ -124,7 +144,8 @@ class TrainingBackend:
                 asyncio.get_running_loop().call_later(pause, self.processes.terminate, node)
 
 
-def _silent(job: Job, node: int, process: ProcessFacts) -> AgentFacts:
-    """A host whose ranks have said nothing yet."""
-    report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, AgentPhase.RUNNING)
-    return AgentFacts(report, process.started_at or 0.0)
+def _good_ends(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
+    """The ranks of a host that ended well: as SageMaker completes a job, whose ranks nobody hears."""
+    procs = procs_per_node(job)
+    reports = (RankReport(node * procs + local, local, RankState.EXITED, exit_code=0) for local in range(procs))
+    return tuple(RankFacts(report, process.started_at, process.ended_at) for report in reports)
