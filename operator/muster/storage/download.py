@@ -14,6 +14,7 @@ from pathlib import Path
 
 from muster.storage.bucket import Bucket
 from muster.storage.fetched import Fetched
+from muster.storage.no_way_out import put
 from muster.storage.objects import Placed
 from muster.storage.partial import Partial, part_path
 from muster.storage.patience import Pause, patiently
@@ -111,11 +112,9 @@ class _Transfer:
         patiently(attempt, self.pause)
 
     def _place(self, one: Placed, part: Path) -> None:
-        target = self.into.folder / one.path
-        target.parent.mkdir(parents=True, exist_ok=True)
         size = part.stat().st_size
         if size != one.stored.size:
             what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"
             raise StorageTrouble(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
-        part.replace(target)
+        put(part, self.into.folder, one.path)
         self.fetched.add(one)

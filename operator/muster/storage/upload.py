@@ -11,6 +11,7 @@ from pathlib import Path
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
+from muster.storage.no_way_out import held
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
 from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
@@ -42,8 +43,8 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
                 if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
                     continue
                 found = file.stat()
-            except OSError:
-                continue
+            except (OSError, RuntimeError):
+                continue  # pathlib says RuntimeError of links that lead in a circle
             yield LocalFile(str(file.relative_to(root)), found.st_size, found.st_mtime_ns)
 
 
@@ -67,7 +68,9 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
 def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause) -> None:
     key = key_of(uri, file.path, bucket.field)
     try:
-        patiently(lambda: bucket.upload(key, folder / file.path), pause)
+        # what was listed a moment ago may be a link to elsewhere by now
+        with held(folder, file.path) as there:
+            patiently(lambda: bucket.upload(key, there), pause)
     except FileNotFoundError:
         return  # whoever wrote it has removed it again
     except OSError as error:
