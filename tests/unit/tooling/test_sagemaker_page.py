@@ -18,6 +18,7 @@ from muster.api.sagemaker_support import (
 )
 from muster.api.validate import validate
 from muster.cli.training_request import request_text
+from muster.importers.sagemaker.standin.muster_standin import estimators
 from unit.sagemaker.builders import sagemaker_job
 
 ROOT = Path(__file__).parents[3]
@@ -75,3 +76,21 @@ def test_its_fields_exist() -> None:
     known = {str(field.alias) for field in SageMaker.model_fields.values()}
     named = set(re.findall(r"`sagemaker\.([a-zA-Z]+)", PAGE))
     assert named <= known
+
+
+def test_every_field_is_told_of() -> None:
+    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    words = {word for shown in re.findall(r"`([^`\n]+)`", PAGE) for word in re.findall(r"[a-zA-Z]+", shown)}
+    assert known - words == set()
+
+
+def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
+    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    arguments = {
+        name
+        for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
+        for name in kind.parameters()
+    }
+    for left, right in table("argument of an estimator"):
+        assert set(re.findall(r"`(\w+)`", left)) <= arguments, left
+        assert {name.partition(":")[0] for name in re.findall(r"`([^`]+)`", right)} <= known, right
