@@ -21,6 +21,17 @@ _UNIONS = {
 
 _KNOWN_SHOWN = 12
 
+COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", has what becomes of each of its fields'
+
+_OF_AN_MPI_JOB = {
+    "slotsPerWorker": "spec.procsPerNode",
+    "mpiImplementation": "spec.launcher.mpi.implementation",
+    "mpiReplicaSpecs": "spec.nodes, image, command and template",
+    "runPolicy": "spec.cleanup, suspend and activeDeadlineSeconds",
+    "sshAuthMountPath": "not needed",
+}
+"""Fields of kubeflow.org/v2beta1's MPIJob, and what they are here."""
+
 _Context = Mapping[str, object]
 
 _EXAMPLES: dict[str | int, str] = {
@@ -59,6 +70,8 @@ def found(value: JSON) -> str:
 
 def unknown_field(name: str, known: Sequence[str]) -> str:
     """What to say of a field that doesn't exist, where `known` do."""
+    if name in _OF_AN_MPI_JOB:
+        return f"unknown field; an MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
     folded = {field.lower(): field for field in known}
     close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=0.6)
     if close:

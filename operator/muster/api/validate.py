@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pydantic import ValidationError
 
 from muster.api import names
-from muster.api.document import JSON, Document, Path, shown
+from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.problems import InvalidResource, Problem
 from muster.api.rules import RULES
 from muster.api.schema import lookup
-from muster.api.sentences import found, sentence, unknown_field
+from muster.api.sentences import COMING_FROM_MPI_OPERATOR, found, sentence, unknown_field
 from muster.api.spec import Job, Metadata, Spec
 
 MAX_SPEC_BYTES = 256 * 1024
@@ -92,13 +92,18 @@ def _foreign(value: Mapping[str, JSON]) -> list[Finding]:
     if kind is None and version is None:
         return [((), f"neither apiVersion nor kind is given; {expected}")]
     if kind != names.KIND and _group(value) != names.GROUP:
-        return [(("kind",), f"found {found(kind)} of {found(version)}, which is another kind of resource; {expected}")]
+        named = f"found {_named(kind)} of {_named(version)}, which is another kind of resource"
+        return [(("kind",), f"{named}; {COMING_FROM_MPI_OPERATOR if kind == 'MPIJob' else expected}")]
     wrong: list[Finding] = []
     if version != names.API_VERSION:
         wrong.append((("apiVersion",), f"found {found(version)}; {names.API_VERSION} is expected"))
     if kind != names.KIND:
         wrong.append((("kind",), f"found {found(kind)}; {names.KIND} is expected"))
     return wrong
+
+
+def _named(value: JSON) -> str:
+    return quoted(value) if isinstance(value, str) else found(value)
 
 
 def _unknown_at_top(value: Mapping[str, JSON]) -> list[Finding]:
