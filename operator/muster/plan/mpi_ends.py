@@ -127,7 +127,17 @@ def _all_have_told(facts: JobFacts) -> bool:
 
 
 def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
-    """Whether mpirun ended because a rank did."""
+    """Whether mpirun ended because a rank did.
+
+    The first line that fits says it:
+
+    mpirun                                          explained when
+    was killed                                      a rank had failed well before
+    says that it ends over a rank                   always
+    ended with the first rank's exit code or signal always
+    carried a rank's MPI_Abort                      never: that rank stands in its words alone
+    anything else                                   the first rank's end is a kill, and came before mpirun's
+    """
     # Ranks die with an mpirun that is killed, or after it.
     if launcher.signal is not None:
         return bad[0].at < launcher.at - SKEW_SECONDS
