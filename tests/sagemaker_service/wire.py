@@ -6,12 +6,16 @@ import io
 from collections.abc import Mapping
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.client import BaseClient
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from muster.aws.client import Aws
+from muster.aws.connection import Service as AwsService
 from muster.aws.place import Place
 from sagemaker_service.service import NoReply, Service
+
+ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")
 
 
 def join(aws: Aws, place: Place, service: Service) -> None:
@@ -26,8 +30,17 @@ def join(aws: Aws, place: Place, service: Service) -> None:
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
     connection = aws.connection(place)
-    for name in ("sagemaker", "sts", "logs"):
-        connection.client(name).meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
+    new_client = connection._new_client
+
+    def joined(name: AwsService) -> BaseClient:
+        client = new_client(name)
+        client.meta.events.register(f"before-send.{name}", answer)
+        return client
+
+    # Clients are made anew once their credentials are no good.
+    connection._new_client = joined  # type: ignore[method-assign]
+    for name in ASKED:
+        connection.client(name)
 
 
 class _Body(io.BytesIO):

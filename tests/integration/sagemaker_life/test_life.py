@@ -112,6 +112,49 @@ def test_missing_rights_are_a_condition_and_are_asked_for_again(wire: Wire) -> N
     lived(wire, life)
 
 
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(Fault.EXPIRED, "AwsCredentialsExpired"), (Fault.UNKNOWN_CALLER, "AwsCredentialsMissing")],
+)
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_credentials_that_are_no_good_are_a_condition_until_there_are_others(
+    wire: Wire, fault: Fault, reason: str, phase: str
+) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: completing(900.0)
+        if phase == "Running":
+            site.stored.create("vit", spec())
+            await site.until(lambda: site.phase() == "Running")
+        site.service.faults.chance = lambda _: fault
+        if phase == "Pending":
+            site.stored.create("vit", spec())
+        await site.until(lambda: site.condition("Stalled")[1] == reason)
+        assert (site.phase(), site.condition("Accepted")[0]) == (phase, "True")
+        site.service.faults.chance = lambda _: None
+        await site.until(lambda: site.phase() == "Succeeded")
+        assert site.condition("Stalled")[0] == "False"
+        assert len(site.service.jobs().by_name) == 1
+
+    lived(wire, life)
+
+
+def test_a_finalizer_is_given_up_when_the_credentials_have_expired_for_good(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.service.faults.chance = lambda _: Fault.EXPIRED
+        deleted_at = site.now()
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert site.now() - deleted_at > 590
+        await site.until_settled(5.0)
+        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert "expired" in told["message"]
+
+    lived(wire, life)
+
+
 def test_a_request_that_is_refused_is_not_accepted(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.faults.chance = lambda _: None
