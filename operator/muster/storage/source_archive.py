@@ -8,6 +8,7 @@ import io
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO, cast
 
 from muster.api.s3_uri import S3Uri
 from muster.storage.source_files import SourceFiles
@@ -36,16 +37,27 @@ class SourceArchive:
 
 def pack(files: SourceFiles) -> SourceArchive:
     """The archive of `files`, which were `checked`."""
-    inner = io.BytesIO()
-    # USTAR with PAX for what it can't say: no time, no user, nothing of this machine
-    with tarfile.open(fileobj=inner, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for member, content in _members(files):
-            archive.addfile(member, io.BytesIO(content))
     outer = io.BytesIO()
     # mtime 0 and no name in gzip's header
     with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=outer, mtime=0) as compressed:
-        compressed.write(inner.getvalue())
-    return SourceArchive(outer.getvalue(), hashlib.sha256(inner.getvalue()).hexdigest())
+        told = _Hashed(compressed)
+        # USTAR with PAX for what it can't say: no time, no user, nothing of this machine
+        with tarfile.open(fileobj=cast("BinaryIO", told), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for member, content in _members(files):
+                archive.addfile(member, io.BytesIO(content))
+    return SourceArchive(outer.getvalue(), told.hash.hexdigest())
+
+
+class _Hashed:
+    """What is written to it goes on compressed, so that it is in memory once."""
+
+    def __init__(self, compressed: gzip.GzipFile) -> None:
+        self.hash = hashlib.sha256()
+        self._compressed = compressed
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self._compressed.write(data)
 
 
 def _members(files: SourceFiles) -> Iterator[tuple[tarfile.TarInfo, bytes]]:

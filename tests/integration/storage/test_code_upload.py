@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.api.document import JSON, Document
+from muster.api.source_spec import ConfigMapSource, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints, Place
 from muster.backends.sagemaker.requests import PreparedRequests
-from muster.storage.source_files import SourceFiles
+from muster.storage.source_files import SourceFiles, from_texts
 from s3_server import contents
 
 if TYPE_CHECKING:
@@ -77,6 +79,26 @@ async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Cl
     await prepared.prepare(_job(), 3, HERE)
     await aws.close()
     assert contents(s3, "data") == {key: packed}
+
+
+async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client) -> None:  # noqa: ARG001 - its bucket
+    reading, most = 0, 0
+
+    async def read(_: str, name: str) -> SourceFiles:
+        nonlocal reading, most
+        reading, most = reading + 1, max(most, reading + 1)
+        await asyncio.sleep(0)
+        reading -= 1
+        return from_texts({"train.py": f"print({name!r})"})
+
+    prepared = PreparedRequests(aws, read)
+    jobs = [_job() for _ in range(4)]
+    for number, one in enumerate(jobs):
+        source = Source(config_map=ConfigMapSource(name=f"code-{number}"))
+        jobs[number] = one.model_copy(update={"spec": one.spec.model_copy(update={"source": source})})
+    await asyncio.gather(*(prepared.prepare(one, 1, HERE) for one in jobs))
+    await aws.close()
+    assert most == 1
 
 
 async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:

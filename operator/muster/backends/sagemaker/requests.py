@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from muster.api.document import quoted
@@ -34,6 +34,8 @@ class PreparedRequests:
 
     aws: Aws
     read_config_map: ReadConfigMap
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Code is in memory some three times while it is packed, and its owner says how large it is."""
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         """CreateTrainingJob's body, its code uploaded.
@@ -52,6 +54,10 @@ class PreparedRequests:
 
     async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
         """The request's body, its code in its place: uploaded once, however many training jobs have the same."""
+        async with self._one_at_a_time:
+            return await self._upload(job, made, archive, place)
+
+    async def _upload(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
         packed = await self._packed(job, archive)
         block = job.spec.sagemaker
         shared = shared_uri(archive.uri, made.training_job, packed)
