@@ -127,6 +127,11 @@ def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
     return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
 
 
+def is_on_some_instances(block: SageMaker) -> bool:
+    """Whether the ranks run on one of several instance groups, and the others do something else."""
+    return len(block.instance_groups) > 1 and bool(rank_groups(block))
+
+
 def rank_instance_type(block: SageMaker) -> str:
     """The type of the instances that the ranks run on; "" when the job doesn't say."""
     if block.instance_type is not None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from muster.api.document import quoted
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_block import sagemaker_blocks
+from muster.api.sagemaker_launch import is_on_some_instances
 from muster.api.spec import Spec
 
 
@@ -48,6 +49,12 @@ def _ranks_of_unlike_groups(spec: Spec) -> Iterator[Breach]:
         )
         if spec.procs_per_node == "Auto" and not is_one_rank and is_unlike:
             yield Breach(("procsPerNode",), f"Auto with {', '.join(group.name for group in block.instance_groups)}")
+
+
+def _reports_of_some(spec: Spec) -> Iterator[Breach]:
+    for block in sagemaker_blocks(spec):
+        if block.rank_reports == "On" and is_on_some_instances(block):
+            yield Breach(("sagemaker", "rankReports"), "On with an instanceGroup that runs the ranks")
 
 
 def _spot_and_warm_pool(spec: Spec) -> Iterator[Breach]:
@@ -134,6 +141,12 @@ SAGEMAKER_RULES = (
         sentence="groups of several types run the same number of ranks on each instance: give the number, or the "
         "group that runs them in sagemaker.distribution.instanceGroup",
         breaches=_ranks_of_unlike_groups,
+    ),
+    Rule(
+        places=("spec.sagemaker.rankReports",),
+        why="The status has ranks on all nodes, and would call those of one group another world.",
+        sentence="ranks on one of several groups can't report; set Auto or Off",
+        breaches=_reports_of_some,
     ),
     Rule(
         places=("spec.sagemaker",),

@@ -8,8 +8,10 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource
-from muster.backends.sagemaker.rank_reports import report_files, with_rank_reports
+from muster.backends.sagemaker.rank_reports import may_report, report_files, with_rank_reports
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.cli.training_request import made_request
+from unit.sagemaker.builders import sagemaker_job
 
 Wanted = Literal["Auto", "On", "Off"]
 
@@ -87,3 +89,15 @@ def test_the_same_program_has_the_same_files() -> None:
     assert first["muster_entry.program"] == b"train.py\n"
     with zipfile.ZipFile(io.BytesIO(first["muster_entry.pyz"])) as agent:
         assert "muster_worker/log_rank.py" in agent.namelist()
+
+
+def test_ranks_of_one_of_several_groups_are_not_told_of_as_if_they_were_all() -> None:
+    groups: list[JSON] = [
+        {"name": "train", "instanceType": "ml.p4d.24xlarge", "instanceCount": 1},
+        {"name": "data", "instanceType": "ml.c5.xlarge", "instanceCount": 1},
+    ]
+    distribution: JSON = {"torchDistributed": {}, "instanceGroup": "train"}
+    job = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": distribution})
+    assert made_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
+    assert not may_report(job)
+    assert may_report(sagemaker_job({}, {"distribution": {"torchDistributed": {}}}))

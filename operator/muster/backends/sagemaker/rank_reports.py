@@ -13,7 +13,7 @@ from json import dumps, loads
 from typing import Literal
 
 from muster.api.problems import InvalidResource, Problem
-from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, launch
+from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, is_on_some_instances, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
@@ -69,6 +69,8 @@ def may_report(job: Job) -> bool:
     """Whether the job's ranks may report, by its spec alone: then it is worth while to read their log as it grows."""
     block = job.spec.sagemaker or SageMaker()
     distribution = distribution_of(job.spec, block)
+    if is_on_some_instances(block):
+        return False
     if block.rank_reports == "Auto" and starts_ranks(job.spec, launch(job.spec, block)):
         return True
     if block.rank_reports != "Auto" or distribution is None:

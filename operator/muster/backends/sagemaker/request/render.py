@@ -1,7 +1,7 @@
 """A job as the request that makes it a training job of Amazon SageMaker. Pure."""
 
 from muster.api.document import JSON
-from muster.api.sagemaker_launch import Launch, launch
+from muster.api.sagemaker_launch import Launch, is_on_some_instances, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.image_catalogue import ImageFacts
@@ -47,7 +47,9 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
     }
     refuse_what_is_too_much(body)
     made = TrainingRequest(body, source.archive)
-    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, block.rank_reports)
+    # Their numbers would be those of another world than the job's, which has ranks on all of its nodes.
+    wanted = "Off" if is_on_some_instances(block) else block.rank_reports
+    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, wanted)
 
 
 def _hyperparameters(found: Fields, how: Launch) -> Fields:
