@@ -144,7 +144,20 @@ class _Following:
         await asyncio.gather(*self._tasks.values())
 
 
+def refuse_training_job(seen: Seen) -> None:
+    """Raises `BadInput` for a job on SageMaker: it has no pods, now or later, and its log is in CloudWatch."""
+    training = seen.status.backend.sagemaker if seen.status.backend is not None else None
+    if training is None:
+        return
+    raise BadInput(
+        f"{seen.name} runs on SageMaker, and its log is in CloudWatch, of each host one: "
+        f"aws logs tail /aws/sagemaker/TrainingJobs --log-stream-name-prefix {training.training_job_name}/ "
+        f"--region {training.region} --since 1d; muster ranks {seen.name} shows how each rank is"
+    )
+
+
 def _check(asked: Asked, seen: Seen) -> None:
+    refuse_training_job(seen)
     if seen.status.ranks is not None:
         check_ranks(asked.ranks, seen.status.ranks.world)
 
