@@ -182,6 +182,19 @@ def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
     lived(wire, life)
 
 
+def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.policy = None
+        site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
+        site.stored.create("vit", spec(activeDeadlineSeconds=60, cleanup={"afterSeconds": 10}))
+        await site.until(lambda: site.phase() == "Failed")
+        await site.until_settled(3600.0)
+        assert not site.service.called("DeleteTrainingJob")
+        assert not site.service.called("StopTrainingJob")
+
+    lived(wire, life)
+
+
 def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()

@@ -263,7 +263,9 @@ def _remains(metadata: Metadata, previous: Status, ledger: Ledger) -> tuple[str,
     told = told_of(previous)
     if told is None or final_condition(previous) is None:
         return ()
-    attempts = (*(one.attempt for one in told.earlier), told.attempt)
+    # One that was never seen as the job's own may be somebody else's, of the same name.
+    attempts = [one.attempt for one in told.earlier if one.status]
+    attempts += [told.attempt] if told.arn is not None else []
     # Made anew: others may write the status, too.
     names = (training_job_name(metadata.name, metadata.uid, attempt) for attempt in attempts)
     return tuple(name for name in names if name not in ledger.forgotten)
