@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import Tuple
 
 from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS
@@ -9,6 +10,9 @@ from muster_worker.lines import clean
 
 TAIL_BYTES = 64 * 1024
 """What is kept of each stream: room for the traceback of a deep recursion, which Python itself shortens."""
+
+_NOTHING = f"{string.whitespace}\0"
+"""Of a line with no other characters nobody sees anything; Open MPI 5 ends its last words with such a one."""
 
 _ELLIPSIS = "…"
 
@@ -37,7 +41,7 @@ class Tail:
 
     def lines(self) -> Tuple[str, ...]:
         """All lines that are kept with something on them, as a report carries them."""
-        return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip())
+        return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip(_NOTHING))
 
     def last_lines(self) -> Tuple[str, ...]:
         """The last lines with something on them, as a report carries them."""

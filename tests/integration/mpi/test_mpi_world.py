@@ -216,6 +216,15 @@ def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
     return ("mpirun", "-np", str(NODES * PROCS), *per_node, *rank)
 
 
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5"])
+def test_an_mpirun_that_asks_for_too_much_is_heard_from_the_beginning(world: AgentWorld, name: str) -> None:
+    world.make_plan("mpirun", "-np", "99", "true", launcher=Launcher.MPI)
+    world.launch(environment=installed(name).added_to(os.environ))
+    launcher = world.wait_ended(0).launcher
+    assert launcher is not None
+    assert launcher.last_lines[0].startswith("There are not enough slots available in the system to satisfy the 99")
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "impi"])
 def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
     """MPICH's mpirun has no way to start ranks by another program."""

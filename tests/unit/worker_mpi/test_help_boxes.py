@@ -3,6 +3,7 @@
 from muster.plan.last_words import telling_paragraph
 from muster_worker.contract import MAX_LAST_LINES
 from muster_worker.help_boxes import telling_lines
+from muster_worker.tail import Tail
 
 RULE = "-" * 74
 ADVICE = tuple(f"advice {number}" for number in range(20))
@@ -42,3 +43,10 @@ def test_what_has_no_box_or_half_of_one_is_carried_from_its_end() -> None:
     assert telling_lines(TRACEBACK) == TRACEBACK
     assert telling_lines((*ADVICE, RULE)) == (*ADVICE, RULE)[-MAX_LAST_LINES:]
     assert telling_lines(("-" * 80, *ADVICE, "-" * 80))[-1] == "-" * 80
+
+
+def test_open_mpi_5_writes_a_null_character_below_its_box() -> None:
+    tail = Tail()
+    tail.feed("\n".join((RULE, *SLOTS, "", *ADVICE, RULE, "\0")).encode())
+
+    assert telling_lines(tail.lines())[: len(SLOTS)] == SLOTS
