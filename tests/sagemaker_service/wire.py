@@ -34,11 +34,11 @@ def join(aws: Aws, place: Place, service: Service) -> None:
 
     def joined(name: AwsService) -> BaseClient:
         client = new_client(name)
-        client.meta.events.register(f"before-send.{name}", answer)
+        client.meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
         return client
 
     # Clients are made anew once their credentials are no good.
-    connection._new_client = joined  # type: ignore[method-assign]
+    connection._new_client = joined  # type: ignore[method-assign, assignment]
     for name in ASKED:
         connection.client(name)
 

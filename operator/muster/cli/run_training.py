@@ -85,9 +85,8 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = new_display()
-    unused = kubernetes_fields(job.spec)
-    if unused:
-        display.note(f"not used here, for Kubernetes: {', '.join(unused)}")
+    for note in _unused(job):
+        display.note(note)
 
     def work() -> int:
         machine, folder = machine_of(display, gpus), folder_of(options, job)
@@ -104,6 +103,11 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         return finish(run, job, turn)
 
     return told(display, work)
+
+
+def _unused(job: Job) -> tuple[str, ...]:
+    fields = kubernetes_fields(job.spec)
+    return (f"not used here, for Kubernetes: {', '.join(fields)}",) if fields else ()
 
 
 @contextmanager

@@ -18,9 +18,7 @@ def training_notes(job: Job) -> tuple[str, ...]:
     block = job.spec.sagemaker or SageMaker()
     notes = []
     if unused:
-        notes.append(
-            f"left alone, for Kubernetes: {', '.join(unused)}; what ranks need of it belongs into env or source"
-        )
+        notes.append(f"left alone, for Kubernetes: {', '.join(unused)}; what ranks need of it belongs in env or source")
     image = job.spec.image
     if image is not None and block.image_repository is None and not _ECR.fullmatch(image):
         notes.append(

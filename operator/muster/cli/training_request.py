@@ -10,6 +10,7 @@ from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_spec import REGION_PATTERN
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
+from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.identity import own_tags, training_job_name
 from muster.backends.sagemaker.request.render import request
@@ -50,6 +51,8 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
 def made_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:
     """The request of the job's first attempt. Raises `InvalidResource`."""
     applied = as_applied(job)
+    # What the operator would refuse; what it finds out by itself stands in no request.
+    as_it_runs(applied, region)
     return request(applied, setting_of(applied, region, account), image_facts())
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.spec import Spec
+from muster.cli.problem import BadInput
 from muster.cli.training_notes import training_notes
 from muster.cli.training_request import request_text
 from muster.cli.validate import check_file
@@ -68,6 +69,12 @@ def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -
 def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words: tuple[str, ...]) -> None:
     found = training_notes(sagemaker_job(dict(spec)))
     assert [note.startswith(word) for note, word in zip(found, words, strict=True)] == [True] * len(words)
+
+
+def test_ranks_that_nobody_can_count_are_asked_for_before_anything_is_sent() -> None:
+    job = sagemaker_job({"procsPerNode": "Auto"}, {"instanceType": "ml.g9.48xlarge"})
+    with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know what ml\.g9\.48xlarge has"):
+        request_text(job, "us-west-2", None, None)
 
 
 def test_validate_says_it_of_a_job_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

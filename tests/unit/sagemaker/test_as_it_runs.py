@@ -10,7 +10,7 @@ from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 
-PYTORCH = {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"}
+PYTORCH: dict[str, JSON] = {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"}
 TENSORFLOW = {"name": "TensorFlow", "version": "2.11.0", "pythonVersion": "py39"}
 
 
