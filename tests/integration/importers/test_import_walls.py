@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,6 +119,13 @@ def test_a_script_that_waits_for_ever_is_ended(desk: Desk) -> None:
     outcome = desk.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
     assert "still running after 1.5 s" in outcome.err
     assert outcome.code == 1
+
+
+def test_what_a_script_forked_is_ended_with_it(desk: Desk) -> None:
+    began = time.monotonic()
+    outcome = desk.run("import os, time\nif os.fork() == 0:\n    time.sleep(60)\nos._exit(3)", timeout_seconds=1.5)
+    assert "exit code 3" in outcome.err
+    assert time.monotonic() < began + 30
 
 
 def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -64,7 +65,7 @@ def run_script(order: Order, answer: Answer) -> Recording:
     """Run the script to its end and give back what it said. Raises `OSError` when its Python can't be started."""
     with tempfile.TemporaryDirectory(prefix="muster-import-") as home, _process(order, home) as (process, said, told):
         # a script that waits for something that never happens is ended; its last record is missing then
-        timer = threading.Timer(order.timeout_seconds, process.kill)
+        timer = threading.Timer(order.timeout_seconds, _end, (process,))
         timer.start()
         try:
             told.write(_first_line(order))
@@ -73,7 +74,7 @@ def run_script(order: Order, answer: Answer) -> Recording:
         except BrokenPipeError:
             heard = Recording(failure=_SILENCE)
         except BaseException:
-            process.kill()
+            _end(process)
             raise
         finally:
             code = process.wait()
@@ -81,6 +82,12 @@ def run_script(order: Order, answer: Answer) -> Recording:
     if heard.failure is _SILENCE:
         return Recording(heard.runs, heard.notes, heard.files, _ended_early(order, code))
     return heard
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With what it has forked: that would hold the line on which the script's words come."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 _SILENCE = Failure(Note("", "it ended without a word"))
@@ -121,6 +128,7 @@ def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes],
             [order.python, "-c", program],
             pass_fds=(out, answers),
             stdin=subprocess.DEVNULL,
+            start_new_session=True,
             stdout=sys.stderr.fileno(),
             cwd=order.working_folder,
             # no home: what lies there, credentials first of all, is none of the script's business here
