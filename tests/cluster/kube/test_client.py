@@ -156,7 +156,7 @@ async def test_logs_are_followed_to_their_end(client: Client, namespace: str) ->
 
 
 async def log_once_started(client: Client, namespace: str) -> bytes:
-    """The API server refuses until then; of a container that is made and not yet started a kubelet tells an empty log."""
+    """The API server refuses until then; of a container that is made and not started a kubelet tells an empty log."""
     while True:
         with contextlib.suppress(ApiError):
             whole = b"".join([chunk async for chunk in client.log(namespace, "one", LogOptions(follow=True))])
