@@ -3,11 +3,10 @@
 import fcntl
 import os
 import pty
-import select
 import struct
 import subprocess
 import termios
-import time
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -21,33 +20,37 @@ CTRL_C = b"\x03"
 
 @dataclass
 class Terminal:
-    """Use it in a `with`; the command is gone afterwards."""
+    """Use it in a `with`; the command is gone afterwards. What it shows is read at once: who isn't read has to wait."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     _said: bytes = b""
+    _is_over: bool = False
+    _news: threading.Condition = field(default_factory=threading.Condition)
     _keyboard: int = field(init=False)
     _process: "subprocess.Popen[bytes]" = field(init=False)
+    _reader: threading.Thread = field(init=False)
 
     def __enter__(self) -> Self:
         self._keyboard, screen = pty.openpty()
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._process = subprocess.Popen(
-            self.command,
+            # so that Ctrl-C is for it
+            ["setsid", "--ctty", *self.command],
             env={**self.environment, "TERM": "xterm-256color"},
             stdin=screen,
             stdout=screen,
             stderr=screen,
-            start_new_session=True,
-            # so that Ctrl-C is for it
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - the test has no threads
         )
         os.close(screen)
+        self._reader = threading.Thread(target=self._read, name="terminal")
+        self._reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.join()
         os.close(self._keyboard)
 
     @property
@@ -57,10 +60,9 @@ class Terminal:
 
     def until(self, is_shown: Callable[[str], bool]) -> None:
         """Look on until something is shown."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_shown(self.text):
-            assert time.monotonic() < deadline, self.text
-            assert self._read(), self.text
+        with self._news:
+            self._news.wait_for(lambda: is_shown(self.text) or self._is_over, PATIENCE_SECONDS)
+        assert is_shown(self.text), self.text
 
     def press(self, key: bytes) -> None:
         """Press a key."""
@@ -68,16 +70,21 @@ class Terminal:
 
     def end(self) -> int:
         """Look on until it ends; its exit code."""
-        while self._read():
-            pass
+        with self._news:
+            assert self._news.wait_for(lambda: self._is_over, PATIENCE_SECONDS), self.text
         return self._process.wait(PATIENCE_SECONDS)
 
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._keyboard], [], [], PATIENCE_SECONDS)
-        assert ready, self.text
+    def _read(self) -> None:
+        while said := self._next():
+            with self._news:
+                self._said += said
+                self._news.notify_all()
+        with self._news:
+            self._is_over = True
+            self._news.notify_all()
+
+    def _next(self) -> bytes:
         try:
-            said = os.read(self._keyboard, 2**16)
+            return os.read(self._keyboard, 2**16)
         except OSError:  # what Linux says when nobody has the terminal any more
-            return False
-        self._said += said
-        return bool(said)
+            return b""
