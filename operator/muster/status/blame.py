@@ -37,7 +37,13 @@ _ASKED = "the job asks for"
 CUT_OFF = "cut off"
 HALTED = "stopped"
 STILL_RUNNING = "still running"
-_STANDING = {SUCCEEDED: "done", PENDING: "not started", FAILED: "failing too", UNKNOWN: "unknown"}
+_STANDING = {
+    SUCCEEDED: "done",
+    PENDING: "not started",
+    STARTING: "not started yet",
+    FAILED: "failing too",
+    UNKNOWN: "unknown",
+}
 
 _IDLE = frozenset((*_STANDING.values(), CUT_OFF, HALTED, STILL_RUNNING))
 
@@ -232,7 +238,7 @@ def _doing_what(activity: str) -> str:
 def _doing(view: RankView) -> str:
     if view.activity is not None and view.state in (STOPPED, FAILED):
         return _doing_what(view.activity)
-    if view.state in (RUNNING, STARTING):
+    if view.state == RUNNING:
         return STILL_RUNNING
     if view.state == STOPPED and view.end is not None and last_words.blames_a_peer(view.end.lines):
         return CUT_OFF

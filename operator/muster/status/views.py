@@ -134,11 +134,13 @@ def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
 
 
 def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, str]:
+    # Agents expect all ranks of their node, whether or not a launcher ever starts them, and say so before they leave.
+    if has_ended(node) and rank.report.state == RankState.STARTING:
+        return PENDING, "NeverStarted"
     if is_gone(node):
         return _state_with_agent(node, seen.outcome)
     if has_ended(node):
-        # Agents expect all ranks of their node, whether or not a launcher ever starts them.
-        return (PENDING, "NeverStarted") if rank.report.state == RankState.STARTING else (UNKNOWN, "EndUnknown")
+        return UNKNOWN, "EndUnknown"
     if is_silent(node, seen.facts, seen.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")

@@ -9,6 +9,7 @@ from muster.api.status import Status
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts, Trouble
 from muster_worker.contract import AgentPhase, CommandKind, Problem
 from unit.plan.builders import (
+    START,
     agent,
     command,
     done,
@@ -20,6 +21,7 @@ from unit.plan.builders import (
     mpi_job,
     node,
     rank,
+    running,
     starting,
     status_of,
     stopped,
@@ -429,3 +431,24 @@ def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
         "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
         "if they ran, leave mpirun to muster: spec.command without it"
     )
+
+
+def wrong_world(other: NodeFacts) -> JobFacts:
+    lost = [ended(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD) for each in (0, 1)]
+    return facts(first(*lost, launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT)), other)
+
+
+def test_ranks_that_no_launcher_has_started_are_not_called_running_while_the_job_is_stopped() -> None:
+    status = status_of(mpi_job(), Status(), wrong_world(running(1, starting(2), starting(3))), START + 2)
+
+    assert status.phase == "Stopping"
+    assert status.message == f"{ONE_NODE}; 2 others were not started yet"
+
+
+def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_left() -> None:
+    gone = replace(halted(1, starting(2), starting(3)), process=exited(2.0, 0))
+    status = status_of(mpi_job(), Status(), wrong_world(gone), 1e10)
+
+    assert status.ranks is not None
+    assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
+    assert status.message == f"{ONE_NODE}; 2 others were not started"
