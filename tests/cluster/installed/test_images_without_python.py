@@ -1,6 +1,5 @@
 """Images without Python, one static program and one on musl: the agent brings its own, out of the operator's image."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,14 @@ import pytest
 from cluster.helm import Helm
 from cluster.images import PULL_POLICY
 from cluster.installation import installed
+from cluster.installed.awaited import until
 from cluster.musl_image import musl_image
 from cluster.node_files import PAUSE_IMAGE
 from cluster.operator.cluster_jobs import Jobs
 from cluster.reasons import machine
 from cluster.say import say
 from cluster.shared import Kubectl, Manifest, SharedCluster
+from cluster.waiting import PATIENCE_SECONDS
 from musl_files import COMMAND
 
 
@@ -41,12 +42,15 @@ def template() -> Manifest:
 
 
 def programs(pod: Any, name: str) -> list[int]:
-    """The processes of the pod that run this program."""
-    return [one for one in machine.processes(pod) if Path(f"/proc/{one}/exe").readlink().name == name]
+    """The processes of the pod that run this program. One that was only just begun is still its parent's copy."""
+    return [one for one in machine.processes(pod) if program_of(one) == name]
 
 
-def pod_of(jobs: Jobs, name: str) -> Any:
-    return json.loads(jobs.run("get", "pod", name, "--output=json"))
+def program_of(process: int) -> str | None:
+    try:
+        return Path(f"/proc/{process}/exe").readlink().name
+    except FileNotFoundError:
+        return None  # it has ended meanwhile
 
 
 def seconds_to_copy(pod: Any) -> str:
@@ -85,10 +89,12 @@ def test_its_ranks_are_watched_and_a_killed_one_is_named(
 def watched(jobs: Jobs, case: Case) -> None:
     """A job of the case runs, and fails by the rank that is killed."""
     jobs.wait(case.name, "jsonpath={.status.phase}=Running")
-    pod = pod_of(jobs, f"{case.name}-1-0")
+    pod = jobs.started_pod(f"{case.name}-1-0")
     assert pod["status"]["qosClass"] == case.quality
     say(f"{case.name}: its Python was copied from {seconds_to_copy(pod)}")
-    rank = min(programs(pod, Path(case.command[0]).name))  # what it has begun comes after it
+    program = Path(case.command[0]).name
+    until(lambda: programs(pod, program), PATIENCE_SECONDS)
+    rank = min(programs(pod, program))  # what it has begun comes after it
     # the agent's guardian, the agent, and the rank's wrapper
     assert len(programs(pod, "python3")) == 3
     machine.kill(rank)

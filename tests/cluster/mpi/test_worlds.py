@@ -1,6 +1,5 @@
 """mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and with few rights."""
 
-import json
 from typing import Any
 
 import pytest
@@ -70,8 +69,7 @@ def names_the_killed_rank(site: MpiSite, name: str) -> None:
     jobs.wait(name, "jsonpath={.status.ranks.ready}=4/4")
     assert by_state(jobs.status(name)) == [("Running", WORLD, "0-3")]
     jobs.run("exec", f"{name}-1-0", "--", "sh", "-c", "! command -v sshd")
-    pod = json.loads(jobs.run("get", "pod", f"{name}-1-0", "--output=json"))
-    machine.kill(machine.rank(pod, 2))
+    machine.kill(machine.rank(jobs.started_pod(f"{name}-1-0"), 2))
     status = site.ended(name, "Failed")
     first = status["ranks"]["details"][0]
     assert (first["rank"], first["state"], first["signal"], first["reason"]) == (2, "Failed", 9, "RankKilled")

@@ -66,12 +66,16 @@ class Jobs:
         selector = f"--selector=muster.dev/job={name}"
         return set(self.run("get", kinds, selector, "--output=name").split())
 
-    def log(self, pod: str) -> str:
-        """What a pod has said. A kubelet on a busy machine tells later than muster does that the container runs."""
+    def started_pod(self, name: str) -> Any:
+        """A pod whose container the kubelet tells of. It tells later than muster does that a rank runs there."""
         self.kubectl.wait(
-            "jsonpath={.status.containerStatuses[0].containerID}", f"pod/{pod}", f"--namespace={self.namespace}"
+            "jsonpath={.status.containerStatuses[0].containerID}", f"pod/{name}", f"--namespace={self.namespace}"
         )
-        return self.run("logs", pod)
+        return json.loads(self.run("get", "pod", name, "--output=json"))
+
+    def log(self, pod: str) -> str:
+        """What a pod has said."""
+        return self.run("logs", self.started_pod(pod)["metadata"]["name"])
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """kubectl in the jobs' namespace."""

@@ -10,7 +10,7 @@ from typing import Any
 from cluster.images import PULL_POLICY
 from cluster.operator.cluster_jobs import OK, Jobs, manifest
 from cluster.operator.operator_process import OperatorProcess
-from cluster.reasons.timeline import PATIENCE_SECONDS, Seen, Sight, Timeline, condition, pod_of, says
+from cluster.reasons.timeline import PATIENCE_SECONDS, Seen, Sight, Timeline, condition, pod_of, says, statuses
 from cluster.say import say
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS
@@ -92,9 +92,13 @@ class Stage:
 
     def pod(self, name: str, node: int = 0) -> Any:
         """The newest known state of a job's node's pod."""
-        label = {"muster.dev/node": str(node)}
-        seen = self.timeline.all(pod_of(name, lambda pod: label.items() <= pod["metadata"]["labels"].items()))
+        seen = self.timeline.all(pod_of(name, lambda pod: _is_node(pod, node)))
         return seen[-1].object
+
+    def started_pod(self, name: str, node: int = 0) -> Any:
+        """The same, once the kubelet tells of its container: later than muster tells that its ranks run."""
+        self.timeline.first(pod_of(name, lambda pod: _is_node(pod, node) and _has_started(pod)))
+        return self.pod(name, node)
 
     def warned_once(self, name: str, reason: str, *, maybe_before: str | None = None) -> None:
         """The job has a warning of this reason and no other, but for one that `maybe_before` names."""
@@ -102,6 +106,14 @@ class Stage:
         told = self.timeline.all(lambda seen: _warns(seen, name))
         reasons = [seen.object["reason"] for seen in told]
         assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in told]
+
+
+def _is_node(pod: Any, node: int) -> bool:
+    return bool(pod["metadata"]["labels"].get("muster.dev/node") == str(node))
+
+
+def _has_started(pod: Any) -> bool:
+    return any(each["name"] == "trainer" and each.get("containerID") for each in statuses(pod))
 
 
 def _warns(seen: Seen, name: str) -> bool:

@@ -97,7 +97,7 @@ CASES = (
         "ContainerKilled",
         ("killed-0", "SIGKILL", "256Mi"),
         pod_of("killed", ended),
-        lambda stage: machine.kill(*machine.processes(stage.pod("killed"))),
+        lambda stage: machine.kill(*machine.processes(stage.started_pod("killed"))),
     ),
     Case(
         "deleted",

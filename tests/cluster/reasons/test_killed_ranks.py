@@ -105,7 +105,7 @@ def test_ten_killed_ranks_are_named(stage: Stage, torch_for_pods: TorchVolume) -
 def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
     """Kill it, and see what the status says; a line of the table, and how long it took."""
     node = job.rank // 2
-    pod = stage.pod(job.name, node)
+    pod = stage.started_pod(job.name, node)
     victim = machine.rank(pod, job.rank)
     began = stage.now()
     machine.kill(victim)
