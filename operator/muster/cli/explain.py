@@ -22,10 +22,12 @@ from muster.cli.training_explanations import training_explanations
 from muster.cli.training_notes import training_notes
 from muster.cli.training_request import made_request, some_region
 
-_VALUE_CHARS = 60
-"""Longer values don't widen their column; a terminal shows their beginning."""
+_SHOWN_CHARS = 60
+"""Of a longer value a terminal shows the beginning."""
 
 _LINE_CHARS = 40
+"""A longer value stands below its line of plain text."""
+
 _FOLD_CHARS = 100
 _BELOW = "..."
 _BELOW_INDENT = " " * 6
@@ -119,7 +121,7 @@ def tables(found: Sequence[Explanation]) -> list[RenderableType]:
         for each in members:
             setting, value, source, why = _cells(each)
             shown = Text(value)
-            shown.truncate(_VALUE_CHARS, overflow="ellipsis")
+            shown.truncate(_SHOWN_CHARS, overflow="ellipsis")
             table.add_row(Text(setting, style="cyan"), shown, Text(source, style="dim"), Text(why))
         parts += [table, Text()]
     return parts

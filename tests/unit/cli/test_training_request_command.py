@@ -120,7 +120,9 @@ def test_the_start_script_is_none_of_the_job_s_inputs() -> None:
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(sagemaker_job(), 0)
     text = capsys.readouterr().out
-    assert re.search(rf"^  RoleArn +{ROLE} +spec.sagemaker.role +the training job works as it$", text, re.MULTILINE)
+    why = "the training job works as it"
+    assert re.search(rf"^  RoleArn +\.\.\. +spec.sagemaker.role +{why}\n +{ROLE}$", text, re.MULTILINE)
+    assert re.search(r"^  ResourceConfig.InstanceCount +2 +spec.nodes +an instance a node$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
