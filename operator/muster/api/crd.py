@@ -9,12 +9,12 @@ from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SH
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
+    ("Backend", "string", ".spec.backend", "Who runs it: Kubernetes or SageMaker.", 0),
     ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, ...: see status.phase.", 0),
     ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
     ("Ranks", "string", ".status.ranks.ready", "Running or succeeded ranks of all ranks.", 0),
     ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken.", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
-    ("Backend", "string", ".spec.backend", "Who runs it: Kubernetes or SageMaker.", 1),
     ("Incarnation", "integer", ".status.incarnation", "How often the ranks have been told to start.", 1),
     ("Message", "string", ".status.message", "What is going on, or who failed first and how.", 1),
 )

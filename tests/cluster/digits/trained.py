@@ -17,7 +17,7 @@ NAME = "digits"
 JOB = f"dtj/{NAME}"
 # Enough steps to see them grow, and for the accuracy that the example requires.
 EPOCHS = 12
-COLUMNS = 6
+COLUMNS = 7
 PATIENCE_SECONDS = 60.0
 
 
@@ -71,8 +71,8 @@ def _rows(table: "subprocess.Popen[str]") -> tuple[Row, ...]:
     table.terminate()
     assert table.stdout is not None
     rows = (line.split() for line in table.stdout.read().splitlines() if line.startswith(NAME))
-    # NAME PHASE NODES RANKS STEP AGE: only NODES and AGE before the operator has looked, no STEP before the first one
-    return tuple(Row(row[1], row[3], row[4] if len(row) == COLUMNS else "") for row in rows if len(row) >= COLUMNS - 1)
+    # NAME BACKEND PHASE NODES RANKS STEP AGE: no PHASE and RANKS before the operator has looked, no STEP before the first
+    return tuple(Row(row[2], row[4], row[5] if len(row) == COLUMNS else "") for row in rows if len(row) >= COLUMNS - 1)
 
 
 def _ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":

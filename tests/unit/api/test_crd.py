@@ -91,8 +91,8 @@ def test_names_columns_and_subresources() -> None:
     columns = part(crd(), "spec", "versions", 0, "additionalPrinterColumns")
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
-        *("Phase", "Nodes", "Ranks", "Step", "Age"),
-        *("Backend", "Incarnation", "Message"),
+        *("Backend", "Phase", "Nodes", "Ranks", "Step", "Age"),
+        *("Incarnation", "Message"),
     ]
     assert part(crd(), "spec", "versions", 0, "subresources") == {
         "status": {},
