@@ -69,9 +69,10 @@ def distribution_of(spec: Spec, block: SageMaker) -> Distribution | None:
     launcher = spec.launcher
     if launcher.mpi is not None:
         return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
-    if launcher.torchrun is not None and not launcher.torchrun.args and torch_objection(spec, block) is None:
-        return Distribution(torch_distributed=Switch())
-    return None
+    if launcher.torchrun is None or launcher.torchrun.args or torch_objection(spec, block) is not None:
+        return None
+    # The toolkit would start a torchrun for each group, with a world of its own.
+    return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
 
 
 def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:

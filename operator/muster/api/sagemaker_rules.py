@@ -51,6 +51,12 @@ def _ranks_of_unlike_groups(spec: Spec) -> Iterator[Breach]:
             yield Breach(("procsPerNode",), f"Auto with {', '.join(group.name for group in block.instance_groups)}")
 
 
+def _mpi_over_groups(spec: Spec) -> Iterator[Breach]:
+    for block in sagemaker_blocks(spec):
+        if spec.launcher.mpi is not None and block.distribution is None and len(block.instance_groups) > 1:
+            yield Breach(("launcher", "mpi"), f"it with {', '.join(group.name for group in block.instance_groups)}")
+
+
 def _reports_of_some(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
         if block.rank_reports == "On" and is_on_some_instances(block):
@@ -143,8 +149,14 @@ SAGEMAKER_RULES = (
         breaches=_ranks_of_unlike_groups,
     ),
     Rule(
+        places=("spec.launcher.mpi",),
+        why="SageMaker's toolkit would start an mpirun in each group, and each has a world of its own.",
+        sentence="one group runs the ranks: name it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
+        breaches=_mpi_over_groups,
+    ),
+    Rule(
         places=("spec.sagemaker.rankReports",),
-        why="The status has ranks on all nodes, and would call those of one group another world.",
+        why="Programs on the other groups would report as well, and nobody could tell them from the ranks.",
         sentence="ranks on one of several groups can't report; set Auto or Off",
         breaches=_reports_of_some,
     ),

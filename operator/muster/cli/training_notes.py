@@ -7,6 +7,7 @@ import re
 from muster.api.agent_spec import Agent
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Cleanup, Job, Network, Resources, Spec
+from muster.backends.sagemaker.request.distribution import groups_are_apart
 
 _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
 """Amazon ECR User Guide, "Private registry": registries of an account, by IPv4, dual-stack and FIPS endpoints."""
@@ -27,6 +28,17 @@ def training_notes(job: Job) -> tuple[str, ...]:
         )
     if job.spec.checkpoint is not None and job.spec.checkpoint.s3 is None:
         notes.append("spec.checkpoint names no s3: snapshots go with the instances, and no attempt resumes")
+    if groups_are_apart(job.spec, block):
+        notes.append(
+            "spec.sagemaker.distribution.instanceGroup: SageMaker's SDK doesn't tell the toolkit of it with this"
+            " distribution: each group starts ranks, as a world of its own, unless the program looks where it is"
+            " (SM_CURRENT_INSTANCE_GROUP); the status is of the named group's ranks"
+        )
+    if block.start == "Channels" and job.spec.launcher.mpi is not None:
+        notes.append(
+            "spec.launcher.mpi: with sagemaker.start: Channels SageMaker's toolkit in the image starts mpirun: no rank"
+            " starts without it (pip install sagemaker-training)"
+        )
     return tuple(notes)
 
 

@@ -2,6 +2,10 @@
 
 from functools import lru_cache
 
+from muster.api.sagemaker_launch import is_on_some_instances, rank_groups
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Spec
+
 
 @lru_cache(32)
 def host_names(nodes: int) -> tuple[str, ...]:
@@ -11,3 +15,17 @@ def host_names(nodes: int) -> tuple[str, ...]:
     whose places the toolkit numbers torchrun's nodes (torch_distributed.py) and mpirun's (mpi.py).
     """
     return tuple(sorted(f"algo-{number}" for number in range(1, nodes + 1)))
+
+
+def node_names(spec: Spec) -> tuple[str, ...]:
+    """What a training job's nodes are called: those that have ranks first.
+
+    Hosts of several groups are called by group: which algo-N is of which "you need to figure out from the logs"
+    (Developer Guide, "Configure a training job with a heterogeneous cluster").
+    """
+    block = spec.sagemaker or SageMaker()
+    if not is_on_some_instances(block):
+        return host_names(spec.nodes)
+    own = rank_groups(block)
+    groups = (*own, *(group for group in block.instance_groups if group not in own))
+    return tuple(f"{group.name}-{number}" for group in groups for number in range(1, group.instance_count + 1))

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from muster.api.spec import Job
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts, Trouble
-from muster.plan.training_hosts import host_names
+from muster.plan.training_hosts import node_names
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
-from muster.plan.world import procs_per_node
+from muster.plan.world import procs_per_node, rank_nodes
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 
 
@@ -18,33 +18,29 @@ def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, a
     """
     agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
     end = training if training is not None and training.is_over and facts.is_heard_out else None
-    return JobFacts(
-        created_at=facts.created_at,
-        nodes=tuple(
-            _ended(job, node, end, agents.get(node), attempt)
-            if end is not None
-            else _standing(job, node, training, agents.get(node))
-            for node in range(job.spec.nodes)
-        ),
-        heartbeat_seconds=facts.heartbeat_seconds,
-    )
+    nodes = []
+    for node, name in enumerate(node_names(job.spec)):
+        agent = agents.get(node)
+        process = _standing(training, agent) if end is None else _ended(end)
+        if end is not None and end.has_trained:
+            agent = _heard_out(job, node, end, agent, attempt)
+        nodes.append(NodeFacts(node, name, process, agent))
+    return JobFacts(facts.created_at, tuple(nodes), facts.heartbeat_seconds)
 
 
-def _standing(job: Job, node: int, training: TrainingJob | None, agent: AgentFacts | None) -> NodeFacts:
+def _standing(training: TrainingJob | None, agent: AgentFacts | None) -> ProcessFacts:
     """A node of a training job that is not over, or of whose end its ranks' last words are still missing."""
-    name = host_names(job.spec.nodes)[node]
     if training is None:
-        return NodeFacts(node, name, ProcessFacts(ProcessState.MISSING))
+        return ProcessFacts(ProcessState.MISSING)
     # What its ranks say reaches muster before SageMaker's own word, or after it.
     runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
     state = ProcessState.RUNNING if runs else ProcessState.WAITING
-    process = ProcessFacts(state, started_at=training.started_at, scheduled_at=_placed_at(training))
-    return NodeFacts(node, name, process, agent)
+    return ProcessFacts(state, started_at=training.started_at, scheduled_at=_placed_at(training))
 
 
-def _ended(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> NodeFacts:
+def _ended(training: TrainingJob) -> ProcessFacts:
     is_good = training.status == COMPLETED
-    process = ProcessFacts(
+    return ProcessFacts(
         ProcessState.EXITED,
         exit_code=0 if is_good else None,
         started_at=training.started_at,
@@ -52,8 +48,6 @@ def _ended(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None,
         scheduled_at=_placed_at(training),
         trouble=None if is_good else _trouble(training),
     )
-    known = _heard_out(job, node, training, agent, attempt) if training.has_trained else agent
-    return NodeFacts(node, host_names(job.spec.nodes)[node], process, known)
 
 
 def _placed_at(training: TrainingJob) -> float | None:
@@ -69,7 +63,7 @@ def _trouble(training: TrainingJob) -> Trouble:
 
 def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
     """The node as it would have reported its end: no process of it is left, and SageMaker says what became of all."""
-    procs = procs_per_node(job)
+    procs = procs_per_node(job) if node < rank_nodes(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
     known = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):

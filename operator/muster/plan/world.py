@@ -1,5 +1,7 @@
 """The world that a job asks for: how many ranks, and which node each belongs to."""
 
+from muster.api.sagemaker_block import sagemaker_blocks
+from muster.api.sagemaker_launch import rank_groups
 from muster.api.spec import Job
 
 
@@ -16,9 +18,15 @@ def is_mpi(job: Job) -> bool:
     return job.spec.launcher.mpi is not None
 
 
+def rank_nodes(job: Job) -> int:
+    """How many nodes have ranks, the first ones: on SageMaker those of the instance group that runs them, else all."""
+    groups = (group for block in sagemaker_blocks(job.spec) for group in rank_groups(block))
+    return sum(group.instance_count for group in groups) or job.spec.nodes
+
+
 def world_size(job: Job) -> int:
     """How many ranks the job asks for."""
-    return job.spec.nodes * procs_per_node(job)
+    return rank_nodes(job) * procs_per_node(job)
 
 
 def home_of(job: Job, rank: int) -> int:

@@ -9,7 +9,7 @@ from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
 from muster.plan.troubles import OOM_KILLED
-from muster.plan.world import is_mpi, procs_per_node, world_size
+from muster.plan.world import is_mpi, procs_per_node, rank_nodes, world_size
 from muster.status.ranges import ranges
 from muster.status.troubles import MAX_CHARS as MAX_TROUBLE_CHARS
 from muster.status.troubles import named
@@ -75,7 +75,7 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
 
 def asked_for(job: Job) -> str:
     """The world that the job wants: "The job asked for 4 ranks (2 nodes x 2)"."""
-    return f"The job asked for {world_size(job)} ranks ({job.spec.nodes} nodes x {procs_per_node(job)})"
+    return f"The job asked for {world_size(job)} ranks ({rank_nodes(job)} nodes x {procs_per_node(job)})"
 
 
 def _culprits(job: Job, failure: Failure) -> str:

@@ -39,6 +39,11 @@ CARRIED_OVER = {
     ),
     *("metrics", "inputs", "checkpoint", "output", "recovery", "activeDeadlineSeconds", "sagemaker"),
 }
+GROUPS: dict[str, JSON] = {
+    "instanceType": None,
+    "instanceGroups": [{"name": name, "instanceType": "ml.p4d.24xlarge", "instanceCount": 1} for name in "ab"],
+}
+CHANNELS: dict[str, JSON] = {"start": "Channels", "framework": None}
 ECR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 
 
@@ -69,6 +74,22 @@ def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -
 def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words: tuple[str, ...]) -> None:
     found = training_notes(sagemaker_job(dict(spec)))
     assert [note.startswith(word) for note, word in zip(found, words, strict=True)] == [True] * len(words)
+
+
+@pytest.mark.parametrize(
+    ("spec", "block", "words"),
+    [
+        ({}, {**GROUPS, "distribution": {"torchDistributed": {}, "instanceGroup": "a"}}, ("each group starts ranks",)),
+        ({}, {**GROUPS, "distribution": {"mpi": {}, "instanceGroup": "a"}}, ()),
+        ({"image": ECR, "launcher": {"mpi": {}}}, CHANNELS, ("no rank starts without it",)),
+        ({"image": ECR}, CHANNELS, ()),
+    ],
+)
+def test_what_sagemaker_s_toolkit_does_otherwise_or_not_at_all_is_said(
+    spec: dict[str, JSON], block: dict[str, JSON], words: tuple[str, ...]
+) -> None:
+    found = training_notes(sagemaker_job(spec, block))
+    assert [word in note for note, word in zip(found, words, strict=True)] == [True] * len(words)
 
 
 def test_ranks_that_nobody_can_count_are_asked_for_before_anything_is_sent() -> None:

@@ -20,6 +20,10 @@ from unit.sagemaker.builders import sagemaker_job, sagemaker_spec
 PLAIN: dict[str, JSON] = {"framework": None}
 IMAGE: dict[str, JSON] = {"image": "img:1"}
 CPU: dict[str, JSON] = {"instanceType": "ml.c5.2xlarge"}
+GROUPS: dict[str, JSON] = {
+    "instanceType": None,
+    "instanceGroups": [{"name": name, "instanceType": "ml.p4d.24xlarge", "instanceCount": 1} for name in "ab"],
+}
 TORCH, MPI, PROCS = (
     "sagemaker_torch_distributed_enabled",
     "sagemaker_mpi_enabled",
@@ -76,6 +80,7 @@ def test_what_the_toolkit_can_do_it_is_told(
     ("changes", "block", "launcher"),
     [
         ({"launcher": {"torchrun": {}}}, CPU, "torchrun"),
+        ({"launcher": {"torchrun": {}}}, GROUPS, "torchrun"),
         ({"launcher": {"torchrun": {"args": ["--log-dir=/tmp"]}}}, {}, "torchrun"),
         ({"launcher": {"direct": {}}}, {}, "direct"),
         ({"launcher": {"perNode": {}}, "command": ["bash", "-c", "ls"]}, {}, "perNode"),

@@ -8,7 +8,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource
-from muster.backends.sagemaker.rank_reports import may_report, report_files, with_rank_reports
+from muster.backends.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.cli.training_request import made_request
 from unit.sagemaker.builders import sagemaker_job
@@ -100,4 +100,10 @@ def test_ranks_of_one_of_several_groups_are_not_told_of_as_if_they_were_all() ->
     job = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": distribution})
     assert made_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
     assert not may_report(job)
+    # each group has a torchrun, and a rank 0
+    assert not launchers_tell(job)
+    mpi: JSON = {"mpi": {}, "instanceGroup": "train"}
+    by_mpi = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": mpi})
+    assert (may_report(by_mpi), launchers_tell(by_mpi)) == (False, True)
+    assert launchers_tell(sagemaker_job())
     assert may_report(sagemaker_job({}, {"distribution": {"torchDistributed": {}}}))

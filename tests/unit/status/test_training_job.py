@@ -6,7 +6,10 @@ import botocore.session
 import pytest
 from botocore.model import StringShape
 
-from muster.api.status import Condition, Status
+from muster.api.sagemaker_distribution import Distribution, Switch
+from muster.api.sagemaker_resources import InstanceGroup
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.status import Condition, NodeCounts, Status
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
 from muster.status.training_job_record import console_url
@@ -113,6 +116,26 @@ def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -
     assert crashed is not None
     assert [one.state for one in done.by_state] == ["Succeeded"]
     assert [one.state for one in crashed.by_state] == ["Stopped"]
+
+
+def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:
+    groups = (
+        InstanceGroup(name="data", instance_type="ml.c5.9xlarge", instance_count=2),
+        InstanceGroup(name="train", instance_type="ml.p4d.24xlarge", instance_count=2),
+    )
+    block = SageMaker(
+        region="us-west-2",
+        instance_groups=groups,
+        distribution=Distribution(torch_distributed=Switch(), instance_group="train"),
+    )
+    asked = job()
+    spec = asked.spec.model_copy(update={"nodes": 4, "procs_per_node": 8, "sagemaker": block})
+    asked = asked.model_copy(update={"spec": spec})
+    trains, done = told(asked, BEGUN, facts(RUNNING)), told(asked, BEGUN, facts(RUNNING), facts(DONE))
+    assert trains.ranks is not None
+    assert done.ranks is not None
+    assert (trains.ranks.world, trains.nodes) == (16, NodeCounts(desired=4, ready=4))
+    assert (done.phase, done.message, done.ranks.ready) == ("Succeeded", "All 16 ranks succeeded", "16/16")
 
 
 @pytest.mark.parametrize(

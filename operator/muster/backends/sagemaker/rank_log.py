@@ -26,7 +26,10 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Gang:
-    """The attempt of a job whose logs these are. `has_launcher`: a torchrun or mpirun says how large the world is."""
+    """The attempt of a job whose logs these are, and its nodes that have ranks.
+
+    `has_launcher`: a torchrun or mpirun says how large the world is.
+    """
 
     job_uid: str
     attempt: int

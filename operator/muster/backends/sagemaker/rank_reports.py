@@ -17,6 +17,7 @@ from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, is_on_som
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
+from muster.backends.sagemaker.request.distribution import groups_are_apart
 from muster.backends.sagemaker.request.start_script import starts_ranks
 from muster.backends.sagemaker.request.training_request import Archive, Fields, TrainingRequest
 
@@ -77,6 +78,11 @@ def may_report(job: Job) -> bool:
         return block.rank_reports == "On"
     starters = (distribution.torch_distributed, distribution.mpi)
     return any(starter is not None and starter.enabled for starter in starters)
+
+
+def launchers_tell(job: Job) -> bool:
+    """Whether what launchers say of a rank is of the job's: ranks of other worlds have the same numbers."""
+    return not groups_are_apart(job.spec, job.spec.sagemaker or SageMaker())
 
 
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:

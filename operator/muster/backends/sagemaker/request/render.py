@@ -47,7 +47,7 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
     }
     refuse_what_is_too_much(body)
     made = TrainingRequest(body, source.archive)
-    # Their numbers would be those of another world than the job's, which has ranks on all of its nodes.
+    # Programs on the other groups would report as well, and nobody could tell them from the ranks.
     wanted = "Off" if is_on_some_instances(block) else block.rank_reports
     return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, wanted)
 
