@@ -71,7 +71,7 @@ def _rows(table: "subprocess.Popen[str]") -> tuple[Row, ...]:
     table.terminate()
     assert table.stdout is not None
     rows = (line.split() for line in table.stdout.read().splitlines() if line.startswith(NAME))
-    # NAME BACKEND PHASE NODES RANKS STEP AGE: no PHASE and RANKS before the operator has looked, no STEP before the first
+    # NAME BACKEND PHASE NODES RANKS STEP AGE: no PHASE before the operator has looked, no STEP before the first
     return tuple(Row(row[2], row[4], row[5] if len(row) == COLUMNS else "") for row in rows if len(row) >= COLUMNS - 1)
 
 
