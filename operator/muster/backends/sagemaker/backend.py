@@ -20,7 +20,7 @@ from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_words
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
-from muster.backends.sagemaker.rank_reports import may_report
+from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
@@ -233,7 +233,7 @@ class SageMakerBackend:
             where.region,
             where.assume_role_arn,
             is_over=training.is_over,
-            has_failed=training.status == FAILED,
+            has_failed=training.status == FAILED and launchers_tell(job),
             has_reports=may_report(job),
         )
         self.news.follow(source, partial(self.wake, job.metadata.uid))

@@ -15,7 +15,7 @@ from muster.aws.place import Place
 from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
 from muster.backends.sagemaker.rank_news import LogSource
 from muster.plan.facts import AgentFacts
-from muster.plan.world import procs_per_node
+from muster.plan.world import procs_per_node, rank_nodes
 from muster_worker.contract import RankState
 from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
 
@@ -182,7 +182,7 @@ def gang_of(source: LogSource) -> Gang:
     return Gang(
         job_uid=job.metadata.uid,
         attempt=source.attempt,
-        nodes=job.spec.nodes,
+        nodes=rank_nodes(job),
         procs_per_node=procs_per_node(job),
         created_at=from_text(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
         has_launcher=job.spec.launcher.torchrun is not None or job.spec.launcher.mpi is not None,
