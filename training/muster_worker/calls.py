@@ -11,7 +11,7 @@ import selectors
 import signal
 import socket
 import time
-from typing import Callable, List, Mapping, Optional, Tuple, Union
+from typing import List, Mapping, Optional, Tuple, Union
 
 from muster_worker import gang_hosts, processes
 from muster_worker.call_shell import call_shell
@@ -36,9 +36,6 @@ MAX_TOLD = 5
 
 _BACKLOG = 256
 _MAPPED = "::ffff:"
-
-Environment = Callable[[str], Mapping[str, str]]
-"""What a call's command is started with, by the call's name."""
 
 
 class Calls:

@@ -60,13 +60,6 @@ def validate(document: Document) -> Job:
     return Job(metadata=_metadata(value.get("metadata")), spec=spec)
 
 
-def job_of(name: str, spec: Mapping[str, JSON]) -> Job:
-    """A job from a name and a spec as in YAML: `job_of("vit", {"nodes": 2, ...})`. Raises `InvalidResource`."""
-    return validate(
-        Document({"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": {"name": name}, "spec": dict(spec)})
-    )
-
-
 def is_job(document: Document) -> bool:
     """Whether the document says that it is one of muster's resources, valid or not."""
     value = document.value

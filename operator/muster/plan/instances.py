@@ -30,7 +30,7 @@ class Instance:
     huge_pages_mib: int = 0
 
 
-_TYPES: Mapping[str, Instance] = {
+INSTANCES: Mapping[str, Instance] = {
     "p2.xlarge": Instance(gpus=1),
     "p2.8xlarge": Instance(gpus=8),
     "p2.16xlarge": Instance(gpus=16),
@@ -87,16 +87,12 @@ _TYPES: Mapping[str, Instance] = {
     "trn1n.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=16),
     "trn2.48xlarge": Instance(neuron_chips=16, neuron_cores=64, cores_in_one=2, efa=16),
 }
-
-
-def known_types() -> Mapping[str, Instance]:
-    """All types of which something is known."""
-    return _TYPES
+"""All types of which something is known."""
 
 
 def instance_of(name: str) -> Instance | None:
     """What is known of the type; None when nothing is."""
-    return _TYPES.get(name)
+    return INSTANCES.get(name)
 
 
 def sentence(instance: Instance) -> str:

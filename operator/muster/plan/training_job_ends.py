@@ -8,7 +8,6 @@ from muster.plan import training_job_facts as sagemaker
 from muster.plan.training_job_facts import TrainingJob
 
 INSUFFICIENT_CAPACITY = "InsufficientCapacity"
-INTERNAL_ERROR = "InternalServerError"
 CLIENT_ERROR = "ClientError"
 STOPPED_ELSEWHERE = "StoppedElsewhere"
 SPOT_INTERRUPTED = "SpotInterrupted"

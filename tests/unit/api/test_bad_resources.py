@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document, Path, shown
 from muster.api.problems import InvalidResource
-from muster.api.validate import MAX_SPEC_BYTES, job_of, validate
+from muster.api.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import (
     BadResource,
     bad_resources,
@@ -25,6 +25,7 @@ from unit.api.api_resources import (
     resource,
     spec,
 )
+from valid_jobs import job_of
 
 ROWS = bad_resources()
 NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]

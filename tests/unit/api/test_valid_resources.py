@@ -11,8 +11,9 @@ from muster.api.serialise import resource as as_resource
 from muster.api.serialise import status_fields, to_yaml
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.api.validate import is_job, job_of, validate
+from muster.api.validate import is_job, validate
 from unit.api.api_resources import full_resource, problems, resource, spec
+from valid_jobs import job_of
 
 
 def test_the_smallest_job_has_its_defaults() -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.spec import Spec
-from muster.api.validate import job_of
 from muster.cli.cluster_fields import cluster_notes
 from muster.cli.options import RunOptions
+from valid_jobs import job_of
 
 OPTIONS = RunOptions(
     file="job.yaml", inputs={}, checkpoint=None, folder=None, shows_logs=False, ranks=frozenset(), output=None

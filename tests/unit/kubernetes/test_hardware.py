@@ -10,7 +10,7 @@ from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import entries, mapping
-from muster.plan.instances import instance_of, known_types, sentence
+from muster.plan.instances import INSTANCES, instance_of, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}
@@ -73,7 +73,7 @@ def test_chips_and_cores(name: str, chips: int, cores: int, efa: int) -> None:
 
 
 def test_every_type_has_devices_and_a_sentence() -> None:
-    for name, facts in known_types().items():
+    for name, facts in INSTANCES.items():
         assert re.fullmatch(r"[a-z0-9-]+\.(\d*x)?large", name)
         assert bool(facts.gpus) != bool(facts.neuron_chips)
         assert facts.neuron_cores % max(facts.neuron_chips, 1) == 0
@@ -96,7 +96,7 @@ def test_chips_are_asked_for_whole() -> None:
     assert NEURON_TAINT in entries(pod_spec(cluster_job(nodePool=pool)), "tolerations")
 
 
-@pytest.mark.parametrize("name", sorted(known_types()))
+@pytest.mark.parametrize("name", sorted(INSTANCES))
 @pytest.mark.parametrize("efa", ["Auto", "None"])
 def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     """They are for software of years ago; with today's they do nothing, or make EFA slow or break a fork."""
@@ -105,7 +105,7 @@ def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     assert not outdated & found.keys()
 
 
-@pytest.mark.parametrize("name", sorted(known_types()))
+@pytest.mark.parametrize("name", sorted(INSTANCES))
 def test_nothing_is_privileged(name: str) -> None:
     job = cluster_job(nodePool={"instanceType": name})
     assert "securityContext" not in trainer(job)

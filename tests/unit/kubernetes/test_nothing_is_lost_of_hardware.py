@@ -7,11 +7,11 @@ from muster.api.document import JSON
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
-from muster.plan.instances import known_types
+from muster.plan.instances import INSTANCES
 from unit.kubernetes.cluster_jobs import rendered
 from unit.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of
 
-TYPES = st.sampled_from([*sorted(known_types()), "m7i.large"])
+TYPES = st.sampled_from([*sorted(INSTANCES), "m7i.large"])
 TOLERATIONS: st.SearchStrategy[JSON] = st.lists(
     fields(key=st.sampled_from(["nvidia.com/gpu", "aws.amazon.com/neuron", "team"]), operator=st.just("Exists")),
     max_size=2,

@@ -2,7 +2,6 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.api.validate import job_of
 from muster.backends.local.environment import (
     MissingVariable,
     PythonHome,
@@ -11,6 +10,7 @@ from muster.backends.local.environment import (
     with_python,
     with_variables,
 )
+from valid_jobs import job_of
 
 OWN = PythonHome("/muster/bin", virtual=True, has_torch=True)
 

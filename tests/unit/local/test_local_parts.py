@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.spec import Job
-from muster.api.validate import job_of
 from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import hosts_file, node_address
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
 from muster.backends.local.lines import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
+from valid_jobs import job_of
 
 
 def job(**spec: object) -> Job:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.api.validate import job_of
+from valid_jobs import job_of
 
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 

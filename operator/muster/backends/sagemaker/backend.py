@@ -16,8 +16,9 @@ from muster.api.timestamps import from_text
 from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.aws.place import Place
+from muster.backends.sagemaker.asked_from import asked_from
 from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_words
+from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_by_others
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
@@ -35,8 +36,6 @@ NEWS_SECONDS = 30.0
 
 SINCE = timedelta(hours=1)
 """An earlier request may have made the training job that the last one found there."""
-
-_UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
 
 
 class Requests(Protocol):
@@ -105,7 +104,8 @@ class SageMakerBackend:
             training=sight.training,
             blind=sight.blind,
             stale=sight.stale,
-            setback=sight.taken or ledger.setback,
+            setback=ledger.setback,
+            taken=sight.taken,
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
             remains=_remains(job.metadata, previous, ledger),
@@ -133,13 +133,14 @@ class SageMakerBackend:
             training=sight.training,
             blind=sight.blind,
             stale=sight.stale,
-            setback=sight.taken or ledger.setback,
+            setback=ledger.setback,
+            taken=sight.taken,
             is_held=True,
         )
 
     async def create(self, job: Job, action: CreateTrainingJob) -> None:
         """Have the training job made, or find that it is there. What comes between shows in the next facts."""
-        metadata, place = job.metadata, _place(whereabouts(job))
+        metadata, place = job.metadata, _place(whereabouts(job), job.metadata)
         ledger = self._ledger(metadata.uid)
         try:
             body = await self.requests.prepare(job, action.attempt, place)
@@ -154,19 +155,18 @@ class SageMakerBackend:
         except AwsError as error:
             self._set_back(ledger, setback_of(error, self.clock()))
             return
-        if await self._do(ledger, self._make(job, action.attempt, body, place)):
-            ledger.made = training_job_name(metadata.name, metadata.uid, action.attempt)
+        await self._do(ledger, self._make(job, action.attempt, body, place))
         ledger.look_soon()
 
     async def stop(self, metadata: Metadata, name: str, where: Whereabouts) -> None:
         """Have a training job of the job's stopped."""
         ledger = self._ledger(metadata.uid)
-        await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where)).stop(name)))
+        await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where, metadata)).stop(name)))
         ledger.look_soon()
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Whereabouts) -> None:
         """Have SageMaker forget a training job that is over."""
-        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(_place(where))
+        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(_place(where, metadata))
         if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
             ledger.forgotten.add(action.name)
 
@@ -182,22 +182,24 @@ class SageMakerBackend:
     async def _look_again(self, metadata: Metadata, where: Whereabouts, attempt: int, tried_at: str) -> Sight:
         since = datetime.fromtimestamp(from_text(tried_at), UTC) - SINCE
         name = training_job_name(metadata.name, metadata.uid, attempt)
-        target = Target(metadata.uid, attempt, name, _place(where), since, is_known=False)
+        target = Target(metadata.uid, attempt, name, _place(where, metadata), since, is_known=False)
         return await self._lookout.look(self._ledger(metadata.uid), target)
 
     async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
-        jobs = self.aws.training_jobs(place)
+        metadata, jobs = job.metadata, self.aws.training_jobs(place)
+        ledger, name = self._ledger(metadata.uid), training_job_name(metadata.name, metadata.uid, attempt)
         try:
             await jobs.create(body)
-        except AlreadyExists as taken:
-            name = training_job_name(job.metadata.name, job.metadata.uid, attempt)
+        except AlreadyExists:
             try:
                 found = await jobs.describe(name)
                 tags = await jobs.tags(found.arn)
             except NotFound as gone:
                 raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
-            if not is_of(tags, job.metadata.uid, attempt):
-                raise AlreadyExists(taken_words(name)) from taken
+            if not is_of(tags, metadata.uid, attempt):
+                ledger.taken = (name, taken_by_others(name))
+                return
+        ledger.made = name
 
     async def _do(self, ledger: Ledger, work: Awaitable[None]) -> bool:
         try:
@@ -220,18 +222,16 @@ class SageMakerBackend:
         at = from_text(metadata.creation_timestamp if told is None else told.tried_at)
         is_known = told is not None and told.attempt == attempt and told.arn is not None
         since = datetime.fromtimestamp(at, UTC) - SINCE
-        return Target(metadata.uid, attempt, name, _place(made_at(job, previous, attempt)), since, is_known)
+        return Target(metadata.uid, attempt, name, _place(made_at(job, previous, attempt), metadata), since, is_known)
 
     def _listen(self, job: Job, previous: Status, attempt: int, training: TrainingJob | None) -> None:
         if training is None or not training.has_trained:
             return
-        where = made_at(job, previous, attempt)
         source = LogSource(
             job,
             attempt,
             training.name,
-            where.region,
-            where.assume_role_arn,
+            _place(made_at(job, previous, attempt), job.metadata),
             is_over=training.is_over,
             has_failed=training.status == FAILED and launchers_tell(job),
             has_reports=may_report(job),
@@ -271,8 +271,8 @@ def _remains(metadata: Metadata, previous: Status, ledger: Ledger) -> tuple[str,
     return tuple(name for name in names if name not in ledger.forgotten)
 
 
-def _place(where: Whereabouts) -> Place:
-    return Place(where.region, where.assume_role_arn or "")
+def _place(where: Whereabouts, metadata: Metadata) -> Place:
+    return asked_from(where.region, where.assume_role_arn, metadata.namespace)
 
 
 async def _unless_gone(work: Awaitable[None]) -> None:
