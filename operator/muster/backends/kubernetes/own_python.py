@@ -4,7 +4,8 @@ from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
-from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
+from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
 
@@ -17,9 +18,6 @@ CONTAINER = "muster-python"
 
 _PROGRAM = f"{PLACE}/bin/python3"
 _COPY = "/muster-python-copy"
-
-_SHARED = ("cpu", "memory", "ephemeral-storage")
-"""What containers ask for that is no device. Quotas want it of every container, an init container included."""
 
 
 def program(job: Job) -> str:
@@ -85,12 +83,7 @@ def _init(container: Fields, why: str) -> Piece:
 
 
 def _security(pod: Fields) -> Fields:
-    context: Fields = {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    context = restricted()
     # who it runs as is the pod's affair, else the image's, which names a user that isn't root
     if mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
         context["runAsNonRoot"] = True
@@ -98,17 +91,5 @@ def _security(pod: Fields) -> Fields:
 
 
 def _resources(pod: Fields) -> tuple[Piece, ...]:
-    """The same as the ranks' container: that begins when this one is gone, so the pod asks for no more than without.
-
-    And its quality of service stays: a pod is Guaranteed only when all its containers, this one included, have limits.
-    """
-    resources = mapping(trainer_of(pod).get("resources"))
-    same: Fields = {}
-    for kind in ("limits", "requests"):
-        amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
-        if amounts:
-            same[kind] = amounts
-    if not same:
-        return ()
-    why = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
-    return (_init({"name": CONTAINER, "resources": same}, why),)
+    same = as_trainer(pod)
+    return (_init({"name": CONTAINER, "resources": same}, AS_TRAINER),) if same else ()

@@ -11,6 +11,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import STORAGE_KEY, children_name
 from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
 from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
@@ -35,7 +36,6 @@ _KEEPER_FOLDER = "/muster-keeper"
 KEEPER_SOCKET = f"{_KEEPER_FOLDER}/socket"
 """Where the agent asks for what is to be kept."""
 
-_SHARED = ("cpu", "memory", "ephemeral-storage")
 _KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
 _KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
 """Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
@@ -89,10 +89,9 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
     if plan.code is not None and plan.code.config_map is not None:
         bring += ["--config-map", _CONFIG_MAP_FOLDER]
     pieces = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
-    as_trainer = _as_trainer(pod)
-    if as_trainer:
-        why = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
-        pieces.append(around.init(BRINGS, {"resources": as_trainer}, why))
+    same = as_trainer(pod)
+    if same:
+        pieces.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
     if plan.keeps:
         keep = _command("keep", "--socket", f"{_ROOT}/{_KEEPER}/socket")
         pieces += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
@@ -179,12 +178,7 @@ def _environment(pod: Fields, setting: Setting) -> list[JSON]:
 
 def _security(pod: Fields) -> Fields:
     """As restricted Pod Security wants it where the ranks' container is so, else able to read any user's files."""
-    context: Fields = {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    context = restricted()
     around, trainer = mapping(spec_of(pod).get("securityContext")), mapping(trainer_of(pod).get("securityContext"))
     whole = {**around, **trainer}
     if "runAsUser" in whole:
@@ -196,16 +190,6 @@ def _security(pod: Fields) -> Fields:
         # the image's user is not known, and libraries write snapshots that only their own user may read
         context.update({"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
     return context
-
-
-def _as_trainer(pod: Fields) -> Fields:
-    resources = mapping(trainer_of(pod).get("resources"))
-    same: Fields = {}
-    for kind in ("limits", "requests"):
-        amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
-        if amounts:
-            same[kind] = amounts
-    return same
 
 
 def _beside_trainer(pod: Fields) -> Fields:
