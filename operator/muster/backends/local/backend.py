@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
+from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.storage import code_folder
 from muster.plan.actions import (
     Action,
@@ -57,11 +58,8 @@ class LocalBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end; asked again, only the grace changes: why and when stay the first one's."""
-        if self._stop is None:
-            self._stop = StopRequest(self.clock(), by, grace_seconds)
-        else:
-            self._stop = replace(self._stop, grace_seconds=min(grace_seconds, self._stop.grace_seconds))
+        """Somebody wants the job to end, or to end sooner."""
+        self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
         """What is known of the job's nodes now."""

@@ -14,6 +14,7 @@ from typing import assert_never
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
+from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.training_host import TrainingPlaces, host_command
 from muster.plan import last_words
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
@@ -62,11 +63,8 @@ class TrainingBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end; asked again, only the grace changes: why and when stay the first one's."""
-        if self._stop is None:
-            self._stop = StopRequest(self.clock(), by, grace_seconds)
-        else:
-            self._stop = replace(self._stop, grace_seconds=min(grace_seconds, self._stop.grace_seconds))
+        """Somebody wants the job to end, or to end sooner."""
+        self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
         """What is known of the job's hosts now."""
