@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
+from muster.importers.sagemaker.file_system import file_system
 from muster.importers.sagemaker.reading import Arguments, inside, put, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 _ONLY_CHANNEL = "training"
 """What the SDK calls the channel of inputs without a name (sagemaker 2.257.7, job.py)."""
 
-_ACCESS: dict[str | None, str] = {None: "ReadOnly", "ro": "ReadOnly", "rw": "ReadWrite"}
+_DEFAULT_MODE = "ro"
+"""A FileSystemInput's (sagemaker 2.257.7, inputs.py)."""
 
 
 def inputs(call: Arguments) -> list[JSON]:
@@ -51,7 +53,7 @@ def _channel(call: Arguments, name: str, given: Value) -> list[JSON]:
     channel: dict[str, JSON] = {"name": name}
     put(channel, "contentType", found.text("content_type"))
     if isinstance(given, Built) and given.kind == "FileSystemInput":
-        put(channel, "sagemaker", {"fileSystem": _file_system(found)})
+        put(channel, "sagemaker", {"fileSystem": file_system(found, _DEFAULT_MODE)})
     else:
         put(channel, "s3", _objects(found))
         put(channel, "sagemaker", _options(found))
@@ -80,15 +82,3 @@ def _options(found: Arguments) -> JSON:
     if shuffle is not None:
         put(options, "shuffleSeed", shuffle.whole("seed"))
     return options
-
-
-def _file_system(found: Arguments) -> JSON:
-    access = found.text("file_system_access_mode")
-    if access not in _ACCESS:
-        found.problems.add(found.where("file_system_access_mode"), f"found {shown(access)}; ro or rw is expected")
-    return {
-        "type": found.text("file_system_type"),
-        "id": found.text("file_system_id"),
-        "path": found.text("directory_path"),
-        "access": _ACCESS.get(access),
-    }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
+from muster.importers.sagemaker.file_system import file_system
 from muster.importers.sagemaker.reading import Arguments, inside, put, shown
 from muster.importers.sagemaker.recording import Built, Value
-
-_ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
 
 
 def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
@@ -62,7 +61,7 @@ def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Argum
     if found is None or not isinstance(source, Built):
         return
     if source.kind == "FileSystemDataSource":
-        options["fileSystem"] = _file_system(found)
+        options["fileSystem"] = file_system(found, None)
     else:
         channel["s3"] = _objects(found, options)
     found.nothing_left("")
@@ -77,15 +76,3 @@ def _objects(found: Arguments, options: dict[str, JSON]) -> JSON:
     put(options, "attributeNames", found.texts("attribute_names"))
     put(options, "instanceGroups", found.texts("instance_group_names"))
     return objects
-
-
-def _file_system(found: Arguments) -> JSON:
-    access = found.text("file_system_access_mode")
-    if access not in _ACCESS:
-        found.problems.add(found.where("file_system_access_mode"), f"found {shown(access)}; ro or rw is expected")
-    return {
-        "type": found.text("file_system_type"),
-        "id": found.text("file_system_id"),
-        "path": found.text("directory_path"),
-        "access": _ACCESS.get(access),
-    }
