@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Lock
 from urllib.parse import urlsplit
+
+from http_site import http_site
 
 
 class BreakingProxy:
@@ -57,14 +59,5 @@ def breaking_proxy(upstream: str) -> Iterator[BreakingProxy]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    proxy.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with http_site(Handler) as proxy.url:
         yield proxy
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,10 +6,11 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
+
+from http_site import http_site
 
 _AUTHOR = {
     "GIT_AUTHOR_NAME": "muster",
@@ -49,8 +50,8 @@ def commit(folder: Path, files: dict[str, str]) -> str:
 class GitServer:
     """`url` is the server's root; `asked` are the paths that were asked for."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
         self.asked: list[str] = []
         self.redirect: str | None = None
 
@@ -58,6 +59,7 @@ class GitServer:
 @contextmanager
 def git_server(root: Path) -> Iterator[GitServer]:
     """Serve every repository below `root` on a port of this machine."""
+    site = GitServer()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -85,16 +87,8 @@ def git_server(root: Path) -> Iterator[GitServer]:
             self.end_headers()
             self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site = GitServer(f"http://127.0.0.1:{server.server_port}")
-    thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with http_site(Handler) as site.url:
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _backend(root: Path, request: BaseHTTPRequestHandler, body: bytes) -> bytes:

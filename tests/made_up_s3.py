@@ -9,9 +9,10 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from http_site import http_site
 
 _PAGE = 1000
 _BLOCK = b"".join(hashlib.sha256(bytes([number % 256, number // 256])).digest() for number in range(2**15))
@@ -103,14 +104,5 @@ def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
             except OSError:
                 return  # as above
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    site.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with http_site(Handler) as site.url:
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
