@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,8 +10,10 @@ from urllib.parse import urlsplit
 
 import urllib3
 from dulwich.client import default_urllib3_manager
+from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from muster.api.document import quoted
+from muster.storage.line import Line
 
 
 class LeadsElsewhere(Exception):
@@ -18,12 +21,16 @@ class LeadsElsewhere(Exception):
 
 
 @contextmanager
-def pool_for(url: str) -> Iterator[urllib3.PoolManager]:
-    """What asks the host of `url`, through the proxy that the environment names. Redirects raise `LeadsElsewhere`."""
+def pool_for(url: str, line: Line) -> Iterator[urllib3.PoolManager]:
+    """What asks the host of `url` over `line`, through the proxy that the environment names.
+
+    Redirects raise `LeadsElsewhere`.
+    """
     pool = default_urllib3_manager(None, base_url=url, pool_manager_cls=_OneHost, proxy_manager_cls=_OneHostByProxy)
     if not isinstance(pool, _OneHost):
         raise TypeError(f"dulwich made a {type(pool).__name__}")
     pool.origin, pool.answers = _origin(url), []
+    pool.pool_classes_by_scheme = _pools_over(line)
     try:
         yield pool
     finally:
@@ -31,6 +38,24 @@ def pool_for(url: str) -> Iterator[urllib3.PoolManager]:
         for answer in pool.answers:
             answer.close()
         pool.clear()
+
+
+def _pools_over(line: Line) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return line.dial(self.host, self.port)
+
+    class Secure(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return line.dial(self.host, self.port)
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}
 
 
 class _OneHost(urllib3.PoolManager):

@@ -20,6 +20,7 @@ SOURCE_REFUSED = "SourceRefused"
 """The code can't be taken as it is: what is in it, or its size."""
 
 GIT_UNREACHABLE = "GitUnreachable"
+GIT_TOO_SLOW = "GitTooSlow"
 GIT_COMMIT_NOT_FOUND = "GitCommitNotFound"
 
 S3_ACCESS_DENIED = "S3AccessDenied"
