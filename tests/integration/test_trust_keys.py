@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from muster.kube.client import Client
+from api_client import api_client
 from muster.ranks.refusal import Refused
 from muster.ranks.tokens import LocalIssuer, PodClaim
 from muster.runtime.cluster import trust as under_test
@@ -49,25 +49,8 @@ async def served(server: Server, folder: Path) -> AsyncIterator[Trust]:
     app.router.add_get("/openid/v1/jwks", server.serve_keys)
     app.router.add_get("/api/v1/namespaces/muster/secrets/trust", _answer(lambda: "{}", 404))
     app.router.add_post("/api/v1/namespaces/muster/secrets", _answer(lambda: "{}", 201))
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
-        "users": [{"name": "test", "user": {}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    }
-    path = folder / "kubeconfig"
-    path.write_text(json.dumps(config))
-    client = await Client.connect(str(path))
-    try:
+    async with api_client(app, folder) as client:
         yield Trust(client, TrustSetting("muster", "trust", ["localhost"]), lambda _: None, time.time)
-    finally:
-        await client.close()
-        await runner.cleanup()
 
 
 def _answer(text: Callable[[], str], status: int = 200) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from api_client import api_client
 from muster.kube.client import Client
 from muster.ranks.authorities import AUTHORITY_SECONDS
 from muster.ranks.gang_credentials import SEED_BYTES
@@ -84,25 +84,8 @@ async def served(server: Server, folder: Path) -> AsyncIterator[Client]:
     app.router.add_get(f"{SECRETS}/trust", server.get)
     app.router.add_post(SECRETS, server.post)
     app.router.add_put(f"{SECRETS}/trust", server.put)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
-        "users": [{"name": "test", "user": {}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    }
-    path = folder / "kubeconfig"
-    path.write_text(json.dumps(config), encoding="utf-8")
-    client = await Client.connect(str(path))
-    try:
+    async with api_client(app, folder) as client:
         yield client
-    finally:
-        await client.close()
-        await runner.cleanup()
 
 
 def replica(client: Client, clock: Clock) -> Trust:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
+from api_client import api_client
 from muster.kube.client import Client
 
 Mishap = Callable[["ApiServer"], web.Response | None]
@@ -108,27 +107,8 @@ async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
     """A client of the server, for as long as that runs."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    http = TestServer(app)
-    await http.start_server()
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(json.dumps(_kubeconfig(str(http.make_url("/")))), encoding="utf-8")
-    client = await Client.connect(str(kubeconfig))
-    try:
+    async with api_client(app, folder) as client:
         yield client
-    finally:
-        await client.close()
-        await http.close()
-
-
-def _kubeconfig(url: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": url}}],
-        "users": [{"name": "test", "user": {}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    }
 
 
 def merged(target: Any, patch: Any) -> Any:
