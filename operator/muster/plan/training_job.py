@@ -62,6 +62,9 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
         return ()
+    # It would be asked for in vain, until somebody changes that.
+    if facts.refusal is not None or facts.taken is not None:
+        return ()
     # A resource that goes would leave a training job behind that nobody knows of.
     if not facts.is_held:
         return (HoldResource(),)

@@ -17,7 +17,7 @@ from muster.plan.training_job_pauses import asked_again_at, capacity_pause
 CREATION_SECONDS = 30.0
 """So long after it was sent, or its sender's end, a request to create comes to nothing: its time-out is shorter."""
 
-_UNSENT = (Obstacle.CAPACITY, Obstacle.REFUSED, Obstacle.ACCESS, Obstacle.ELSEWHERE)
+_UNSENT = (Obstacle.CAPACITY, Obstacle.REFUSED, Obstacle.ACCESS)
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,9 @@ def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
     told, setback = told_of(previous), facts.setback
     if told is None or told.arn is not None or facts.training is not None:
+        return 0.0
+    # None can come to be beside it.
+    if facts.taken is not None:
         return 0.0
     # SageMaker said no, or nobody came to ask it.
     if setback is not None and setback.obstacle in _UNSENT:

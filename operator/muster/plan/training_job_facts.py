@@ -127,7 +127,6 @@ class Obstacle(StrEnum):
 
     CAPACITY = "Capacity"  # a limit is reached, or there are no such instances now
     REFUSED = "Refused"  # what is asked for can't be had, however often
-    ELSEWHERE = "Elsewhere"  # the training job's name is somebody else's
     ACCESS = "Access"  # no credentials, none that count any more, or not the right
     SERVICE = "Service"  # no answer, or a request to come later
 
@@ -156,8 +155,9 @@ class TrainingFacts:
 
     `training` is the training job of the attempt that the status tells of; None: there is none. `blind` is why
     nothing is known of it yet or any more: then `training` is None for that reason. `stale` is why what is known may be
-    old. `setback` is what kept the last action from being done. `is_held`: the resource bears muster's finalizer.
-    `agents` is what ranks said; `is_heard_out` that no more is to come, or has been waited for long enough.
+    old. `setback` is what kept the last action from being done. `refusal` is why what the spec asks for may not be
+    made. `taken` says that the training job of this name is somebody else's. `is_held`: the resource bears muster's
+    finalizer. `agents` is what ranks said; `is_heard_out` that no more is to come, or has been waited for long enough.
     `looking_since` is when this operator began: what one before it asked for may only now be carried out. `remains` are
     the names of the training jobs of a job that is over, as far as SageMaker was not asked to forget them.
     """
@@ -170,6 +170,8 @@ class TrainingFacts:
     blind: Setback | None = None
     stale: Setback | None = None
     setback: Setback | None = None
+    refusal: Trouble | None = None
+    taken: Trouble | None = None
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()
     is_heard_out: bool = True

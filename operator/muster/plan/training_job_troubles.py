@@ -20,13 +20,15 @@ WORTH_A_WORD = 3
 
 def with_troubles(shown: JobFacts, facts: TrainingFacts, course: Course) -> JobFacts:
     """The job's facts with what stands in its way."""
-    setback = facts.setback
-    if setback is not None and setback.obstacle is Obstacle.REFUSED:
-        shown = replace(shown, refusal=setback.trouble)
-    return replace(shown, trouble=_trouble(facts, course))
+    setback, refusal = facts.setback, facts.refusal
+    if refusal is None and setback is not None and setback.obstacle is Obstacle.REFUSED:
+        refusal = setback.trouble
+    return replace(shown, refusal=refusal or shown.refusal, trouble=_trouble(facts, course))
 
 
 def _trouble(facts: TrainingFacts, course: Course) -> Trouble | None:
+    if facts.taken is not None:
+        return facts.taken
     # Who sees nothing knows nothing else either.
     for setback in (facts.blind, facts.stale, facts.setback):
         if setback is not None and _is_told(setback):

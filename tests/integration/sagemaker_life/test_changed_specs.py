@@ -10,6 +10,7 @@ from muster.api import tenancy
 from muster.api.tenancy_spec import BucketGrant, Tenant
 from sagemaker_service.script import failing, until_training
 from sagemaker_site.site import HERE, ROLE, Site, Wire, spec
+from training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 ADMIN = "arn:aws:iam::111122223333:role/Admin"
@@ -73,6 +74,18 @@ def test_a_change_between_suspension_and_resumption_that_nobody_saw_is_not_admit
         await site.until_settled(HOUR)
         assert roles_used(site) == {ROLE}
         assert list(site.service.jobs().by_name) == [NAME]
+
+    lived(wire, life)
+
+
+def test_what_is_not_allowed_any_more_hides_nothing_else(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().create({**training_job_request(NAME)}, site.service.now())
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.condition("Scheduled")[1] == "TrainingJobExists")
+        site.stored.change("vit", sagemaker=block(role=ADMIN))
+        await site.until(lambda: "role is not allowed" in site.condition("Accepted")[2])
+        assert site.condition("Scheduled")[:2] == ("False", "TrainingJobExists")
 
     lived(wire, life)
 

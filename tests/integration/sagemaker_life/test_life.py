@@ -182,6 +182,21 @@ def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
     lived(wire, life)
 
 
+def test_who_has_to_wait_for_a_name_asks_for_it_once(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
+        await site.until_settled(600.0)
+        assert len(site.service.called("CreateTrainingJob")) == 1
+        site.service.policy = None
+        await site.until_settled(300.0)
+        del site.service.jobs().by_name[NAME]
+        await site.until(lambda: site.phase() == "Succeeded")
+
+    lived(wire, life)
+
+
 def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None

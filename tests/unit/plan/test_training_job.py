@@ -4,6 +4,7 @@ import pytest
 
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.plan.facts import Trouble
 from muster.plan.training_job import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -41,6 +42,8 @@ SUSPENDING = turn(job(suspend=True), SEEN, facts(RUNNING), T0 + 5)[2]
 SUSPENDED = turn(job(suspend=True), SUSPENDING, facts(STOPPED), T0 + 60)[2]
 OVER = told(job(), BEGUN, facts(DONE))
 WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no such bucket")
+NOT_ALLOWED, TAKEN = Trouble("Invalid", "that role is not yours"), Trouble("TrainingJobExists", "it is theirs")
+ON_ITS_WAY = facts(setback=setback(Obstacle.SERVICE), refusal=NOT_ALLOWED)
 CREATE, STOP, HOLD, RELEASE = CreateTrainingJob(1), StopTrainingJob(1), HoldResource(), ReleaseResource()
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
@@ -57,6 +60,9 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("for a while", job(), MADE, facts(setback=setback(Obstacle.CAPACITY, T0)), 60, (CREATE,)),
     ("a right is missing", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 2, ()),
     ("and may have been given", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 20, (CREATE,)),
+    ("its namespace may not have it", job(), FRESH, facts(is_held=False, refusal=NOT_ALLOWED), 0, ()),
+    ("nor the next one", job(restarts=1), SEEN, facts(CRASHED, refusal=NOT_ALLOWED), 40, ()),
+    ("its name is somebody else's", job(), MADE, facts(taken=TAKEN), 600, ()),
     # its end
     ("it has ended well", job(), SEEN, facts(DONE), 40, (RELEASE,)),
     ("somebody stops it", job(), SEEN, facts(STOPPING), 40, ()),
@@ -79,6 +85,8 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("its time isn't up", job(deadline=60), SEEN, facts(RUNNING), 59, ()),
     ("suspended while it is on its way", job(suspend=True), MADE, BEGUN, 5, ()),
     ("and it did not come", job(suspend=True), MADE, BEGUN, CREATION_SECONDS + 5, (RELEASE,)),
+    ("and may yet come, whatever is allowed now", job(suspend=True), MADE, ON_ITS_WAY, 5, ()),
+    ("none can come", job(suspend=True), MADE, facts(taken=TAKEN), 5, (RELEASE,)),
     ("SageMaker said no", job(suspend=True), MADE, facts(setback=setback(Obstacle.REFUSED)), 5, (RELEASE,)),
     # afterwards
     ("nothing is left to do", job(), OVER, facts(is_held=False), 100, ()),

@@ -3,6 +3,7 @@
 import pytest
 
 from muster.api.status import Status
+from muster.plan.facts import Trouble
 from muster.plan.training_job_course import CREATION_SECONDS
 from muster.plan.training_job_facts import Obstacle, TrainingFacts
 from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
@@ -11,6 +12,7 @@ from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0
 SEEN = told(job(), BEGUN, facts(RUNNING))
 MADE = told(job(), BEGUN)
 DENIED = setback(Obstacle.ACCESS, T0)
+TAKEN = Trouble("TrainingJobExists", "it is somebody else's")
 LATE = GIVE_UP_SECONDS + 1
 
 CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
@@ -31,7 +33,7 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
         Wait(T0 + 40 + CREATION_SECONDS),
     ),
     ("SageMaker said no", MADE, facts(setback=setback(Obstacle.CAPACITY)), 1, LetGo()),
-    ("it is somebody else's", MADE, facts(setback=setback(Obstacle.ELSEWHERE)), 1, LetGo()),
+    ("it is somebody else's", MADE, facts(taken=TAKEN), 1, LetGo()),
     ("nobody may look", SEEN, facts(blind=DENIED), LATE, LetGo(DENIED)),
     ("nobody may stop it", SEEN, facts(RUNNING, setback=DENIED), LATE, LetGo(DENIED)),
     ("somebody may, by now", SEEN, facts(RUNNING, setback=DENIED), 60, Stop()),

@@ -26,7 +26,6 @@ T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
         (errors.NoCapacity("full"), Obstacle.CAPACITY),
         (errors.Invalid("wrong"), Obstacle.REFUSED),
         (errors.NotFound("where"), Obstacle.REFUSED),
-        (errors.AlreadyExists("taken"), Obstacle.ELSEWHERE),
         (errors.AwsError("new"), Obstacle.SERVICE),
     ],
 )

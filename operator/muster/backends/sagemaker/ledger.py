@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from muster.aws.place import Place
 from muster.aws.sweep import Watch
 from muster.aws.training_job import Description
+from muster.plan.facts import Trouble
 from muster.plan.training_job_facts import Setback
 
 
@@ -25,7 +26,7 @@ class Ledger:
     watch: Watch | None = None
     watched_at: Place | None = None
     made: str = ""
-    taken: tuple[str, Setback] | None = None
+    taken: tuple[str, Trouble] | None = None
     over: Description | None = None
     over_at: float = 0.0
     setback: Setback | None = None

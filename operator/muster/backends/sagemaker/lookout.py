@@ -45,7 +45,7 @@ class Sight:
     training: TrainingJob | None = None
     blind: Setback | None = None
     stale: Setback | None = None
-    taken: Setback | None = None
+    taken: Trouble | None = None
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,18 @@ class Lookout:
         if is_of(tags, target.uid, target.attempt):
             ledger.made = target.name
             return None
-        taken = Setback(Obstacle.ELSEWHERE, Trouble(AlreadyExists.reason, taken_words(target.name)), self.clock())
+        taken = taken_by_others(target.name)
         ledger.taken = (target.name, taken)
         return Sight(taken=taken)
 
     def _watch(self, ledger: Ledger, target: Target) -> Watch:
         if ledger.watch is None or (ledger.watch.name, ledger.watched_at) != (target.name, target.place):
-            ledger.look_away()
+            former = ledger.watch
             ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, target.uid))
             ledger.watched_at = target.place
+            # Only now: a place that nobody looks at is begun anew, with all that it has.
+            if former is not None:
+                former.close()
         return ledger.watch
 
 
@@ -136,9 +139,10 @@ def _trouble(watch: Watch, now: float) -> Setback | None:
     return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD)
 
 
-def taken_words(name: str) -> str:
+def taken_by_others(name: str) -> Trouble:
     """What is said of a training job that bears a job's name and isn't the job's."""
-    return (
+    words = (
         f"A training job {name} is there, and it isn't this job's: its tags say otherwise. Names are never free again "
         "but by deleting a training job (aws sagemaker delete-training-job); or give this job another name."
     )
+    return Trouble(AlreadyExists.reason, words)

@@ -2,7 +2,6 @@
 
 from muster.aws.errors import (
     AccessDenied,
-    AlreadyExists,
     AwsError,
     ExpiredCredentials,
     Invalid,
@@ -18,7 +17,6 @@ _OBSTACLES: tuple[tuple[type[AwsError], Obstacle], ...] = (
     (NoCredentials, Obstacle.ACCESS),
     (ExpiredCredentials, Obstacle.ACCESS),
     (AccessDenied, Obstacle.ACCESS),
-    (AlreadyExists, Obstacle.ELSEWHERE),
     (Invalid, Obstacle.REFUSED),
     (NotFound, Obstacle.REFUSED),
 )

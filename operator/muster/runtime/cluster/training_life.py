@@ -23,7 +23,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts, Whereabouts
+from muster.plan.training_job_facts import TrainingFacts, Whereabouts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.plan.training_job_name import training_job_name
 from muster.runtime.cluster.journal import Journal
@@ -32,9 +32,6 @@ from muster.runtime.cluster.resource import Resource
 from muster.runtime.reconcile import LOOK_AGAIN_SECONDS
 from muster.runtime.training_turn import reconcile_training_job
 from muster.status.training_job_leaving import leaving
-
-_TRIES = 16
-"""What may be used changes with the operator's configuration: it is looked at again after the longest pause."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class _Hands:
         try:
             self.admit(job)
         except InvalidResource as refused:
-            return replace(facts, setback=_not_admitted(refused, self.life.clock()))
+            return replace(facts, refusal=Trouble("Invalid", "; ".join(map(str, refused.problems))))
         return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
@@ -130,8 +127,3 @@ def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:
     """Whether another training job may be made now. One that runs goes on, whatever is allowed since."""
     is_free = facts.training is None or facts.training.is_over
     return is_free and facts.blind is None and final_condition(previous) is None
-
-
-def _not_admitted(refused: InvalidResource, now: float) -> Setback:
-    trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
-    return Setback(Obstacle.REFUSED, trouble, now, _TRIES)
