@@ -40,7 +40,7 @@ class Aws:
         self._identities: dict[Place, Identity] = {}
         self._identifying: dict[Place, asyncio.Lock] = {}
         self._sweeps: dict[Place, Sweep] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[Place, asyncio.Task[None]] = {}
 
     async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
         """What AWS answers, in its turn. Raises AwsError. `operation` is named as in the API: `GetLogEvents`."""
@@ -73,20 +73,26 @@ class Aws:
         return TrainingJobs(partial(self.ask, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
-        """What follows training jobs there; it goes on until `close`."""
+        """What follows training jobs there, until nobody watches one any more or `close`."""
         if place not in self._sweeps:
-            sweep = self._sweeps[place] = Sweep(self.training_jobs(place), place)
-            self._tasks.append(asyncio.create_task(sweep.run(), name=f"sweep {place}"))
+            sweep = self._sweeps[place] = Sweep(self.training_jobs(place), place, partial(self._end_sweep, place))
+            self._tasks[place] = asyncio.create_task(sweep.run(), name=f"sweep {place}")
         return self._sweeps[place]
 
     async def close(self) -> None:
         """End all sweeps, and begin no more requests."""
-        for task in self._tasks:
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._threads.close()
         for connection in self._connections.values():
             connection.close()
+
+    def _end_sweep(self, place: Place) -> None:
+        # Jobs may name any place: what was looked at once is not looked at for ever.
+        self._sweeps.pop(place)
+        self._tasks.pop(place).cancel()
 
     async def _account(self, place: Place) -> str:
         if place.assume_role_arn:

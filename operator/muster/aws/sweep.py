@@ -72,12 +72,16 @@ class Watch:
 
 
 class Sweep:
-    """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too."""
+    """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too.
 
-    def __init__(self, jobs: Jobs, place: object) -> None:
+    `unneeded` is called when nobody watches one any more.
+    """
+
+    def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None]) -> None:
         self.sightings = Sightings()
         self._jobs = jobs
         self._place = place
+        self._unneeded = unneeded
         self._watches: dict[str, Watch] = {}
         self._watched = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -111,7 +115,7 @@ class Sweep:
         del self._watches[watch.name]
         self.sightings.drop(watch.name)
         if not self._watches:
-            self._watched.clear()
+            self._unneeded()
 
     def look(self, name: str) -> None:
         """Have a watched job described soon."""
@@ -131,8 +135,8 @@ class Sweep:
 
     async def _list_on(self) -> None:
         clock = asyncio.get_running_loop().time
+        await self._watched.wait()
         while True:
-            await self._watched.wait()
             began = clock()
             if began - self._full_at >= FULL_SECONDS:
                 self._reach = Reach()

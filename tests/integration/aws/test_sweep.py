@@ -33,7 +33,7 @@ class Site:
     """One place with its service, and somebody who watches."""
 
     service: Service
-    sweep: Sweep
+    aws: Aws
     told: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -45,7 +45,10 @@ class Site:
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
-        return self.sweep.watch(name, since or self.service.now(), lambda: self.told.append((clock(), name)))
+        return self.aws.sweep(HERE).watch(name, since or self.service.now(), lambda: self.told.append((clock(), name)))
+
+    def tasks(self) -> list[str]:
+        return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sweep")]
 
     def turn(self, name: str, *script: Stage) -> None:
         """The job goes another way from now on."""
@@ -61,7 +64,7 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
         service.jobs(HERE.region).script = lambda _request: ENDLESS
         aws = Aws()
         wire.join(aws, HERE, service)
-        site = Site(service, aws.sweep(HERE))
+        site = Site(service, aws)
         await test(site)
         await aws.close()
         return site
@@ -129,15 +132,21 @@ def test_a_change_is_told_once_unless_many_come_together() -> None:
     at_a_site(test)
 
 
-def test_nobody_watches_and_nothing_is_asked() -> None:
+def test_nobody_watches_and_nothing_goes_on() -> None:
     async def test(site: Site) -> None:
-        watch = site.watch("a-1")
-        await asyncio.sleep(SWEEP_SECONDS)
-        watch.close()
-        await asyncio.sleep(SWEEP_SECONDS)
-        asked = len(site.service.calls)
-        await asyncio.sleep(10 * SWEEP_SECONDS)
-        assert len(site.service.calls) == asked
+        site.create("a-1")
+        for _ in range(2):
+            watches = [site.watch("a-1"), site.watch("a-2")]
+            await asyncio.sleep(ONE_AND_A_HALF)
+            assert secondary(watches[0]) == "Training"
+            assert site.tasks() == ["sweep us-west-2"]
+            for watch in watches:
+                watch.close()
+            await asyncio.sleep(1)
+            assert site.tasks() == []
+            asked = len(site.service.calls)
+            await asyncio.sleep(10 * SWEEP_SECONDS)
+            assert len(site.service.calls) == asked
 
     at_a_site(test)
 
@@ -314,7 +323,7 @@ def test_one_who_can_not_be_told_costs_the_others_nothing() -> None:
     async def test(site: Site) -> None:
         for name in ("a-1", "a-2"):
             site.create(name)
-        site.sweep.watch("a-1", BEGINNING, fail)
+        site.aws.sweep(HERE).watch("a-1", BEGINNING, fail)
         watch = site.watch("a-2")
         await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
         assert secondary(watch) == "Training"
@@ -344,7 +353,7 @@ class Mistaken:
 
 def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> str:
-        sweep = Sweep(Mistaken(), HERE)
+        sweep = Sweep(Mistaken(), HERE, lambda: None)
         watch = sweep.watch("a-1", BEGINNING, lambda: None)
         task = asyncio.create_task(sweep.run())
         await asyncio.sleep(2 * SWEEP_SECONDS)
