@@ -32,11 +32,20 @@ class Threads:
         self._pool.shutdown()
 
 
+async def in_own_thread(function: Callable[[], _Result]) -> _Result:
+    """What it returns or raises. It keeps no others waiting that wait for a thread, however long it takes."""
+    threads = Threads()
+    try:
+        return await threads.run(function)
+    finally:
+        threads.close()
+
+
 class _Daemons(Executor):
     """As ThreadPoolExecutor, whose threads Python waits for before it ends: a service that is silent takes its time."""
 
     def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._threads = 0
 
@@ -61,16 +70,18 @@ class _Daemons(Executor):
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            work()
+            tell = work()
+            # Whoever is told asks on at once, and needs no other thread for it.
             self._idle.release()
+            tell()
 
 
-def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> None:
+def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
+    """Do the work; what is returned tells whoever waits for it what came of it."""
     if not future.set_running_or_notify_cancel():
-        return
+        return lambda: None
     try:
         result = function()
     except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        return partial(future.set_exception, error)
+    return partial(future.set_result, result)
