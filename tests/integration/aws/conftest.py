@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from made_up_credentials import with_made_up_credentials
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints, Place
 from sagemaker_service.server import serving
@@ -13,17 +14,7 @@ HERE = Place("us-west-2")
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up ones, and nobody else's."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
-        "AWS_SECRET_ACCESS_KEY": "example-secret",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-    }.items():
-        monkeypatch.setenv(name, value)
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_REGION"):
-        monkeypatch.delenv(name, raising=False)
+    with_made_up_credentials(monkeypatch)
 
 
 @pytest.fixture
