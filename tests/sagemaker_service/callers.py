@@ -34,6 +34,8 @@ class Callers:
     """For how long an assumed role is handed out, whatever is asked for."""
     forbidden: set[str] = field(default_factory=set)
     """Roles that may not be assumed."""
+    demanded: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By role, the external ids that its trust policy lets in; of a role that isn't here it says nothing."""
     known: dict[str, Caller] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -45,11 +47,13 @@ class Callers:
         caller = self.of(access_key)
         if form.get("Action") == "GetCallerIdentity":
             return _answered("GetCallerIdentity", _fields(Account=caller.account, Arn=caller.arn, UserId="AROAEXAMPLE"))
-        return self._assume(caller, form.get("RoleArn", ""), form.get("RoleSessionName", ""), now)
+        return self._assume(caller, form, now)
 
-    def _assume(self, caller: Caller, role: str, session: str, now: datetime) -> str:
+    def _assume(self, caller: Caller, form: Mapping[str, str], now: datetime) -> str:
+        role, session = form.get("RoleArn", ""), form.get("RoleSessionName", "")
+        is_let_in = role not in self.demanded or form.get("ExternalId") in self.demanded[role]
         found = re.fullmatch(r"arn:aws:iam::(\d{12}):role/(?:.*/)?([^/]+)", role)
-        if found is None or role in self.forbidden:
+        if found is None or role in self.forbidden or not is_let_in:
             who = f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {role}"
             raise Refusal("AccessDenied", who, status=403)
         key = f"ASIA{next(self._numbers):016d}"

@@ -191,10 +191,16 @@ def _denied(refusal: _Refusal) -> AwsError | None:
     why = (where["why"] if where else told["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
         f"{told['who']} may not do {told['action']}{f' on {resource}' if resource else ''}"
-        f"{f': {why}' if why else ''}. Allow it with IAM.",
+        f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(told['action'], refusal.place)}.",
         told["action"],
         resource,
     )
+
+
+def _and_in_trust(action: str, place: Place) -> str:
+    # STS says the same of who isn't let in at all and of whom it isn't said on whose behalf.
+    is_of_trust = action == "sts:AssumeRole" and place.external_id
+    return f", and in the role's trust policy for the external id {place.external_id}" if is_of_trust else ""
 
 
 def _no_capacity(refusal: _Refusal) -> AwsError | None:

@@ -63,13 +63,15 @@ class _AssumedRole(CredentialProvider):
         super().__init__()
         self._own = own
         self._role_arn = place.assume_role_arn
+        self._told = {
+            "RoleSessionName": SESSION_NAME,
+            **({"ExternalId": place.external_id} if place.external_id else {}),
+        }
         self._new_client = partial(own.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
 
     def load(self) -> Credentials:
         source = self._own.get_credentials()
         if source is None:
             raise NoCredentialsError
-        fetcher = AssumeRoleCredentialFetcher(
-            self._new_client, source, self._role_arn, extra_args={"RoleSessionName": SESSION_NAME}
-        )
+        fetcher = AssumeRoleCredentialFetcher(self._new_client, source, self._role_arn, extra_args=self._told)
         return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)

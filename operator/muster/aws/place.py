@@ -7,13 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A region as seen by a role. `assume_role_arn` "": as whoever the operator itself is."""
+    """A region as seen by a role. `assume_role_arn` "": as whoever the operator itself is.
+
+    `external_id` says on whose behalf the role is assumed. It is a part of the place: what one was let in for is no
+    other's to use.
+    """
 
     region: str
     assume_role_arn: str = ""
+    external_id: str = ""
 
     def __str__(self) -> str:
-        return f"{self.region} as {self.assume_role_arn}" if self.assume_role_arn else self.region
+        if not self.assume_role_arn:
+            return self.region
+        on_behalf = f" (external id {self.external_id})" if self.external_id else ""
+        return f"{self.region} as {self.assume_role_arn}{on_behalf}"
 
 
 @dataclass(frozen=True)

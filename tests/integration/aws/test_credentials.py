@@ -71,6 +71,30 @@ async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, se
     await describe(aws, THERE)
 
 
+async def test_a_role_lets_in_whom_its_trust_policy_names_and_nobody_on_their_session(
+    aws: Aws, service: Service
+) -> None:
+    service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
+    theirs, others = (Place("eu-west-1", ROLE, f"muster/{namespace}") for namespace in ("team-a", "team-b"))
+    await describe(aws, theirs)
+    for place in (others, THERE):
+        with pytest.raises(AccessDenied) as caught:
+            await aws.training_jobs(place).describe("a-1")
+        assert (caught.value.action, caught.value.resource) == ("sts:AssumeRole", ROLE)
+    await describe(aws, theirs)
+    assert [call.request.get("ExternalId") for call in service.called("AssumeRole")] == [
+        "muster/team-a",
+        "muster/team-b",
+        None,
+    ]
+
+
+async def test_who_is_not_let_in_is_told_what_the_trust_policy_has_to_say(aws: Aws, service: Service) -> None:
+    service.callers.demanded[ROLE] = frozenset()
+    with pytest.raises(AccessDenied, match="in the role's trust policy for the external id muster/team-b"):
+        await aws.training_jobs(Place("eu-west-1", ROLE, "muster/team-b")).describe("a-1")
+
+
 async def test_credentials_that_come_late_are_found(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     aws = Aws(Endpoints(sagemaker=url, sts=url))

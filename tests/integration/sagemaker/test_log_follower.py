@@ -71,7 +71,7 @@ def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool
     plain = job()
     metadata = plain.metadata.model_copy(update={"creation_timestamp": to_seconds(BEGAN)})
     dated = plain.model_copy(update={"metadata": metadata})
-    return LogSource(dated, 1, NAME, "us-east-1", None, is_over, has_failed, has_reports)
+    return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
 
 
 class Told:

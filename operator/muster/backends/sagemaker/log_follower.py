@@ -111,7 +111,7 @@ class LogFollower:
 
     async def _read(self, followed: _Followed) -> None:
         source = followed.source
-        logs = self._logs_of(Place(source.region, source.assume_role_arn or ""))
+        logs = self._logs_of(source.place)
         mark, pause = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
         while not followed.is_complete:
             source, is_last = followed.source, _is_last(followed)

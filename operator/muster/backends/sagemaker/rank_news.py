@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from muster.api.spec import Job
+from muster.aws.place import Place
 from muster.plan.facts import AgentFacts
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """The logs of one attempt of a job: those of the training job `name` in `region`.
+    """The logs of one attempt of a job: those of the training job `name` in `place`.
 
-    `assume_role_arn` is the role by which its account is reached; None: the operator's own. `is_over` says that nothing
-    more is written there than what SageMaker still has to pass on, `has_failed` that it did not complete: then it is
-    worth while to look for the one that failed. `has_reports`: its ranks may write lines of their own.
+    `is_over` says that nothing more is written there than what SageMaker still has to pass on, `has_failed` that it did
+    not complete, and that its launchers may tell which rank failed. `has_reports`: its ranks may write lines of
+    their own.
     """
 
     job: Job
     attempt: int
     name: str
-    region: str
-    assume_role_arn: str | None
+    place: Place
     is_over: bool
     has_failed: bool = False
     has_reports: bool = True

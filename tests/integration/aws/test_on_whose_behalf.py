@@ -1,0 +1,95 @@
+"""Jobs of namespaces that assume roles, over real connections: whoever owns a role knows for whom it is assumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from muster.api.document import Document
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.api.validate import validate
+from muster.aws.client import Aws
+from muster.aws.place import Place
+from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
+from muster.backends.sagemaker.rank_news import LogSource
+from muster.plan.facts import AgentFacts
+from muster.plan.training_job import CreateTrainingJob
+from sagemaker_service.service import Service
+from training_job_requests import training_job_request
+
+ROLE = "arn:aws:iam::444455556666:role/training"
+NAME = "a-1"
+
+
+def job(namespace: str) -> Job:
+    """A job of that namespace in ROLE's account."""
+    head = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    own = {"role": ROLE, "assumeRoleArn": ROLE, "instanceType": "ml.c5.xlarge", "region": "us-west-2"}
+    metadata = {"name": "vit", "namespace": namespace, "uid": namespace, "creationTimestamp": "2026-11-21T04:00:00Z"}
+    spec = {"backend": "SageMaker", "launcher": {"perNode": {}}, "image": "i", "command": ["c"], "sagemaker": own}
+    return validate(Document({**head, "metadata": metadata, "spec": spec}))
+
+
+class Prepared:
+    """A request that is the same for all jobs; keeps for which place it was wanted."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+
+    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+        self.places.append(place)
+        return training_job_request(f"{NAME}-{job.metadata.namespace}-{attempt}")
+
+
+class NoNews:
+    """Nobody says anything."""
+
+    heartbeat_seconds = 1.0
+
+    def follow(self, source: LogSource, wake: object) -> None:
+        raise AssertionError(source)
+
+    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+        return ()
+
+    def is_complete(self, job_uid: str, attempt: int) -> bool:
+        return True
+
+    def forget(self, job_uid: str) -> None:
+        pass
+
+
+@pytest.fixture
+async def prepared() -> Prepared:
+    return Prepared()
+
+
+@pytest.fixture
+async def backend(aws: Aws, prepared: Prepared) -> AsyncIterator[SageMakerBackend]:
+    backend = SageMakerBackend(aws, prepared, NoNews(), time.time, lambda _: None)
+    yield backend
+    backend.close()
+
+
+async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones_session(
+    backend: SageMakerBackend, prepared: Prepared, service: Service
+) -> None:
+    service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
+    for theirs in (job("team-a"), job("team-b")):
+        await backend.observe(theirs, Status(), is_held=True)
+        await backend.create(theirs, CreateTrainingJob(1))
+        await backend.stop(theirs.metadata, f"{NAME}-{theirs.metadata.namespace}-1", whereabouts(theirs))
+    assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
+        "muster/team-a",
+        "muster/team-b",
+    }
+    assert prepared.places == [Place("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
+    asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
+    assert asked == [f"{NAME}-team-a-1"]
+    assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
+    facts = await backend.observe(job("team-b"), Status(), is_held=True)
+    assert facts.setback is not None
+    assert "external id muster/team-b" in facts.setback.trouble.message
