@@ -1,0 +1,49 @@
+"""What can't run on SageMaker is a condition of the resource, with its reason, before anything of it is sent."""
+
+from __future__ import annotations
+
+import virtual_time
+from muster.api.document import JSON
+from sagemaker_site.site import HERE, Site, Wire
+from unit.sagemaker.builders import sagemaker_spec
+from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
+
+NO_SUCH_PYTHON: JSON = {"name": "PyTorch", "version": "1.13.1", "pythonVersion": "py310"}
+"""AWS's image for Trainium has py38."""
+
+ONLY_IN_THE_REQUEST = [
+    RefusedJob(
+        "spec.sagemaker.framework.pythonVersion",
+        "found 'py310'; AWS has no such image for training: choose one of py38",
+        sagemaker_spec({}, {"instanceType": "ml.trn1.32xlarge", "framework": NO_SUCH_PYTHON, "region": HERE.region}),
+    ),
+    RefusedJob(
+        "spec.hyperparameters",
+        "SageMaker takes 100",
+        sagemaker_spec({"hyperparameters": {f"h{index}": 1 for index in range(95)}}, {"region": HERE.region}),
+    ),
+]
+
+
+def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
+    jobs = {f"job-{number}": row for number, row in enumerate([*REFUSED, *ONLY_IN_THE_REQUEST])}
+
+    async def life() -> None:
+        site = Site(wire)
+        try:
+            for name, row in jobs.items():
+                site.stored.create(name, row.spec)
+            site.begin()
+            await site.until(lambda: all(site.condition("Accepted", name)[0] for name in jobs))
+            await site.until_settled(600.0)
+            for name, row in jobs.items():
+                status, reason, message = site.condition("Accepted", name)
+                assert (status, reason) == ("False", "Invalid"), row
+                assert row.at in message, row
+                assert row.says in message, row
+            asked = {call.operation for call in site.service.calls}
+            assert asked <= {"GetCallerIdentity", "ListTrainingJobs", "DescribeTrainingJob"}
+        finally:
+            await site.close()
+
+    virtual_time.run(life(), lambda: 0.05)
