@@ -20,10 +20,13 @@ _NAMESPACE = r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|[*])$"
 _BUCKET = r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[*])$"
 _PREFIX = r"^([^/\x00-\x1f\\?#]+/)+$"
 _HOST = r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?|[*])$"
+_AWS_RESOURCE = r"^(arn:aws[a-z-]*:|subnet-|sg-|fs-|alias/|(mrk-)?[0-9a-f]{8,})[A-Za-z0-9:/_.+=,@-]*$"
+"""An ARN, or what names subnets, security groups, file systems and keys of KMS without one."""
 
 Namespace = Annotated[str, Field(pattern=_NAMESPACE)]
 Prefix = Annotated[str, Field(pattern=_PREFIX, max_length=1024)]
 Role = Annotated[str, Field(pattern=ROLE_PATTERN, max_length=2048)]
+AwsResource = Annotated[str, Field(pattern=_AWS_RESOURCE, max_length=2048)]
 Host = Annotated[str, Field(pattern=_HOST, max_length=260)]
 
 
@@ -53,4 +56,9 @@ class Tenant(Model):
     )
     assume_role_arns: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
         default=(), description="Roles as which muster may create training jobs: spec.sagemaker.assumeRoleArn."
+    )
+    aws_resources: Annotated[tuple[AwsResource, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(),
+        description="What else of AWS training jobs may name, written as they write it: KMS keys, subnets, security "
+        "groups, file systems, training plans, and the AWS Lambda function of a registry.",
     )

@@ -51,4 +51,4 @@ def checked_with_config(job: Job, document: Document, config: OperatorConfig | N
         line = document.line(("spec", "nodePool", "name"))
         problems = tuple(Problem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
-    tenancy.check(job, config.tenancy)
+    tenancy.check(job, config.tenancy, config.sagemaker.region or "")

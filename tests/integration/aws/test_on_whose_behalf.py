@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 import pytest
 
@@ -12,10 +13,10 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.validate import validate
 from muster.aws.client import Aws
+from muster.aws.job_logs import JobLogs
 from muster.aws.place import Place
 from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
-from muster.backends.sagemaker.rank_news import LogSource
-from muster.plan.facts import AgentFacts
+from muster.backends.sagemaker.log_follower import LogFollower
 from muster.plan.training_job import CreateTrainingJob
 from sagemaker_service.service import Service
 from training_job_requests import training_job_request
@@ -44,24 +45,6 @@ class Prepared:
         return training_job_request(f"{NAME}-{job.metadata.namespace}-{attempt}")
 
 
-class NoNews:
-    """Nobody says anything."""
-
-    heartbeat_seconds = 1.0
-
-    def follow(self, source: LogSource, wake: object) -> None:
-        raise AssertionError(source)
-
-    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
-        return ()
-
-    def is_complete(self, job_uid: str, attempt: int) -> bool:
-        return True
-
-    def forget(self, job_uid: str) -> None:
-        pass
-
-
 @pytest.fixture
 async def prepared() -> Prepared:
     return Prepared()
@@ -69,9 +52,11 @@ async def prepared() -> Prepared:
 
 @pytest.fixture
 async def backend(aws: Aws, prepared: Prepared) -> AsyncIterator[SageMakerBackend]:
-    backend = SageMakerBackend(aws, prepared, NoNews(), time.time, lambda _: None)
+    news = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
+    backend = SageMakerBackend(aws, prepared, news, time.time, lambda _: None)
     yield backend
     backend.close()
+    await news.close()
 
 
 async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones_session(

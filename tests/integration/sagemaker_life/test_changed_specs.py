@@ -23,7 +23,7 @@ def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
     """Live a life with one operator, which lets jobs use one role and one bucket."""
 
     async def run() -> None:
-        site = Site(wire, admit=partial(tenancy.check, tenants=TENANTS))
+        site = Site(wire, admit=partial(tenancy.check, tenants=TENANTS, default_region=""))
         site.begin()
         try:
             await life(site)
@@ -94,7 +94,7 @@ def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
-        site.admit = partial(tenancy.check, tenants=())
+        site.admit = partial(tenancy.check, tenants=(), default_region="")
         site.operator_dies()
         await site.until(lambda: site.phase() == "Succeeded")
         assert site.condition("Accepted")[0] == "True"

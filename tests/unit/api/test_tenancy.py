@@ -17,11 +17,11 @@ OTHER = "arn:aws:iam::111122223333:role/training-admin"
 COMMIT = "0a" * 20
 
 
-def refusals(spec_changes: dict[str, JSON], *tenants: JSON, namespace: str = "team-a") -> list[str]:
+def refusals(spec_changes: dict[str, JSON], *tenants: JSON, namespace: str = "team-a", region: str = "") -> list[str]:
     job = validate(Document(resource(metadata={"name": "vit", "namespace": namespace}, spec=spec(**spec_changes))))
     config = read_config(Document({"tenancy": list(tenants)}))
     try:
-        check(job, config.tenancy)
+        check(job, config.tenancy, region)
     except InvalidResource as refused:
         return [problem.path for problem in refused.problems]
     return []
@@ -121,14 +121,14 @@ def test_without_a_word_in_the_configuration_nothing_is_allowed() -> None:
     changes: dict[str, JSON] = {**_sagemaker(), **git("https://git.example/a"), "checkpoint": {"s3": "s3://data/c"}}
     job = validate(Document(resource(spec=spec(**changes))))
     with pytest.raises(InvalidResource) as caught:
-        check(job, OperatorConfig().tenancy)
+        check(job, OperatorConfig().tenancy, "")
     assert [problem.path for problem in caught.value.problems] == [
+        URL,
         "spec.checkpoint.s3",
         "spec.output.s3",
-        URL,
         "spec.sagemaker.role",
     ]
-    assert caught.value.problems[0].message == (
+    assert caught.value.problems[1].message == (
         'found "s3://data/c"; that place in S3 is not allowed to namespace default: whoever runs the operator lists it'
         " there, in tenancy[].buckets"
     )
@@ -178,6 +178,9 @@ def test_a_prefix_lets_through_what_lies_below_it_and_nothing_else(key: str, nam
         ("tenancy: [{namespaces: [a], gitHosts: ['*.example']}]", "tenancy[0].gitHosts[0]"),
         ("tenancy: [{namespaces: [a], gitHosts: ['https://a.example']}]", "tenancy[0].gitHosts[0]"),
         ("tenancy: [{namespaces: [a], gitHosts: ['g\u0131t.example']}]", "tenancy[0].gitHosts[0]"),
+        ("tenancy: [{namespaces: [a], awsResources: ['*']}]", "tenancy[0].awsResources[0]"),
+        ("tenancy: [{namespaces: [a], awsResources: ['subnet-*']}]", "tenancy[0].awsResources[0]"),
+        ("tenancy: [{namespaces: [a], awsResources: [my-key]}]", "tenancy[0].awsResources[0]"),
         ("tenancy: [{namespaces: [a], roles: ['*']}]", "tenancy[0].roles[0]"),
         ("tenancy: [{namespaces: [a], roles: ['arn:aws:iam::111122223333:role/*']}]", "tenancy[0].roles[0]"),
     ],
@@ -199,13 +202,14 @@ CODE = "spec.sagemaker.codeLocation"
         ("s3://data/team-a/out", "s3://data/team-a/code", []),
         ("s3://data/team-a/out", "s3://data/team-b/code", [CODE]),
         ("s3://all/out", None, []),
-        (None, None, []),
+        (None, None, ["spec.output.s3"]),
+        (None, "s3://all/code", ["spec.output.s3"]),
     ],
 )
 def test_code_is_put_only_where_the_namespace_may_write(
     output: str | None, location: str | None, expected: list[str]
 ) -> None:
-    block: dict[str, JSON] = {"role": ROLE, "instanceType": "ml.c5.xlarge"}
+    block: dict[str, JSON] = {"role": ROLE, "instanceType": "ml.c5.xlarge", "region": "us-west-2"}
     changes: dict[str, JSON] = {"backend": "SageMaker", "image": "i", "sagemaker": block}
     if location is not None:
         block["codeLocation"] = location
@@ -213,3 +217,86 @@ def test_code_is_put_only_where_the_namespace_may_write(
         changes["output"] = {"s3": output}
     grants: JSON = [{"name": "data", "prefixes": ["team-a/"]}, {"name": "all"}]
     assert refusals(changes, tenant(buckets=grants, roles=[ROLE])) == expected
+
+
+@pytest.mark.parametrize(
+    ("bucket_name", "own_region", "default_region", "expected"),
+    [
+        ("sagemaker-us-west-2-111122223333", "us-west-2", "", []),
+        ("sagemaker-us-west-2-111122223333", None, "us-west-2", []),
+        ("sagemaker-us-west-2-111122223333", "us-west-2", "eu-west-1", []),
+        ("sagemaker-us-west-2-111122223333", "eu-west-1", "us-west-2", ["spec.output.s3"]),
+        # of another account than the role, and with it the training job
+        ("sagemaker-us-west-2-444455556666", "us-west-2", "", ["spec.output.s3"]),
+        ("data", "us-west-2", "", ["spec.output.s3"]),
+        # nowhere, which is refused elsewhere
+        ("data", None, "", []),
+    ],
+)
+def test_sagemakers_own_bucket_is_listed_like_any_other(
+    bucket_name: str, own_region: str | None, default_region: str, expected: list[str]
+) -> None:
+    block: dict[str, JSON] = {"role": ROLE, "instanceType": "ml.c5.xlarge"}
+    if own_region is not None:
+        block["region"] = own_region
+    changes: dict[str, JSON] = {"backend": "SageMaker", "image": "i", "sagemaker": block}
+    grants = tenant(roles=[ROLE], buckets=[{"name": bucket_name}])
+    assert refusals(changes, grants, region=default_region) == expected
+
+
+KEY = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+PLAN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/team-b"
+LAMBDA = "arn:aws:lambda:us-west-2:111122223333:function:registry"
+FILES = "fs-0123456789abcdef0"
+
+
+@pytest.mark.parametrize(
+    ("fields", "listed", "expected"),
+    [
+        ({"volumeKmsKey": KEY}, [], ["spec.sagemaker.volumeKmsKey"]),
+        ({"volumeKmsKey": KEY}, [KEY], []),
+        # the same key under another name: what is written is compared
+        ({"volumeKmsKey": "1234abcd-12ab-34cd-56ef-1234567890ab"}, [KEY], ["spec.sagemaker.volumeKmsKey"]),
+        ({"outputKmsKey": "alias/team-b"}, ["alias/team"], ["spec.sagemaker.outputKmsKey"]),
+        ({"outputKmsKey": "alias/team-a"}, ["alias/team-a"], []),
+        ({"trainingPlanArn": PLAN}, [KEY], ["spec.sagemaker.trainingPlanArn"]),
+        ({"trainingPlanArn": PLAN}, [PLAN], []),
+        (
+            {"vpc": {"subnets": ["subnet-1", "subnet-2"], "securityGroupIds": ["sg-1"]}},
+            ["subnet-1"],
+            ["spec.sagemaker.vpc.subnets[1]", "spec.sagemaker.vpc.securityGroupIds[0]"],
+        ),
+        ({"vpc": {"subnets": ["subnet-1"], "securityGroupIds": ["sg-1"]}}, ["subnet-1", "sg-1"], []),
+        (
+            {"imageRepository": {"access": "Platform", "credentialsProviderArn": LAMBDA}},
+            [],
+            ["spec.sagemaker.imageRepository.credentialsProviderArn"],
+        ),
+    ],
+)
+def test_what_else_of_aws_a_job_names_is_listed(
+    fields: dict[str, JSON], listed: list[JSON], expected: list[str]
+) -> None:
+    grants = tenant(roles=[ROLE], buckets=[{"name": "data"}], awsResources=listed)
+    assert refusals(_sagemaker(**fields), grants) == expected
+
+
+def test_a_file_system_is_listed() -> None:
+    channel: JSON = {"name": "train", "sagemaker": {"fileSystem": {"type": "EFS", "id": FILES, "path": "/data"}}}
+    vpc: JSON = {"subnets": ["subnet-1"], "securityGroupIds": ["sg-1"]}
+    changes: dict[str, JSON] = {**_sagemaker(vpc=vpc), "inputs": [channel]}
+    grants = {"roles": [ROLE], "buckets": [{"name": "data"}]}
+    others: list[JSON] = ["subnet-1", "sg-1"]
+    assert refusals(changes, tenant(awsResources=others, **grants)) == ["spec.inputs[0].sagemaker.fileSystem.id"]
+    assert refusals(changes, tenant(awsResources=[*others, FILES], **grants)) == []
+
+
+def test_what_only_the_jobs_role_reads_is_the_roles_to_allow() -> None:
+    """The operator hands these on and looks at none of them."""
+    elsewhere = "s3://of-team-b/x"
+    changes: dict[str, JSON] = {
+        **_sagemaker(rawHyperparameters={"data": elsewhere}),
+        "hyperparameters": {"model": elsewhere},
+        "env": [{"name": "DATA", "value": elsewhere}],
+    }
+    assert refusals(changes, tenant(roles=[ROLE], buckets=[{"name": "data"}])) == []

@@ -91,7 +91,7 @@ class Site:
             store=self.store,
             desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None),
             as_it_runs=partial(as_it_runs, pools=()),
-            admit=partial(check, tenants=()),
+            admit=partial(check, tenants=(), default_region=""),
             term=1,
             clock=time.time,
             cpu_clock=self.cpu,

@@ -41,7 +41,7 @@ class Parts:
     """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
-    given what to call with a job's uid when something of it changed.
+    given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none.
     """
 
     client: Client
@@ -55,6 +55,7 @@ class Parts:
     clock: Callable[[], float]
     node_pools: tuple[NamedPool, ...]
     tenancy: tuple[Tenant, ...]
+    default_region: str
 
 
 class Leading:
@@ -113,7 +114,7 @@ class Leading:
             store=parts.store,
             desk=Desk(parts.client, WriteBudget(), parts.clock, Told(parts.events)),
             as_it_runs=partial(as_it_runs, pools=parts.node_pools),
-            admit=partial(tenancy.check, tenants=parts.tenancy),
+            admit=partial(tenancy.check, tenants=parts.tenancy, default_region=parts.default_region),
             term=self._term,
             clock=parts.clock,
             cpu_clock=time.thread_time,

@@ -143,7 +143,7 @@ class Replica:
         return aws
 
     def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
-        options = self.options
+        options, default_region = self.options, self.options.sagemaker.region or ""
         setting = Setting(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
@@ -161,11 +161,12 @@ class Replica:
             backend=lambda: KubernetesBackend(
                 self.client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
-            training=lambda wake: training_life(aws, self.client, options.sagemaker.region or "", self._clock, wake),
+            training=lambda wake: training_life(aws, self.client, default_region, self._clock, wake),
             events=self._events,
             clock=self._clock,
             node_pools=self.options.node_pools,
             tenancy=self.options.tenancy,
+            default_region=default_region,
         )
 
     async def _lead(self, parts: Parts, term: int) -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from muster.api.default_bucket import default_bucket
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -18,5 +20,5 @@ class Setting:
 
     @property
     def default_bucket(self) -> str:
-        """The bucket that the SageMaker SDK would take (session.py, default_bucket)."""
-        return self.bucket or f"sagemaker-{self.region}-{self.account}"
+        """The bucket of jobs that name none."""
+        return self.bucket or default_bucket(self.region, self.account)

@@ -1,0 +1,137 @@
+"""Every text of a job, where a name, ARN or URL of somebody else's could stand: which list allows it, or why none.
+
+Who adds a field to the spec decides it here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from pydantic.alias_generators import to_camel
+
+from muster.api.document import JSON
+from muster.api.schema import spec_schema
+from muster.api.tenancy_fields import LISTED, Allowance
+from muster.api.tenancy_spec import Tenant
+
+_OF_THE_NAMESPACE = "of the job's namespace, or its pods': RBAC, Pod Security and quotas of the cluster allow it"
+_OF_THE_RANKS = "the operator hands it on: what is done with it is done with the rights of the job's role, or its pods'"
+_WORD = "a word, or a name inside the job"
+_PATH = "a path of the container"
+
+NOT_LISTED: Mapping[str, str] = {
+    "image": "pulled with the rights of the job's role, or of its pods",
+    "command[]": _OF_THE_RANKS,
+    "launcher.torchrun.args[]": _OF_THE_RANKS,
+    "launcher.mpi.args[]": _OF_THE_RANKS,
+    "env[].name": _WORD,
+    "env[].value": _OF_THE_RANKS,
+    "env[].valueFrom": _OF_THE_NAMESPACE,
+    "hyperparameters": _OF_THE_RANKS,
+    "source.inline.files{}": "the code itself",
+    "source.configMap.name": _OF_THE_NAMESPACE,
+    "source.git.commit": "what source.git.url has",
+    "source.git.path": "what source.git.url has",
+    "metrics[].name": _WORD,
+    "metrics[].regex": _WORD,
+    "inputs[].name": _WORD,
+    "inputs[].contentType": _WORD,
+    "inputs[].sagemaker.fileSystem.path": "a folder of what is listed; the file system knows who may read it",
+    "inputs[].sagemaker.attributeNames[]": _WORD,
+    "inputs[].sagemaker.instanceGroups[]": _WORD,
+    **{
+        f"{whose}.volume.{field}": _OF_THE_NAMESPACE
+        for whose in ("inputs[]", "output", "checkpoint")
+        for field in (
+            "hostPath.path",
+            "persistentVolumeClaim.claimName",
+            "nfs.server",
+            "nfs.path",
+            "configMap.name",
+            "secret.secretName",
+        )
+    },
+    "resources.limits": _OF_THE_NAMESPACE,
+    "resources.requests": _OF_THE_NAMESPACE,
+    "resources.claims[]": _OF_THE_NAMESPACE,
+    "nodePool.name": "the operator's configuration has it for all",
+    "nodePool.instanceType": _WORD,
+    "nodePool.nodeSelector{}": _OF_THE_NAMESPACE,
+    "nodePool.tolerations[]": _OF_THE_NAMESPACE,
+    "nodePool.sameLabels[]": _WORD,
+    "queue.kueue": _OF_THE_NAMESPACE,
+    "queue.volcano": "Volcano says who may use a queue",
+    "queue.coscheduling.schedulerName": _OF_THE_NAMESPACE,
+    "network.interface": _WORD,
+    "template": _OF_THE_NAMESPACE,
+    "nodeOverrides[].nodes": _WORD,
+    "nodeOverrides[].template": _OF_THE_NAMESPACE,
+    "procsPerNode": _WORD,
+    "sagemaker.region": "of the account of a role that is listed; IAM says where it works",
+    "sagemaker.instanceType": "quotas of the account",
+    "sagemaker.instanceGroups[].name": _WORD,
+    "sagemaker.instanceGroups[].instanceType": "quotas of the account",
+    "sagemaker.placement.ultraServers[].ultraServerId": "a part of the training plan, which is listed",
+    "sagemaker.framework.version": _WORD,
+    "sagemaker.framework.pythonVersion": _WORD,
+    "sagemaker.framework.pytorchVersion": _WORD,
+    "sagemaker.framework.tensorflowVersion": _WORD,
+    "sagemaker.containerEntrypoint[]": _OF_THE_RANKS,
+    "sagemaker.containerArguments[]": _OF_THE_RANKS,
+    "sagemaker.distribution.pytorchDdp.customMpiOptions": _OF_THE_RANKS,
+    "sagemaker.distribution.dataParallel.customMpiOptions": _OF_THE_RANKS,
+    "sagemaker.distribution.mpi.customMpiOptions": _OF_THE_RANKS,
+    "sagemaker.distribution.modelParallel.parameters": _OF_THE_RANKS,
+    "sagemaker.distribution.instanceGroup": _WORD,
+    "sagemaker.rawHyperparameters{}": _OF_THE_RANKS,
+    "sagemaker.checkpointPath": _PATH,
+    "sagemaker.tags{}": "the job's to choose but for aws: and muster.dev/: nothing may be granted by the others",
+    "sagemaker.debugger.localPath": _PATH,
+    "sagemaker.debugger.parameters{}": _OF_THE_RANKS,
+    "sagemaker.debugger.collections[].name": _WORD,
+    "sagemaker.debugger.collections[].parameters{}": _OF_THE_RANKS,
+    "sagemaker.profiler.parameters{}": _OF_THE_RANKS,
+    "sagemaker.tensorBoard.localPath": _PATH,
+    **{
+        f"sagemaker.{whose}.rules[].{field}": reason
+        for whose in ("debugger", "profiler")
+        for field, reason in {
+            "name": _WORD,
+            "image": "pulled with the rights of the job's role",
+            "instanceType": "quotas of the account",
+            "localPath": _PATH,
+            "parameters{}": "its processing job works as the job's role",
+        }.items()
+    },
+    **{
+        f"sagemaker.experiment.{field}": "a record beside others of the account, which it doesn't change"
+        for field in ("experimentName", "trialName", "trialComponentDisplayName", "runName")
+    },
+}
+
+
+def texts(schema: JSON, path: str) -> Iterator[str]:
+    """Every field below `path` in which a text of any kind may stand."""
+    assert isinstance(schema, dict)
+    properties, others = schema.get("properties"), schema.get("additionalProperties")
+    if isinstance(properties, dict):
+        for name, field in properties.items():
+            yield from texts(field, f"{path}.{name}" if path else name)
+    elif isinstance(others, dict):
+        yield from texts(others, f"{path}{{}}")
+    elif schema.get("type") == "array":
+        yield from texts(schema["items"], f"{path}[]")
+    elif "enum" not in schema and schema.get("type") not in {"integer", "number", "boolean"}:
+        yield path
+
+
+def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
+    found = set(texts(spec_schema(), ""))
+    assert found - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
+    assert set(LISTED) - found == set(), "no field any more"
+    assert set(NOT_LISTED) - found == set(), "no field any more"
+    assert set(LISTED) & set(NOT_LISTED) == set()
+
+
+def test_every_list_that_fields_need_is_a_tenants() -> None:
+    assert set(LISTED.values()) == set(get_args(Allowance))
+    assert set(get_args(Allowance)) == {to_camel(name) for name in Tenant.model_fields} - {"namespaces"}
