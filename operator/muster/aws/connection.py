@@ -44,6 +44,8 @@ class Connection:
         self.place = place
         self._endpoints = endpoints
         self._threads = threads
+        # An upload takes as long as its bucket's region is away: training jobs are looked at meanwhile.
+        self._s3_threads = Threads()
         # Of the threads: a client must be made once, and botocore's sessions mustn't be shared while they make one.
         self._making = threading.Lock()
         self._session: Session | None = None
@@ -51,10 +53,12 @@ class Connection:
 
     async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
         """What is answered to `operation` (as in the API: `ListTags`). Raises AwsError. Repeats nothing."""
-        return await self._threads.run(lambda: self._ask(service, operation, request))
+        threads = self._s3_threads if service == "s3" else self._threads
+        return await threads.run(lambda: self._ask(service, operation, request))
 
     def close(self) -> None:
         """Close all connections."""
+        self._s3_threads.close()
         with self._making:
             for client in self._clients.values():
                 client.close()

@@ -56,7 +56,7 @@ class _Daemons(Executor):
         self._work.put(partial(_carry_out, future, partial(fn, *args, **kwargs)))
         if not self._idle.acquire(blocking=False) and self._threads < MAX_THREADS:
             self._threads += 1
-            threading.Thread(target=self._serve, name=f"aws-{self._threads}", daemon=True).start()
+            threading.Thread(target=self._serve, name=f"muster-{self._threads}", daemon=True).start()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002
