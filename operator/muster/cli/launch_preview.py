@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import FILES, RUN
 from muster.backends.kubernetes.devices import gpus
-from muster.backends.kubernetes.mounts import ROOT
 from muster.backends.kubernetes.names import ARCHIVE_KEY
+from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
 from muster.backends.kubernetes.pieces import entries, stacked, trainer_of
-from muster.backends.kubernetes.storage import CODE
 from muster.backends.kubernetes.written import written
 from muster.cli import mpi_preview
 from muster_worker import launchers, sagemaker

@@ -3,8 +3,8 @@
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.mounts import ROOT
 from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
+from muster.backends.kubernetes.opt_ml import ROOT
 from muster.backends.kubernetes.own_python import is_brought, mounted, program
 from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, spec_of, trainer_of
 from muster.backends.kubernetes.storage import KEEPER_SOCKET

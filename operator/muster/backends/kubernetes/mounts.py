@@ -8,12 +8,11 @@ from muster.api.spec import Job
 from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.opt_ml import CHECKPOINTS, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.pieces import MUSTER, Piece, entries, in_trainer, mapping, trainer_of
 from muster.plan.facts import Trouble
 
-ROOT = "/opt/ml"
-
-_SCRATCH = ("input", "model", "output", "checkpoints")
+_SCRATCH = ("input", *RESULTS, "checkpoints")
 """The folders that a SageMaker script writes to. Never all of /opt/ml: images keep their code there."""
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a pod's own, not this machine's
@@ -47,21 +46,19 @@ def _asked_for(job: Job) -> tuple[Piece, ...]:
             continue
         # a folder that isn't there would be made by the container's runtime, and read as an empty data set
         volume = _source(channel.volume, missing="Directory")
-        mounts: list[Fields] = [{"mountPath": f"{ROOT}/input/data/{channel.name}", "readOnly": True}]
+        mounts: list[Fields] = [{"mountPath": channel_folder(channel.name), "readOnly": True}]
         pieces.append(
             _piece(f"muster-input-{index}", volume, mounts, f"spec.inputs[{index}]", "the ranks read it here")
         )
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         volume = _source(spec.checkpoint.volume, missing="DirectoryOrCreate")
-        mounts = [{"mountPath": f"{ROOT}/checkpoints"}]
+        mounts = [{"mountPath": CHECKPOINTS}]
         pieces.append(
             _piece("muster-checkpoint", volume, mounts, "spec.checkpoint.volume", "snapshots outlive the pod")
         )
     if spec.output is not None and spec.output.volume is not None:
         volume = _source(spec.output.volume, missing="DirectoryOrCreate")
-        mounts = [
-            {"mountPath": f"{ROOT}/{name}", "subPath": f"{job.metadata.name}/{name}"} for name in ("model", "output")
-        ]
+        mounts = [{"mountPath": f"{ROOT}/{name}", "subPath": f"{job.metadata.name}/{name}"} for name in RESULTS]
         pieces.append(_piece("muster-output", volume, mounts, "spec.output.volume", "what the job leaves is kept"))
     return tuple(pieces)
 

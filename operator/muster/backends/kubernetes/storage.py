@@ -11,6 +11,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import STORAGE_KEY, children_name
 from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
+from muster.backends.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
 from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
@@ -21,11 +22,8 @@ BRINGS = "muster-bring"
 KEEPS = "muster-keep"
 CONTAINERS = (BRINGS, KEEPS)
 
-CODE = "/opt/ml/code"
-"""Where SageMaker's containers have it, too."""
-
 _DATA = "muster-data"
-_ROOT = "/muster-data"
+_DATA_FOLDER = "/muster-data"
 _PLAN = "muster-storage"
 _PLAN_FOLDER = "/muster-storage"
 _CONFIG_MAP = "muster-source"
@@ -49,15 +47,14 @@ def folders(job: Job) -> tuple[Piece, ...]:
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
     pieces = [Piece(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
     for channel in plan.channels:
-        place = f"/opt/ml/input/data/{channel.name}"
-        mount = _mounted(place, f"input/{channel.name}", read_only=True)
+        mount = _mounted(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
         pieces.append(Piece(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
     if plan.checkpoint is not None:
-        mount = _mounted("/opt/ml/checkpoints", "checkpoints")
+        mount = _mounted(CHECKPOINTS, "checkpoints")
         pieces.append(Piece(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
     if plan.output is not None:
-        for name in ("model", "output"):
-            mount = _mounted(f"/opt/ml/{name}", name)
+        for name in RESULTS:
+            mount = _mounted(f"{ROOT}/{name}", name)
             pieces.append(Piece(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
     if plan.code is not None:
         pieces.append(Piece(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
@@ -93,7 +90,7 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
     if same:
         pieces.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
     if plan.keeps:
-        keep = _command("keep", "--socket", f"{_ROOT}/{_KEEPER}/socket")
+        keep = _command("keep", "--socket", f"{_DATA_FOLDER}/{_KEEPER}/socket")
         pieces += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
         pieces.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
         pieces.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
@@ -117,7 +114,7 @@ def fixed(job: Job) -> tuple[Piece, ...]:
 
 
 def _command(verb: str, *more: str) -> list[JSON]:
-    return ["muster", "storage", verb, "--plan", f"{_PLAN_FOLDER}/{STORAGE_KEY}", "--root", _ROOT, *more]
+    return ["muster", "storage", verb, "--plan", f"{_PLAN_FOLDER}/{STORAGE_KEY}", "--root", _DATA_FOLDER, *more]
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
 
 def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
     mounts: list[JSON] = [
-        {"name": _DATA, "mountPath": _ROOT},
+        {"name": _DATA, "mountPath": _DATA_FOLDER},
         {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
     ]
     if name == BRINGS and plan.code is not None and plan.code.config_map is not None:
