@@ -43,6 +43,8 @@ GROUPS: dict[str, JSON] = {
     "instanceType": None,
     "instanceGroups": [{"name": name, "instanceType": "ml.p4d.24xlarge", "instanceCount": 1} for name in "ab"],
 }
+TORCH: JSON = {"torchDistributed": {}, "instanceGroup": "a"}
+MPI: JSON = {"mpi": {}, "instanceGroup": "a"}
 CHANNELS: dict[str, JSON] = {"start": "Channels", "framework": None}
 ECR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 
@@ -79,8 +81,8 @@ def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words
 @pytest.mark.parametrize(
     ("spec", "block", "words"),
     [
-        ({}, {**GROUPS, "distribution": {"torchDistributed": {}, "instanceGroup": "a"}}, ("each group starts ranks",)),
-        ({}, {**GROUPS, "distribution": {"mpi": {}, "instanceGroup": "a"}}, ()),
+        ({}, {**GROUPS, "distribution": TORCH}, ("each group starts ranks",)),
+        ({}, {**GROUPS, "distribution": MPI}, ()),
         ({"image": ECR, "launcher": {"mpi": {}}}, CHANNELS, ("no rank starts without it",)),
         ({"image": ECR}, CHANNELS, ()),
     ],
