@@ -127,6 +127,10 @@ def _meeting(job: Job) -> Iterator[None]:
 
 def _rendered(job: Job) -> TrainingRequest:
     """What would be sent. Raises `InvalidResource`, and `BadInput` for what the toolkit has no part in."""
+    groups = job.spec.sagemaker.instance_groups if job.spec.sagemaker is not None else ()
+    if len(groups) > 1:
+        names = ", ".join(group.name for group in groups)
+        raise BadInput(f"--local has hosts of one kind, and this job has sagemaker.instanceGroups {names}")
     rendered = request(job, NOWHERE, image_facts())
     if PROGRAM not in rendered.hyperparameters:
         raise BadInput(

@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from muster.api.document import JSON
+from muster.api.sagemaker_launch import rank_instance_type
+from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.api.timestamps import from_text
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.output_metrics import OutputMetrics
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.backends.local.session import Machine
 from muster.backends.local.training_backend import TrainingBackend
@@ -25,6 +28,7 @@ from muster.backends.local.training_host import (
 )
 from muster.backends.local.tree import kill_marked
 from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.plan.facts import AgentFacts
 from muster.plan.training_hosts import host_names
@@ -32,6 +36,9 @@ from muster.plan.world import procs_per_node
 from muster_worker.log_line import MARK
 
 ATTEMPT = 1
+HOMOGENEOUS = "homogeneousCluster"
+"""The group of instances that are of no named one: sagemaker-training 5.1.4, environment.py."""
+
 PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
 """What PyTorch's and Hugging Face's images have in SAGEMAKER_TRAINING_MODULE."""
 
@@ -58,12 +65,13 @@ class TrainingRun:
 
 def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
     """What the containers of a request get. `code` is the job's own; the request may add to it."""
-    block = job.spec.sagemaker
+    block = job.spec.sagemaker or SageMaker()
     added = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
         hosts=host_names(job.spec.nodes),
-        instance_type=(block.instance_type if block is not None else None) or "local",
+        group=next((group.name for group in block.instance_groups), HOMOGENEOUS),
+        instance_type=rank_instance_type(block) or "local",
         hyperparameters=request.hyperparameters,
         channels=_channels(request.body.get("InputDataConfig")),
         environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
@@ -92,9 +100,11 @@ async def open_training(
     hosts = hosts_file(job.metadata.uid, job.metadata.name, job.spec.nodes, run.machine.hosts)
     make_hosts(run.training, layout, hosts, run.python)
     changed, log = asyncio.Event(), RankLog(_gang(job))
+    metrics = OutputMetrics(job)
 
     def hear(node: int, text: str) -> None:
-        if log.feed([LogLine(run.training.hosts[node], clock(), text)]):
+        now = clock()
+        if log.feed([LogLine(run.training.hosts[node], now, text)]) or metrics.feed(node, now, text):
             changed.set()
         # what ranks tell muster is on the board
         if MARK not in text:
@@ -109,6 +119,8 @@ async def open_training(
         environment=host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
         processes=processes,
         agents=lambda: _by_node(log.agents()),
+        read_metrics=metrics.of,
+        has_reports=may_report(job),
         clock=clock,
     )
     try:

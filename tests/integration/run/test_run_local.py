@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,18 @@ if world.Get_rank() == 0:
 """
 
 
-def write(folder: Path, script: str, launcher: str, hyperparameters: Mapping[str, object], **spec: Any) -> Path:
+def write(
+    folder: Path,
+    script: str,
+    launcher: str,
+    hyperparameters: Mapping[str, object],
+    instance_groups: Sequence[Mapping[str, object]] = (),
+    **spec: Any,
+) -> Path:
     sagemaker = {
         "role": "arn:aws:iam::111122223333:role/SageMakerRole",
         "region": "us-west-2",
-        "instanceType": "ml.g5.12xlarge",
+        **({"instanceGroups": instance_groups} if instance_groups else {"instanceType": "ml.g5.12xlarge"}),
         "framework": {"name": "PyTorch", "version": "2.0.1", "pythonVersion": "py310"},
     }
     return write_job(
@@ -140,7 +147,9 @@ def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dic
 
 
 def test_an_mpi_world_of_two_hosts(tmp_path: Path, mpi_image: dict[str, str]) -> None:
-    done = run(tmp_path, write(tmp_path, MPI, "mpi", {"kill": -1}), "--local", "-o", "json", env=mpi_image)
+    group = {"name": "train", "instanceType": "ml.g5.12xlarge", "instanceCount": 2}
+    job = write(tmp_path, MPI, "mpi", {"kill": -1}, instance_groups=[group])
+    done = run(tmp_path, job, "--local", "-o", "json", env=mpi_image)
     assert done.process.returncode == 0, done.stderr + log(done)
     assert states(status_of(done)) == {"Succeeded": "0-3"}
     assert "[1,mpirank:0,algo-1]<stdout>:hosts ['algo-1', 'algo-1', 'algo-2', 'algo-2']" in log(done)
@@ -157,11 +166,14 @@ def test_a_rank_of_mpirun_s_that_is_killed_is_named(tmp_path: Path, mpi_image: d
 
 
 def test_a_command_once_a_host_that_tells_nothing(tmp_path: Path, image: dict[str, str]) -> None:
-    job = write(tmp_path, "print('here', flush=True)", "perNode", {})
+    script = "print('here\\nloss=0.5\\nloss=0.25', flush=True)"
+    metrics = [{"name": "loss", "regex": "loss=([0-9.]+)"}]
+    job = write(tmp_path, script, "perNode", {}, metrics=metrics)
     done = run(tmp_path, job, "--local", "-o", "json", env={**image, "PYTHONSAFEPATH": "1"})
     assert done.process.returncode == 0, done.stderr + log(done)
     status = status_of(done)
     assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": "0-3"})
+    assert status["progress"]["metrics"] == {"loss": 0.25}
     assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
 
 
@@ -169,9 +181,11 @@ def test_a_command_once_a_host_that_fails_untold(tmp_path: Path, image: dict[str
     script = "import os, sys; sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
     done = run(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "-o", "json", env=image)
     assert done.process.returncode == 1
-    message = status_of(done)["message"]
+    status = status_of(done)
     words = r"algo-2: SageMaker's toolkit ended with exit code 1: .*ExitCode 7 .*; 2 others were done$"
-    assert re.match(words, message)
+    assert re.match(words, status["message"])
+    assert states(status) == {"Succeeded": "0-1", "Failed": "2-3"}
+    assert "Running: 4 of 4 ranks run" in done.stderr
 
 
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
@@ -204,6 +218,9 @@ def test_what_is_missing_is_said_before_anything_starts(tmp_path: Path) -> None:
     own = write_job(tmp_path, ["true"], name="own", backend="SageMaker", image="img", sagemaker=block)
     contained = run(tmp_path, own, "--local")
     assert (contained.process.returncode, "starts by itself" in contained.stderr) == (2, True), contained.stderr
+    groups = [{"name": name, "instanceType": "ml.g5.12xlarge", "instanceCount": 1} for name in ("data", "train")]
+    unlike = run(tmp_path, write(tmp_path, "pass", "torchrun", {}, instance_groups=groups), "--local")
+    assert (unlike.process.returncode, "instanceGroups data, train" in unlike.stderr) == (2, True), unlike.stderr
     other = run(tmp_path, write_job(tmp_path, ["true"], name="other"), "--local")
     assert (other.process.returncode, "backend SageMaker" in other.stderr) == (2, True)
     assert not list(tmp_path.glob("muster-runs"))

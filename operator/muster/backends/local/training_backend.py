@@ -21,6 +21,7 @@ from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, R
 from muster.plan.facts import (
     AgentFacts,
     JobFacts,
+    MetricFacts,
     NodeFacts,
     ProcessFacts,
     ProcessState,
@@ -45,7 +46,11 @@ _INCARNATION = 1
 
 @dataclass
 class TrainingBackend:
-    """The hosts of one job. `agents` is what their ranks have said, by node; `clock` gives Unix seconds."""
+    """The hosts of one job. `agents` is what their ranks have said, by node; `clock` gives Unix seconds.
+
+    `has_reports` says that its ranks may write lines of their own. `read_metrics` is what SageMaker would have read of
+    a node's output.
+    """
 
     job: Job
     layout: RunLayout
@@ -54,6 +59,8 @@ class TrainingBackend:
     environment: Mapping[str, str]
     processes: AgentProcesses
     agents: Callable[[], Mapping[int, AgentFacts]]
+    read_metrics: Callable[[int], tuple[MetricFacts, ...]]
+    has_reports: bool
     clock: Callable[[], float]
     _created_at: float = field(init=False)
     _sent: dict[int, tuple[Command, float]] = field(default_factory=dict)
@@ -94,17 +101,21 @@ class TrainingBackend:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
             process = replace(process, trouble=self._trouble(process))
-        return NodeFacts(node, self.hosts[node], process, agent or self._silent(job, process, node), command, at)
+        known = agent or self._silent(job, process, node)
+        known = replace(known, metrics=(*known.metrics, *self.read_metrics(node)))
+        return NodeFacts(node, self.hosts[node], process, known, command, at)
 
     def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """A host whose ranks have said nothing."""
         # Where some do, the others must: ranks that nobody heard may never have been.
         is_good = process.exit_code == 0 and not self.agents()
-        ranks = _good_ends(job, process, node) if is_good else ()
+        # Whoever never speaks is seen by the host's process, and that is in sight now.
+        ranks = _with_their_host(job, process, node) if is_good or not self.has_reports else ()
+        heard_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
         report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, phase, ranks=reports)
-        return AgentFacts(report, process.started_at or 0.0, ranks)
+        return AgentFacts(report, heard_at or 0.0, ranks)
 
     def _trouble(self, process: ProcessFacts) -> Trouble | None:
         if process.exit_code == 0:
@@ -142,8 +153,10 @@ class TrainingBackend:
                 asyncio.get_running_loop().call_later(pause, self.processes.terminate, node)
 
 
-def _good_ends(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
-    """The ranks of a host that ended well: as SageMaker completes a job, whose ranks nobody hears."""
+def _with_their_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
+    """Ranks that nobody hears run as long as their host, and end well when it does: so SageMaker completes a job."""
     procs = procs_per_node(job)
-    reports = (RankReport(node * procs + local, local, RankState.EXITED, exit_code=0) for local in range(procs))
-    return tuple(RankFacts(report, process.started_at, process.ended_at) for report in reports)
+    is_good = process.exit_code == 0
+    state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if is_good else (RankState.RUNNING, None, None)
+    reports = (RankReport(node * procs + local, local, state, exit_code=code) for local in range(procs))
+    return tuple(RankFacts(report, process.started_at, ended_at) for report in reports)

@@ -17,7 +17,6 @@ from muster.backends.local.toolkit_main import KNOCK
 INTERFACE = "lo"
 """All hosts of this machine meet there."""
 
-_GROUP = "homogeneousCluster"
 _TOOLKIT = "toolkit_main.py"
 
 
@@ -34,9 +33,11 @@ class Training:
     """What a training job's containers get, as its request says.
 
     `channels` are the entries of inputdataconfig.json, `module` is the framework's part of the toolkit, "" for none.
+    All hosts are of one instance group.
     """
 
     hosts: tuple[str, ...]
+    group: str
     instance_type: str
     hyperparameters: Mapping[str, str]
     channels: Mapping[str, Mapping[str, str]]
@@ -116,14 +117,14 @@ def host_environment(training: Training, places: TrainingPlaces, inherited: Mapp
 
 def _write_config(training: Training, name: str, folder: Path) -> None:
     group = {
-        "instance_group_name": _GROUP,
+        "instance_group_name": training.group,
         "instance_type": training.instance_type,
         "hosts": list(training.hosts),
     }
     resources = {
         "current_host": name,
         "current_instance_type": training.instance_type,
-        "current_group_name": _GROUP,
+        "current_group_name": training.group,
         "hosts": list(training.hosts),
         "instance_groups": [group],
         "network_interface_name": INTERFACE,

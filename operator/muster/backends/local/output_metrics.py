@@ -1,0 +1,28 @@
+"""What SageMaker would read of a training job's output by its MetricDefinitions: each metric's last value."""
+
+from muster.api.spec import Job
+from muster.plan.facts import MetricFacts
+from muster.plan.world import procs_per_node
+from muster_worker.contract import Metric, MetricValue
+from muster_worker.metrics import MetricReader
+
+
+class OutputMetrics:
+    """Reads the lines of a job's hosts. A host's values are its first rank's: the output doesn't say whose they are."""
+
+    def __init__(self, job: Job) -> None:
+        self._reader = MetricReader([Metric(metric.name, metric.regex) for metric in job.spec.metrics])
+        self._procs = procs_per_node(job)
+        self._found: dict[int, dict[str, MetricFacts]] = {}
+
+    def feed(self, node: int, at: float, line: str) -> bool:
+        """Read a line that came at `at` (Unix seconds); whether it told a value."""
+        values = self._reader.read(line.encode())
+        rank = node * self._procs
+        known = self._found.setdefault(node, {})
+        known.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
+        return bool(values)
+
+    def of(self, node: int) -> tuple[MetricFacts, ...]:
+        """The node's values, by their names."""
+        return tuple(metric for _, metric in sorted(self._found.get(node, {}).items()))
