@@ -18,6 +18,7 @@ from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
+from muster.cli.aws_options import named_account, named_region
 from muster.cli.problem import BadInput, system_problem
 from muster.importers.sagemaker.jobs import Judge, Sources, imported
 from muster.importers.sagemaker.notebook import NotANotebook, Part, parts
@@ -30,9 +31,7 @@ _NOT_IMPORTED = 1
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
 """What a script gets of our environment: enough to run Python, and nobody's credentials."""
 
-_ACCOUNT = re.compile("[0-9]{12}")
 _SOME_ACCOUNT = "0" * 12
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):role/")
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
 
 _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "huggingface": "HuggingFace"}
@@ -61,7 +60,7 @@ class ImportOptions:
 def import_script(options: ImportOptions) -> int:
     """Print the script's jobs, or what keeps them from being imported; the exit code. Raises `BadInput`."""
     path = Path(options.script)
-    place = Place(options.region, _account(options.account, options.role), options.role)
+    place = Place(named_region(options.region), named_account(options.account, options.role), options.role)
     sources = Sources(path.parent if path.suffix == ".ipynb" else Path(), _source(options.source))
     order = Order(
         parts=_parts(path),
@@ -119,13 +118,6 @@ def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]
             raise BadInput(f"--env {name}: it isn't set here; give --env {name}=VALUE")
         environment[name] = value if equals else own[name]
     return environment
-
-
-def _account(given: str | None, role: str | None) -> str | None:
-    if given is not None and _ACCOUNT.fullmatch(given) is None:
-        raise BadInput(f"--aws-account {given}: the account's 12 digits are expected")
-    found = _ROLE.match(role or "")
-    return given or (found["account"] if found else None)
 
 
 def _source(given: str | None) -> Mapping[str, JSON] | None:

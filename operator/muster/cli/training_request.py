@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from muster.api.document import Document
 from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource, Problem
-from muster.api.sagemaker_spec import REGION_PATTERN
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
 from muster.backends.sagemaker.as_it_runs import as_it_runs
@@ -16,6 +13,7 @@ from muster.backends.sagemaker.request.identity import own_tags, training_job_na
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.cli.aws_options import named_account, named_region
 from muster.cli.problem import BadInput
 from muster.cli.render import as_applied, one_line
 from muster.cli.training_notes import training_notes
@@ -30,11 +28,7 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
 
     Raises `BadInput` where neither says it, and for a job that can't be sent.
     """
-    if account is not None and not re.fullmatch("[0-9]{12}", account):
-        raise BadInput(f"--aws-account {account}: 12 digits are expected")
-    if region is not None and not re.fullmatch(REGION_PATTERN, region):
-        raise BadInput(f"--aws-region {region}: a region such as us-west-2 is expected")
-    setting = setting_of(as_applied(job), known_region(job, region, config), account)
+    setting = setting_of(as_applied(job), known_region(job, named_region(region), config), account)
     try:
         made = made_request(job, setting.region, account)
     except InvalidResource as invalid:
@@ -59,9 +53,8 @@ def made_request(job: Job, region: str, account: str | None = None) -> TrainingR
 def setting_of(job: Job, region: str, account: str | None) -> Setting:
     """Where the job's first attempt is sent; the account is the role's unless another is named."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
-    own = (role or "").split(":")[4] if role else ""
     name = training_job_name(job.metadata, FIRST_ATTEMPT)
-    return Setting(region, account or own, name, tags=own_tags(job, FIRST_ATTEMPT))
+    return Setting(region, named_account(account, role) or "", name, tags=own_tags(job, FIRST_ATTEMPT))
 
 
 def known_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:

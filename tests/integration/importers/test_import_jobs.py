@@ -138,6 +138,7 @@ def test_what_tools_leave_beside_code_is_left_out_and_told(desk: Desk) -> None:
     ("options", "message"),
     [
         ({"account": "12"}, "12 digits"),
+        ({"region": "US West"}, "--aws-region US West: a region such as"),
         ({"source": "ftp://x"}, "is expected"),
         ({"python": "/no/python"}, "No such file"),
     ],
