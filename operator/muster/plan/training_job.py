@@ -61,7 +61,8 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     course = seen.course
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
-        return ()
+        # Whoever may edit the resource may take that off.
+        return () if facts.is_held else (HoldResource(),)
     # It would be asked for in vain, until somebody changes that.
     if facts.refusal is not None or facts.taken is not None:
         return ()

@@ -19,6 +19,7 @@ from muster.aws.place import Place
 from muster.backends.sagemaker.asked_from import asked_from
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_by_others
+from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
@@ -63,21 +64,30 @@ class SageMakerBackend:
     wake: Callable[[str], None]
     _looking_since: float = field(init=False)
     _lookout: Lookout = field(init=False)
+    _orphans: Orphans = field(init=False)
     _ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._looking_since = self.clock()
         self._lookout = Lookout(self.aws, self.clock, self.wake)
+        self._orphans = Orphans(self.aws)
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """The job's resource is gone. What is still looked at wasn't let go: somebody took muster's finalizer off."""
         ledger = self._ledgers.pop(job_uid, None)
         if ledger is not None:
+            if ledger.watch is not None and ledger.watched_at is not None:
+                self._orphans.stop(job_uid, ledger.watch.name, ledger.watched_at)
             ledger.look_away()
         self.news.forget(job_uid)
 
+    def let_go(self, job_uid: str) -> None:
+        """The job's resource may go: nothing of it runs, or there is nothing left to be done about it."""
+        self._ledger(job_uid).look_away()
+
     def close(self) -> None:
         """Look at no training job any more: another operator leads, or will."""
+        self._orphans.close()
         for uid, ledger in self._ledgers.items():
             ledger.look_away()
             self.news.forget(uid)

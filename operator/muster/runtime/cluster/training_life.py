@@ -67,6 +67,7 @@ class TrainingLife:
         await journal.write(leaving(previous, facts, todo, resource.generation, now))
         match todo:
             case LetGo():
+                self.backend.let_go(resource.uid)
                 await journal.release()
                 return Outlook(None, is_over=True)
             case Stop():
