@@ -24,6 +24,7 @@ from muster.importers.sagemaker.translation import Place
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases
+from sagemaker_sdk.fitting_cases import fitting_cases
 from sagemaker_sdk.launch_script import SOURCE, launch_script
 
 ACCOUNT = "111122223333"
@@ -72,10 +73,24 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
         return {"refused": "; ".join(str(problem) for problem in invalid.problems)}
 
 
+def differences(
+    questions: Sequence[Case], answers: Mapping[str, Mapping[str, JSON]], folder: Path
+) -> list[tuple[Case, Mapping[str, JSON], Mapping[str, JSON]]]:
+    """The cases of which muster makes something else than the SDK, and what the two make of them."""
+    found = []
+    for case, run in zip(questions, imported_runs(questions, folder), strict=True):
+        theirs, ours = answers[case.name], asked_of_muster(case, run, folder)
+        both_refuse = "refused" in theirs and "refused" in ours
+        knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
+        if ours != theirs and not both_refuse and not knows_better:
+            found.append((case, theirs, ours))
+    return found
+
+
 @pytest.fixture(scope="module")
 def answers() -> dict[str, Mapping[str, JSON]]:
     """The SDK's, asked once for all: it takes seconds to start."""
-    return asked_of_the_sdk([*cases(SEED, COUNT), *golden_cases()])
+    return asked_of_the_sdk([*cases(SEED, COUNT), *fitting_cases(), *golden_cases()])
 
 
 def golden_cases() -> list[Case]:
@@ -87,19 +102,38 @@ def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(
     answers: dict[str, Mapping[str, JSON]], tmp_path: Path
 ) -> None:
     questions = cases(SEED, COUNT)
-    different = []
-    for case, run in zip(questions, imported_runs(questions, tmp_path), strict=True):
-        theirs, ours = answers[case.name], asked_of_muster(case, run, tmp_path)
-        both_refuse = "refused" in theirs and "refused" in ours
-        knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
-        if ours != theirs and not both_refuse and not knows_better:
-            different.append((case, theirs, ours))
-    assert different == []
+    assert differences(questions, answers, tmp_path) == []
     # enough of both that the comparison says something
     sent = [case for case in questions if "request" in answers[case.name]]
     assert len(sent) > COUNT * 0.6
     assert len(questions) - len(sent) > COUNT * 0.1
     assert {case.estimator for case in sent} == {"Estimator", "PyTorch", "TensorFlow", "HuggingFace"}
+
+
+def test_each_way_of_distributing_ranks_is_sent_as_the_sdk_sends_it(
+    answers: dict[str, Mapping[str, JSON]], tmp_path: Path
+) -> None:
+    questions = fitting_cases()
+    assert differences(questions, answers, tmp_path) == []
+    sent = [case for case in questions if "request" in answers[case.name]]
+    torch = {"torch_distributed", "pytorchddp", "mpi", "dataparallel", "modelparallel"}
+    ways = {
+        "PyTorch": torch,
+        "HuggingFace": torch,
+        "TensorFlow": {"parameter_server", "multi_worker_mirrored_strategy", "mpi", "dataparallel"},
+    }
+    for estimator, expected in ways.items():
+        assert expected <= {way for case in sent if case.estimator == estimator for way in enabled(case)}
+    assert {case.kwargs["instance_type"] for case in sent} == {"ml.p4d.24xlarge", "ml.trn1.32xlarge"}
+
+
+def enabled(case: Case) -> set[str]:
+    """The ways of distributing ranks that a case asks for, with SageMaker's own libraries by their names."""
+    distribution = case.kwargs["distribution"]
+    assert isinstance(distribution, dict)
+    libraries = distribution.get("smdistributed")
+    ways = {**distribution, **(libraries if isinstance(libraries, dict) else {})}
+    return {name for name, way in ways.items() if isinstance(way, dict) and way.get("enabled") is True}
 
 
 def test_the_sdk_sends_the_golden_requests(answers: dict[str, Mapping[str, JSON]]) -> None:
