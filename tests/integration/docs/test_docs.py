@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from muster.api.load import load
 from muster.api.operator_config import OperatorConfig, read_config
@@ -143,6 +144,20 @@ def test_commands_that_pages_show_have_their_options() -> None:
         assert used - {"--"} <= options, f"{page}: {command}"
         seen.add(name)
     assert seen == {name for name, command in known.commands.items() if not command.hidden} - {"crd"}
+
+
+def test_the_examples_for_sagemaker_print_what_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    seen = set()
+    for page, command in commands():
+        if page.endswith("/job.yaml") and command.startswith("muster render "):
+            done = CliRunner().invoke(app, shlex.split(command)[1:])
+            assert (done.exit_code, done.stderr) == (0, ""), command
+            example = pathlib.Path(page).parent.name
+            assert done.stdout == (ROOT / "tests" / "unit" / "golden" / f"{example}.yaml").read_text(encoding="utf-8")
+            seen.add(example)
+    jobs = {path.parent.name: path.read_text(encoding="utf-8") for path in ROOT.glob("training/examples/*/job.yaml")}
+    assert seen == {name for name, text in jobs.items() if "\n  backend: SageMaker\n" in text}
 
 
 def test_the_toolkit_is_the_one_that_muster_asks_for() -> None:
