@@ -17,6 +17,8 @@ from integration.run.muster_run import Started, await_true, run, start, write_jo
 from mpi_installs import installed
 from muster_dev import kept_folder
 
+pytestmark = pytest.mark.usefixtures("turn_at_the_meeting_port")
+
 TORCH = """
 import argparse, os, signal, sys
 import torch, torch.distributed as dist
