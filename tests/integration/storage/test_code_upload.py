@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
-from muster.api.source_spec import ConfigMapSource, Source
+from muster.api.source_spec import ConfigMapSource, GitSource, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints, Place
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.storage.source_files import SourceFiles, from_texts
+from muster.storage.source_folder import read_archive
 from s3_server import contents
 
 if TYPE_CHECKING:
@@ -47,6 +51,11 @@ def _job(**block: JSON) -> Job:
     )
 
 
+def _with_source(source: Source | None) -> Job:
+    job = _job()
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"source": source})})
+
+
 async def _no_config_map(namespace: str, name: str) -> SourceFiles:
     raise AssertionError(f"{namespace}/{name} is not asked for")
 
@@ -68,6 +77,26 @@ async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
         assert isinstance(given, dict)
         assert json.loads(given["sagemaker_submit_directory"]) == f"s3://data/{key}"
     assert len({str(body["TrainingJobName"]) for body in bodies}) == 2
+
+
+async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s3: S3Client, tmp_path: Path) -> None:
+    code = {"train.py": "print(1)\n"}
+    name = commit(new_repository(tmp_path / "code.git"), code)
+
+    async def read(_: str, __: str) -> SourceFiles:
+        return from_texts(code)
+
+    prepared = PreparedRequests(aws, read)
+    with git_server(tmp_path) as server:
+        repository = GitSource(url=f"{server.url}/code.git", commit=name)
+        for source in (_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
+            await prepared.prepare(_with_source(source), 1, HERE)
+    await aws.close()
+    ((key, packed),) = contents(s3, "data").items()
+    files = read_archive(io.BytesIO(packed), key)
+    assert files["train.py"].content == b"print(1)\n"
+    # beside it only what muster adds, that the ranks report
+    assert all(path.startswith("muster_entry") for path in files.keys() - code.keys())
 
 
 async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Client) -> None:
@@ -92,10 +121,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
         return from_texts({"train.py": f"print({name!r})"})
 
     prepared = PreparedRequests(aws, read)
-    jobs = [_job() for _ in range(4)]
-    for number, one in enumerate(jobs):
-        source = Source(config_map=ConfigMapSource(name=f"code-{number}"))
-        jobs[number] = one.model_copy(update={"spec": one.spec.model_copy(update={"source": source})})
+    jobs = [_with_source(Source(config_map=ConfigMapSource(name=f"code-{number}"))) for number in range(4)]
     await asyncio.gather(*(prepared.prepare(one, 1, HERE) for one in jobs))
     await aws.close()
     assert most == 1
@@ -125,3 +151,19 @@ async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S
     folder = f"{body['TrainingJobName']}/input"
     drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
     assert sorted(contents(s3, "data")) == [f"{folder}/code/sourcedir.tar.gz", *drivers]
+
+
+async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_account(aws: Aws, s3: S3Client) -> None:
+    # moto's own account is another one: what was allowed is used, not what the credentials happen to be
+    bucket = "sagemaker-us-east-1-111122223333"
+    s3.create_bucket(Bucket=bucket)
+    body = await PreparedRequests(aws, _no_config_map).prepare(_job_without_output(), 1, HERE)
+    await aws.close()
+    assert body["OutputDataConfig"] == {"S3OutputPath": f"s3://{bucket}/"}
+    (key,) = contents(s3, bucket)
+    assert key.startswith("source/")
+
+
+def _job_without_output() -> Job:
+    job = _job()
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"output": None})})

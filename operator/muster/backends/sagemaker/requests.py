@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from urllib.parse import urlsplit
 
+from muster.api.default_bucket import account_of
 from muster.api.document import quoted
 from muster.api.s3_uri import parse
+from muster.api.sagemaker_spec import SageMaker
 from muster.api.source_spec import GitSource
 from muster.api.spec import Job
 from muster.aws.client import Aws
@@ -56,9 +58,10 @@ class PreparedRequests:
 
         Raises `InvalidResource`, `StorageTrouble`, AwsError, and `ApiError` while the API server doesn't answer.
         """
-        account = (await self.aws.identity(place)).account
+        role = (job.spec.sagemaker or SageMaker()).role or ""
         name = training_job_name(job.metadata, attempt)
-        setting = Setting(place.region, account, name, tags=own_tags(job, attempt))
+        # The account that the configuration was asked about, whosever the operator's credentials are by now.
+        setting = Setting(place.region, account_of(role), name, tags=own_tags(job, attempt))
         made: TrainingRequest = request(job, setting, image_facts())
         if made.archive is None:
             return made.body
