@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from muster.api.s3_uri import parse
 from muster.storage.bring import OUTPUT_FIELD, snapshots
@@ -11,7 +13,8 @@ from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
-from muster.storage.upload import LocalFile, files_of, upload
+from muster.storage.trouble import StorageTrouble
+from muster.storage.upload import LocalFile, files_of, upload_what_goes
 
 
 @dataclass(frozen=True)
@@ -36,25 +39,38 @@ class Keeping:
             kept.keep(SETTLED_SECONDS)
 
     def finish(self) -> None:
-        """Upload all that the ranks have left: none of them runs."""
-        kept = self._snapshots()
-        if kept is not None:
-            self._say("snapshots", kept.keep(), str(self.plan.checkpoint))
-        if self.plan.output is not None:
-            self._upload_results(self.plan.output)
+        """Upload all that the ranks have left: none of them runs. What can't be is told when the rest is there."""
+        results = (("model", self.folders.model), ("output", self.folders.output))
+        troubles: list[StorageTrouble] = []
+        for work in (self._keep_snapshots, *(partial(self._upload_results, *one) for one in results)):
+            try:
+                work()
+            except StorageTrouble as trouble:
+                troubles.append(trouble)
+                # S3 was waited for long enough
+                if trouble.may_pass:
+                    break
+        if troubles:
+            raise troubles[0]
 
     def _snapshots(self) -> Snapshots | None:
         return snapshots(self.plan.checkpoint, self.folders, self.means) if self.plan.checkpoint is not None else None
 
-    def _upload_results(self, output: str) -> None:
-        place = parse(output).below(self.plan.job)
+    def _keep_snapshots(self) -> None:
+        kept = self._snapshots()
+        if kept is not None:
+            self._say("snapshots", kept.keep(), str(self.plan.checkpoint))
+
+    def _upload_results(self, name: str, folder: Path) -> None:
+        if self.plan.output is None:
+            return
+        place = parse(self.plan.output).below(self.plan.job, name)
         bucket = Bucket(self.means.client(), place.bucket, OUTPUT_FIELD)
-        for name, folder in (("model", self.folders.model), ("output", self.folders.output)):
-            files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
-            upload(bucket, folder, files, place.below(name), self.means.pause)
-            # on one machine the nodes share these folders, and each asks
-            self._sent.update((f"{name}/{file.path}", file) for file in files)
-            self._say(name, len(files), str(place.below(name)))
+        files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
+        upload_what_goes(bucket, folder, files, place, self.means.pause)
+        # on one machine the nodes share these folders, and each asks
+        self._sent.update((f"{name}/{file.path}", file) for file in files)
+        self._say(name, len(files), str(place))
 
     def _say(self, what: str, count: int, place: str) -> None:
         if count:

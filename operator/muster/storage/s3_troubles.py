@@ -17,12 +17,15 @@ from muster.storage.trouble import StorageTrouble
 
 _MAX_SAID = 300
 
+_TELLS_WHY = "is not authorized to perform"
+"""Of a denial: S3 may be allowed, and the key of KMS not."""
+
 _ROLE = "the role of the job's service account (IRSA or Pod Identity), or the environment of `muster run`"
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What error codes of S3 mean; `words` may name action, place and code."""
+    """What error codes of S3 mean; `words` may name action, place, code, and why it is denied."""
 
     codes: frozenset[str]
     reason: str
@@ -50,7 +53,7 @@ _ANSWERS = (
     _Answer(
         frozenset({"AccessDenied", "403", "AllAccessDisabled", "AccountProblem", "AccessDeniedException"}),
         trouble.S3_ACCESS_DENIED,
-        f"{{action}} on {{place}} is denied; allow it to {_ROLE}",
+        f"{{action}} on {{place}} is denied{{why}}; allow it to {_ROLE}",
     ),
     _Answer(frozenset({"NoSuchBucket"}), trouble.S3_NOT_FOUND, "the bucket of {place} does not exist"),
     _Answer(
@@ -88,8 +91,15 @@ def explained(error: Exception, field: str, action: str, place: str) -> StorageT
     told = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
     code, said = str(told.get("Code", "")), str(told.get("Message", error))[:_MAX_SAID]
     answer = _answer(error, code)
-    words = answer.words.format(action=action, place=place, code=code, said=said)
+    words = answer.words.format(action=action, place=place, code=code, said=said, why=_why(action, said))
     return StorageTrouble(answer.reason, f"{field}: {words}", may_pass=answer.may_pass)
+
+
+def _why(action: str, said: str) -> str:
+    if _TELLS_WHY in said:
+        return f" ({said.rstrip('.')})"
+    # or nobody knows: API reference, GetObject, "Permissions"
+    return ", or it doesn't exist and s3:ListBucket is denied, too" if action == "s3:GetObject" else ""
 
 
 def _answer(error: Exception, code: str) -> _Answer:

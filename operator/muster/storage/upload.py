@@ -14,10 +14,13 @@ from muster.storage.bucket import Bucket
 from muster.storage.no_way_out import held
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
+from muster.storage.trouble import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageTrouble
 
 MAX_KEY_BYTES = 1024
 """Amazon S3 User Guide, "Naming Amazon S3 objects"."""
+
+_OF_ONE_FILE = frozenset((S3_ACCESS_DENIED, S3_REFUSED, FOLDER_UNUSABLE))
+"""Reasons that say nothing of the next file."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,24 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
     """Make an object below `uri` of each of these files. Raises `StorageTrouble`."""
     side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
+
+
+def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
+    """As `upload`, but a file that can't become an object keeps no other from it: that is raised at the end."""
+    left: list[StorageTrouble] = []
+
+    def one(file: LocalFile) -> None:
+        try:
+            _one(bucket, folder, file, uri, pause)
+        except StorageTrouble as trouble:
+            if trouble.reason not in _OF_ONE_FILE:
+                raise
+            left.append(trouble)
+
+    side_by_side(partial(one, file) for file in files)
+    if left:
+        others = f"; nor can {len(left) - 1} more of these files be kept" if len(left) > 1 else ""
+        raise StorageTrouble(left[0].reason, left[0].message + others)
 
 
 def key_of(uri: S3Uri, path: str, field: str) -> str:

@@ -7,11 +7,15 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from urllib3 import HTTPResponse
 
 from muster.storage.bring import bring
 from muster.storage.keep import Keeping
@@ -118,6 +122,49 @@ def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, mean
         "out/vit/model/x/model.pt": b"m",
         "out/vit/output/failure": b"f",
     }
+
+
+def test_one_key_that_is_denied_keeps_no_other_file_from_s3(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means)
+    _old(folders.checkpoints / ("x" * 200) / ("y" * 250) / ("z" * 250) / ("a" * 250) / ("b" * 250), "no key is so long")
+    for number in range(40):
+        (folders.model / f"{number}").write_text("m")
+    (folders.output / "log").write_text("o")
+    keys = (f"out/vit/model/{number}" for number in (3, 17))
+    with _denied(means, *keys), pytest.raises(StorageTrouble, match="more than 1024 bytes") as caught:
+        keeping.finish()
+    assert caught.value.reason == "FolderUnusable"
+    assert len(contents(s3, "data", "out/vit/model/")) == 38
+    assert list(contents(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
+
+
+def test_a_denied_result_is_named_with_what_has_to_be_allowed(tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://data/out"))
+    for name in ("a", "b", "c"):
+        (folders.model / name).write_text("m")
+    keys = (f"out/vit/model/{name}" for name in ("a", "b"))
+    with _denied(means, *keys), pytest.raises(StorageTrouble) as caught:
+        keeping.finish()
+    assert caught.value.reason == "S3AccessDenied"
+    assert "spec.output.s3: s3:PutObject on s3://data/out/vit/model/" in caught.value.message
+    assert "nor can 1 more of these files be kept" in caught.value.message
+    keeping.finish()
+
+
+@contextmanager
+def _denied(means: Means, *keys: str) -> Iterator[None]:
+    """A policy that denies these keys, which moto's S3 has none of."""
+    paths, events = {f"/data/{key}" for key in keys}, means.client().meta.events
+
+    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+        if urlsplit(request.url).path not in paths:
+            return None
+        body = BytesIO(b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+        return AWSResponse(request.url, 403, {}, HTTPResponse(body, preload_content=False))
+
+    events.register("before-send.s3", answer)
+    yield
+    events.unregister("before-send.s3", answer)
 
 
 @pytest.mark.parametrize(

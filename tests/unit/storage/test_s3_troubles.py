@@ -9,6 +9,9 @@ from muster.storage.trouble import StorageTrouble
 
 PLACE = "s3://data/train/1.png"
 
+_WHO = "User: arn:aws:sts::111122223333:assumed-role/training/pod"
+_KMS = "authorized to perform: kms:Decrypt on resource: arn:aws:kms:us-east-1:111122223333:key/k"
+
 
 def _error(code: str, message: str = "said") -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": message}}, "GetObject")
@@ -19,6 +22,13 @@ def _error(code: str, message: str = "said") -> ClientError:
     [
         (_error("AccessDenied"), "S3AccessDenied", "s3:GetObject on s3://data/train/1.png is denied", 0),
         (_error("403"), "S3AccessDenied", "service account", 0),
+        (_error("403"), "S3AccessDenied", "or it doesn't exist and s3:ListBucket is denied, too", 0),
+        (
+            _error("AccessDenied", f"{_WHO} is not {_KMS}."),
+            "S3AccessDenied",
+            f"is denied ({_WHO} is not {_KMS}); allow",
+            0,
+        ),
         (_error("NoSuchKey"), "S3NotFound", "doesn't exist", 0),
         (_error("NoSuchBucket"), "S3NotFound", "the bucket of", 0),
         (_error("404"), "S3NotFound", "doesn't exist", 0),
