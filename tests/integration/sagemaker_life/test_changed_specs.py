@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 
-import virtual_time
 from muster.api import tenancy
 from muster.api.tenancy_spec import BucketGrant, Tenant
 from sagemaker_service.script import failing, until_training
-from sagemaker_site.site import HERE, ROLE, Site, Wire, spec
+from sagemaker_site.life import Life, lived_on
+from sagemaker_site.site import HERE, ROLE, THERE, Site, Wire, spec
 from training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
@@ -19,18 +18,9 @@ TENANTS = (Tenant(namespaces=("*",), roles=(ROLE,), buckets=(BucketGrant(name="t
 HOUR = 3600.0
 
 
-def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
+def lived(wire: Wire, life: Life) -> None:
     """Live a life with one operator, which lets jobs use one role and one bucket."""
-
-    async def run() -> None:
-        site = Site(wire, admit=partial(tenancy.check, tenants=TENANTS, default_region=""))
-        site.begin()
-        try:
-            await life(site)
-        finally:
-            await site.close()
-
-    virtual_time.run(run(), lambda: 0.05)
+    lived_on(partial(Site, wire, admit=partial(tenancy.check, tenants=TENANTS, default_region="")), life)
 
 
 def block(**changes: object) -> dict[str, object]:
@@ -113,6 +103,6 @@ def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
         assert [call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")] == [NAME]
         assert site.record().region == HERE.region
         assert site.operator is not None
-        assert set(site.operator.aws._connections) == {HERE}
+        assert set(site.operator.aws._connections) == {HERE, THERE}
 
     lived(wire, life)

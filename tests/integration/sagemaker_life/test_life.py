@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-import virtual_time
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import ENDED
 from sagemaker_service.policy import Policy
 from sagemaker_service.script import Stage, completing, failing, until_training
+from sagemaker_site.life import lived
 from sagemaker_site.site import HERE, Site, Wire, spec
 
 NAME = "vit-4a49acf8a6-1"
 LOGS = Path(__file__).parents[2] / "unit" / "sagemaker" / "logs"
-
-
-def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
-    """Live a life with one operator."""
-
-    async def run() -> None:
-        site = Site(wire)
-        site.begin()
-        try:
-            await life(site)
-        finally:
-            await site.close()
-
-    virtual_time.run(run(), lambda: 0.05)
 
 
 def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import virtual_time
 from muster_worker import log_line
 from muster_worker.log_line import Event, RankLine
 from sagemaker_service.script import failing
+from sagemaker_site.life import lived
 from sagemaker_site.site import Site, Wire, spec
 
 NAME = "vit-4a49acf8a6-1"
@@ -65,12 +65,4 @@ def test_ranks_run_move_fail_and_are_named(wire: Wire) -> None:
         assert _states(site) == {"Failed": "2", "Stopped": "0-1,3"}
         assert site.condition("Failed")[:2] == ("True", "RankFailed")
 
-    async def run() -> None:
-        site = Site(wire)
-        site.begin()
-        try:
-            await life(site)
-        finally:
-            await site.close()
-
-    virtual_time.run(run(), lambda: 0.05)
+    lived(wire, life)
