@@ -45,8 +45,8 @@ def free_port() -> int:
 class OperatorProcess:
     """One replica. It runs the jobs of `namespace`, where its Lease is, too, and of `more`; what it says is in `log`.
 
-    `config` is its configuration's file, `environment` what it has in its environment besides ours. Pods find it and
-    all others by the Service of the namespace, as those of the chart.
+    `config` is its configuration's file, `environment` what it has in its environment besides ours, `storage_image`
+    what brings jobs' files. Pods find it and all others by the Service of the namespace, as those of the chart.
     """
 
     kubectl: Kubectl
@@ -56,6 +56,7 @@ class OperatorProcess:
     more: tuple[str, ...] = ()
     config: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    storage_image: str = ""
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -116,6 +117,7 @@ class OperatorProcess:
             f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
             f"--health-port={self.health_port}",
             *(() if self.config is None else (f"--config={self.config}",)),
+            f"--storage-image={self.storage_image}",
         )
 
     @property
@@ -167,7 +169,7 @@ def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tu
 
 @dataclass
 class Replicas:
-    """Operators of one namespace, and of `more`; `config` and `environment` are those of all."""
+    """Operators of one namespace, and of `more`; `config`, `environment` and `storage_image` are those of all."""
 
     kubectl: Kubectl
     kubeconfig: Path
@@ -176,13 +178,15 @@ class Replicas:
     more: tuple[str, ...] = ()
     config: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    storage_image: str = ""
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
         """One more."""
         log = self.folder / f"operator-{len(self.started)}.log"
         replica = OperatorProcess(
-            self.kubectl, self.kubeconfig, self.namespace, log, self.more, self.config, self.environment
+            *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
+            *(self.config, self.environment, self.storage_image),
         )
         self.started.append(replica)
         return replica.start()

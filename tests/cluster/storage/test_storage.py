@@ -1,0 +1,193 @@
+"""Jobs whose code, data, snapshots and results are in S3, on a real cluster: containers bring and keep them."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster.reasons.stage import Stage
+from cluster.reasons.timeline import condition, pod_of, statuses
+from cluster.storage.pod_identity import ACCOUNT, AUDIENCE, ROLE
+from cluster.storage.pods_s3 import PodsS3, Role
+from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER
+from s3_server import contents
+
+KEYS = [f"train/{number:02}.png" for number in range(9)]
+TELLS_ITSELF = "import os, told; (told.MODEL / 'm').write_text(told.WORDS)"
+TOLD = "import os, pathlib\nMODEL = pathlib.Path(os.environ['SM_MODEL_DIR'])\nWORDS = os.getcwd()\n"
+CODE = {"train.py": TELLS_ITSELF, "told.py": TOLD}
+COMMAND = ["python3", "train.py"]
+
+
+@pytest.fixture(autouse=True)
+def filled(s3: PodsS3) -> Iterator[None]:
+    """A bucket with data, and nothing that is denied."""
+    for key in KEYS:
+        s3.client.put_object(Bucket="data", Key=key, Body=key.encode())
+    yield
+    s3.denied.clear()
+
+
+def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results_there(
+    stage: Stage, s3: PodsS3
+) -> None:
+    files = ("--from-literal=train.py=" + TRAIN, "--from-literal=places.py=" + PLACES)
+    stage.jobs.run("create", "configmap", "vit-code", *files)
+    stage.apply(
+        "vit",
+        nodes=2,
+        procsPerNode=2,
+        command=COMMAND,
+        source={"configMap": {"name": "vit-code"}},
+        inputs=[{"name": "train", "s3": {"uri": "s3://data/train/", "distribution": "ShardedByS3Key"}}],
+        checkpoint={"s3": "s3://data/ckpt"},
+        output={"s3": "s3://data/out"},
+        template=RESTRICTED,
+    )
+    stage.until(lambda: all(_said(stage, f"vit-{node}-0").count("has written") == 2 for node in (0, 1)))
+    fetched = _fetched_by(s3, stage, "vit")
+    assert sorted(fetched["0"] + fetched["1"]) == KEYS
+    assert abs(len(fetched["0"]) - len(fetched["1"])) <= 1
+    for node in (0, 1):
+        assert _credentials(stage.pod("vit", node)) == []
+    assert set(s3.roles) == {Role(ROLE, f"system:serviceaccount:{stage.namespace}:{ACCOUNT}", (AUDIENCE,))}
+    stage.jobs.patch("vit", suspend=True)
+    stage.jobs.wait("vit", "condition=Suspended")
+    assert sorted(contents(s3.client, "data", "ckpt/")) == [f"ckpt/rank-{rank}.pt" for rank in range(4)]
+    stage.jobs.patch("vit", suspend=False)
+    stage.completes("vit")
+    told = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/").items()}
+    assert sorted(told) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
+    ranks = [told[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
+    assert [(rank["host"], rank["user"]) for rank in ranks] == [(f"algo-{node}", USER) for node in (1, 1, 2, 2)]
+    # a suspension changes nothing in who has which share
+    assert [rank["inputs"] for rank in ranks] == [
+        [key.removeprefix("train/") for key in fetched[node]] for node in ("0", "0", "1", "1")
+    ]
+    assert {tuple(rank["snapshots"]) for rank in ranks} == {tuple(f"rank-{rank}.pt" for rank in range(4))}
+
+
+@pytest.mark.parametrize("kind", ["inline", "s3"])
+def test_code_comes_from_wherever_it_is(stage: Stage, s3: PodsS3, kind: str) -> None:
+    s3.client.put_object(Bucket="data", Key="code.tar.gz", Body=_archive())
+    sources = {"inline": {"files": CODE}, "s3": {"uri": "s3://data/code.tar.gz"}}
+    name = f"code-{kind}"
+    stage.apply(
+        name,
+        command=COMMAND,
+        source={kind: sources[kind]},
+        inputs=[{"name": "train", "s3": {"uri": "s3://data/train/"}}],
+        output={"s3": "s3://data/out"},
+        template=RESTRICTED,
+    )
+    stage.completes(name)
+    assert contents(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
+    assert _fetched_by(s3, stage, name) == {"0": KEYS}
+
+
+@pytest.mark.parametrize(
+    ("denied", "changes", "reason", "says"),
+    [
+        pytest.param(
+            ("GET", "/data/train/07.png"),
+            {"inputs": [{"name": "train", "s3": {"uri": "s3://data/train/"}}]},
+            "S3AccessDenied",
+            "spec.inputs[0].s3.uri: s3:GetObject on s3://data/train/07.png is denied; allow it to the role",
+            id="one-object",
+        ),
+        pytest.param(
+            ("GET", "/none"),
+            {"inputs": [{"name": "train", "s3": {"uri": "s3://gone/train/"}}]},
+            "S3NotFound",
+            "spec.inputs[0].s3.uri: the bucket of s3://gone/train/ does not exist",
+            id="no-bucket",
+        ),
+        pytest.param(
+            ("POST", "/data/out/"),
+            {"output": {"s3": "s3://data/out"}},
+            "S3AccessDenied",
+            "spec.output.s3: s3:PutObject on s3://data/out/",
+            id="results-before-the-start",
+        ),
+    ],
+)
+def test_what_can_not_be_had_is_told_by_its_own_name(
+    request: pytest.FixtureRequest,
+    stage: Stage,
+    s3: PodsS3,
+    denied: tuple[str, str],
+    changes: dict[str, Any],
+    reason: str,
+    says: str,
+) -> None:
+    s3.denied.add(denied)
+    name = str(request.node.callspec.id)
+    stage.apply(name, template=RESTRICTED, **changes)
+    over = stage.failed(name, pod_of(name, _has_failed), reason)
+    assert says in condition(over, "Failed")["message"]
+
+
+def test_results_that_can_not_be_kept_fail_the_job(stage: Stage, s3: PodsS3) -> None:
+    s3.denied.add(("PUT", "/data/out/"))
+    stage.apply(
+        "kept-not",
+        "import os; open(os.environ['SM_MODEL_DIR'] + '/m', 'w').write('m')",
+        output={"s3": "s3://data/out"},
+        template=RESTRICTED,
+    )
+    over = stage.failed("kept-not", pod_of("kept-not", _trainer_has_ended), "S3AccessDenied")
+    assert (
+        "spec.output.s3: s3:PutObject on s3://data/out/kept-not/model/m is denied"
+        in condition(over, "Failed")["message"]
+    )
+
+
+def _has_failed(pod: Any) -> bool:
+    return any(each.get("state", {}).get("terminated", {}).get("exitCode") for each in statuses(pod))
+
+
+def _trainer_has_ended(pod: Any) -> bool:
+    return any(each["name"] == "trainer" and "terminated" in each.get("state", {}) for each in statuses(pod))
+
+
+def _said(stage: Stage, pod: str) -> str:
+    # the container may not be there yet
+    names = stage.jobs.run("get", "pods", "--output=name", f"--field-selector=metadata.name={pod},status.phase=Running")
+    return stage.jobs.run("logs", pod, "--container=trainer") if names else ""
+
+
+def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
+    """The data that the first pod of each node has asked for, by the node."""
+    pods = {
+        seen.status["podIP"]: seen.object["metadata"]["labels"]["muster.dev/node"]
+        for seen in stage.timeline.all(pod_of(name, lambda pod: pod.get("status", {}).get("podIP")))
+    }
+    found: dict[str, list[str]] = {node: [] for node in pods.values()}
+    for asked in s3.asked:
+        if asked.address in pods and asked.path.startswith("/data/train/"):
+            found[pods[asked.address]].append(asked.path.removeprefix("/data/"))
+    return {node: sorted(set(keys)) for node, keys in found.items()}
+
+
+def _credentials(pod: Any) -> list[str]:
+    """What of a pod's spec looks like somebody's credentials; the way to a token is none."""
+    spec = pod["spec"]
+    containers = [*spec["initContainers"], *spec["containers"]]
+    names = [variable["name"] for container in containers for variable in container.get("env", [])]
+    kinds = [kind for volume in spec["volumes"] for kind in volume]
+    return [name for name in (*names, *kinds) if "KEY" in name or "SECRET" in name or name == "secret"]
+
+
+def _archive() -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as written:
+        for name, text in CODE.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            written.addfile(entry, io.BytesIO(text.encode()))
+    return data.getvalue()
