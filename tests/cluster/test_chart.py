@@ -26,7 +26,14 @@ EVERYTHING: Values = {
     "clusterDomain": "example.internal",
     "nodePools": [{"name": "p5", "instanceType": "p5.48xlarge", "zone": "Same"}, {"name": "cpu", "machine": "Any"}],
     "sagemaker": {"region": "us-west-2"},
-    "tenancy": [{"namespaces": ["a"], "buckets": [{"name": "data", "prefixes": ["a/"]}], "gitHosts": ["git.example"]}],
+    "tenancy": [
+        {
+            "namespaces": ["a"],
+            "buckets": [{"name": "data", "prefixes": ["a/"]}],
+            "gitHosts": ["git.example"],
+            "awsResources": ["sg-1"],
+        }
+    ],
     "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
     "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},

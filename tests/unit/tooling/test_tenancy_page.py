@@ -1,0 +1,46 @@
+"""docs/tenancy.md and what it refers to: its file is one, its table is whole, and roles are assumed as it says."""
+
+import json
+from pathlib import Path
+
+from pydantic.alias_generators import to_camel
+
+from muster.api.load import load
+from muster.api.operator_config import read_config
+from muster.api.tenancy_fields import LISTED
+from muster.api.tenancy_spec import BucketGrant, Tenant
+from muster.backends.sagemaker.asked_from import asked_from
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")
+RIGHTS = (ROOT / "docs" / "sagemaker-iam.md").read_text(encoding="utf-8")
+
+
+def test_the_configuration_on_the_page_is_one_with_all_fields() -> None:
+    (document,) = load(PAGE.split("```yaml\n")[1].split("```")[0], "tenancy.md")
+    tenants = read_config(document).tenancy
+    assert {name for tenant in tenants for name in tenant.model_fields_set} == set(Tenant.model_fields)
+    assert {name for tenant in tenants for grant in tenant.buckets for name in grant.model_fields_set} == set(
+        BucketGrant.model_fields
+    )
+
+
+def test_every_list_and_what_stands_in_it_are_told_of() -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    for name in Tenant.model_fields:
+        assert any(row.startswith(f"| `{to_camel(name)}") for row in rows), name
+    others = next(row for row in rows if row.startswith("| `awsResources`"))
+    for field in (field for field, allowance in LISTED.items() if allowance == "awsResources"):
+        assert f"`{field.removeprefix('sagemaker.').removesuffix('[]').partition('.')[0]}" in others, field
+
+
+def test_a_trust_policy_as_on_the_page_lets_in_the_namespace_that_it_names() -> None:
+    policy = json.loads(RIGHTS.split("```json\n")[1].split("```")[0])
+    (statement,) = policy["Statement"]
+    role = "arn:aws:iam::444455556666:role/muster"
+    asked = asked_from("us-west-2", role, "team-a")
+    assert (asked.assume_role_arn, statement["Condition"]) == (
+        role,
+        {"StringEquals": {"sts:ExternalId": [asked.external_id]}},
+    )
+    assert asked_from("us-west-2", None, "team-a").external_id == ""
