@@ -18,8 +18,9 @@ from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
 from muster_worker.mpi_node import MpiWorld
 from muster_worker.reach import Reach
+from muster_worker.reaped import Reaped
 from muster_worker.reports import Observation
-from muster_worker.roster import LOST_SECONDS, Roster
+from muster_worker.roster import Roster
 from muster_worker.state import (
     Event,
     LauncherRecord,
@@ -38,9 +39,6 @@ LEFTOVER_GRACE_SECONDS = 2.0
 
 SCAN_SECONDS = 0.02
 """Between two looks at what is still to be ended: whoever forks faster than this is met again."""
-
-MAX_REMEMBERED = 4096
-"""Ends of adopted processes that are kept, in case one turns out to be a rank."""
 
 
 class Gang:
@@ -64,7 +62,7 @@ class Gang:
         self._children: Dict[int, Launched] = {}  # started by us and not reaped
         self._streams: Dict[int, Tuple[Stream, Stream]] = {}  # of launchers and wrappers themselves, by pid
         self._launcher_lines: Tuple[str, ...] = ()
-        self._reaped: Dict[int, processes.Ended] = {}
+        self._reaped = Reaped()
         self._kill_at: Optional[float] = None  # SIGKILL to all that is left, from then on
         self._leftovers_told = False
         self._world = world
@@ -170,9 +168,8 @@ class Gang:
             process = self._children.pop(end.pid, None)
             if process is None and self._world is not None and self._world.on_reaped(end):
                 continue
+            self._reaped.add(end)
             if process is None:
-                if len(self._reaped) < MAX_REMEMBERED:
-                    self._reaped[end.pid] = end
                 continue
             # what its ranks have said is older than its own end
             events += self._roster.catch_up()
@@ -182,7 +179,7 @@ class Gang:
                 events.append(LauncherRecord(process.name, now, code, number))
             elif self._roster.holder(process.rank) is None:
                 events.append(RankEnded(process.rank, now, code, number, EndReason.WRAPPER_LOST))
-        return events + self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
+        return events + self._roster.resolve_lost(self._reaped, now)
 
     def step(self) -> List[Event]:
         """What time brings: the end of a grace period, leftovers to end, the last process gone."""
@@ -195,7 +192,7 @@ class Gang:
         if self._world is not None:
             self._world.step()
         now = time.monotonic()
-        events = self._roster.resolve_lost(self._reaped, now, LOST_SECONDS)
+        events = self._roster.resolve_lost(self._reaped, now)
         if self._is_overdue():
             left = processes.signal_all(processes.descendants(), signal.SIGKILL)
         elif not self._is_busy:
@@ -259,10 +256,11 @@ class Gang:
     def _finish(self) -> List[Event]:
         self.finished = True
         # a killed wrapper's rank dies with it: it may be dead, and not counted as living, before its end was heard of
-        self._reaped.update((end.pid, end) for end in processes.reap())
+        for end in processes.reap():
+            self._reaped.add(end)
         if self._world is not None:
             self._world.close()
-        events = self._roster.close() + self._roster.resolve_lost(self._reaped, time.monotonic(), 0.0)
+        events = self._roster.close() + self._roster.give_up_lost(self._reaped)
         for streams in self._streams.values():
             for stream in streams:
                 if not stream.closed:

@@ -12,6 +12,9 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+# proc(5), /proc/pid/stat: the fields after the command's name
+_STATE, _PARENT, _THREADS = 0, 1, 17
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -26,7 +29,7 @@ class Ended(NamedTuple):
 
 class _Entry(NamedTuple):
     parent: int
-    state: str
+    is_gone: bool
 
 
 def adopt_orphans() -> None:
@@ -96,7 +99,10 @@ def reap() -> List[Ended]:
 
 
 def descendants() -> Tuple[int, ...]:
-    """All living processes below this one, zombies left out; children come after their parents."""
+    """All living processes below this one, zombies left out; children come after their parents.
+
+    A process whose first thread has ended looks like a zombie as long as the others live.
+    """
     table = _table()
     children: Dict[int, List[int]] = {}
     for pid, entry in table.items():
@@ -107,12 +113,17 @@ def descendants() -> Tuple[int, ...]:
         below = children.get(todo.pop(), [])
         found += below
         todo += below
-    return tuple(pid for pid in found if table[pid].state != "Z")
+    return tuple(pid for pid in found if not table[pid].is_gone)
 
 
 def marked(mark: bytes) -> Tuple[int, ...]:
     """All living processes below this one that were started with `mark`, NAME=VALUE, in their environment."""
     return tuple(pid for pid in descendants() if mark in _environment(pid))
+
+
+def exists(pid: int) -> bool:
+    """Whether there is such a process; a zombie is one, until it is reaped."""
+    return os.path.exists(f"/proc/{pid}")
 
 
 def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
@@ -180,5 +191,6 @@ def _table() -> Dict[int, _Entry]:
             continue  # it ended while the list was read
         # the command's name is in parentheses and may itself hold any character
         fields = text[text.rindex(b")") + 2 :].split()
-        table[int(name)] = _Entry(parent=int(fields[1]), state=fields[0].decode("ascii"))
+        is_gone = fields[_STATE] == b"Z" and fields[_THREADS] == b"1"
+        table[int(name)] = _Entry(int(fields[_PARENT]), is_gone)
     return table

@@ -51,6 +51,13 @@ class RankLink:
         self._refusal: Tuple[str, ...] = ()
 
     @property
+    def process(self) -> int:
+        """The rank's process; before that has started who speaks for it, and 0 before anybody does."""
+        if self.pid is not None:
+            return self.pid
+        return 0 if self.hello is None else self.hello.pid
+
+    @property
     def last_lines(self) -> Tuple[str, ...]:
         """Why it was refused; else of standard error; of standard output when there was none."""
         if self._refusal:

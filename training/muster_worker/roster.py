@@ -17,12 +17,13 @@ from muster_worker.metrics import MetricReader
 from muster_worker.progress_file import MAX_REPORT_BYTES
 from muster_worker.rank import MISMATCH_EXIT_CODE
 from muster_worker.rank_links import RankLink, listen, most_links
+from muster_worker.reaped import Reaped
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
 from muster_worker.streams import Stream
 
 LOST_SECONDS = 0.5
-"""After this long without a trace of a lost wrapper's rank, nobody will ever know how it ended."""
+"""So long after a lost wrapper's rank is gone its end may come; then nobody will ever know how it ended."""
 
 EXIT_CODES = {
     EndReason.COMMAND_NOT_FOUND: NOT_FOUND,
@@ -77,24 +78,33 @@ class Roster:
                 events += self._hear(link)
         return events
 
-    def resolve_lost(self, reaped: Mapping[int, processes.Ended], now: float, patience: float) -> List[Event]:
+    def resolve_lost(self, reaped: Reaped, now: float) -> List[Event]:
         """The ends of ranks whose wrapper was killed: an orphan is reaped by the agent itself."""
         events: List[Event] = []
-        for rank, link in self._holders.items():
-            if link.over or link.lost_at is None:
+        for rank, link, lost_at in self._lost():
+            events += self._end_as_reaped(rank, link, lost_at, reaped)
+            if link.over or now < lost_at + LOST_SECONDS:
                 continue
-            end = reaped.get(link.pid) if link.pid is not None else None
-            if end is not None:
-                code = None if end.signal else end.exit_code
-                events += self._end(link, RankEnded(rank, link.lost_at, code, end.signal or None))
-            elif now - link.lost_at >= patience:
-                events += self._end(link, RankEnded(rank, link.lost_at, reason=EndReason.WRAPPER_LOST))
+            if processes.exists(link.process):
+                # the kernel takes its time to let go of a large one; or it was not killed with its wrapper
+                link.lost_at = now
+            else:
+                events += self._end(link, RankEnded(rank, lost_at, reason=EndReason.WRAPPER_LOST))
+        return events
+
+    def give_up_lost(self, reaped: Reaped) -> List[Event]:
+        """The same once no process lives: what nobody has seen by now nobody will."""
+        events: List[Event] = []
+        for rank, link, lost_at in self._lost():
+            events += self._end_as_reaped(rank, link, lost_at, reaped)
+            if not link.over:
+                events += self._end(link, RankEnded(rank, lost_at, reason=EndReason.WRAPPER_LOST))
         return events
 
     @property
     def has_lost(self) -> bool:
         """Whether `resolve_lost` has something to find out."""
-        return any(link.lost_at is not None and not link.over for link in self._holders.values())
+        return bool(self._lost())
 
     def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
         """What is to be read of each rank at this moment."""
@@ -212,6 +222,22 @@ class Roster:
                 EndReason.WORLD_SIZE_MISMATCH, f"a process says that it is rank {hello.rank}; the node has {own}"
             )
         return None
+
+    def _lost(self) -> List[Tuple[int, RankLink, float]]:
+        return [
+            (rank, link, link.lost_at)
+            for rank, link in self._holders.items()
+            if link.lost_at is not None and not link.over
+        ]
+
+    def _end_as_reaped(self, rank: int, link: RankLink, lost_at: float, reaped: Reaped) -> List[Event]:
+        end = reaped.get(link.process)
+        if end is None:
+            return []
+        # killed before its command was under way: the wrapper's end is all that there was
+        reason = EndReason.WRAPPER_LOST if link.pid is None else None
+        code, number = (None, end.signal) if end.signal else (end.exit_code, None)
+        return self._end(link, RankEnded(rank, lost_at, code, number, reason))
 
     def _end(self, link: RankLink, end: RankEnded) -> List[Event]:
         link.over = True

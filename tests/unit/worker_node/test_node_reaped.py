@@ -1,0 +1,22 @@
+"""The ends that an agent remembers of what it has reaped."""
+
+from muster_worker.processes import Ended
+from muster_worker.reaped import MOST, Reaped
+
+
+def test_the_newest_ends_are_remembered_however_many_there_were() -> None:
+    reaped = Reaped()
+    for pid in range(MOST + 2):
+        reaped.add(Ended(pid, 0, 0))
+    assert (reaped.get(0), reaped.get(1)) == (None, None)
+    assert (reaped.get(2), reaped.get(MOST + 1)) == (Ended(2, 0, 0), Ended(MOST + 1, 0, 0))
+
+
+def test_a_number_that_is_used_again_is_the_newer_process() -> None:
+    reaped = Reaped()
+    for pid in (7, *range(100, 100 + MOST - 1)):
+        reaped.add(Ended(pid, 0, 0))
+    reaped.add(Ended(7, -1, 9))
+    reaped.add(Ended(8, 0, 0))
+    assert reaped.get(7) == Ended(7, -1, 9)
+    assert reaped.get(100) is None
