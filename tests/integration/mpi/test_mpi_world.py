@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from agent_world import AgentWorld
+from agent_world import JOB, AgentWorld
 from mpi_installs import Install, installed
-from muster_worker.contract import AgentPhase, CommandKind, EndReason, Launcher, RankReport, RankState, Report
+from muster_worker.contract import AgentPhase, Command, CommandKind, EndReason, Launcher, RankReport, RankState, Report
 
 NODES, PROCS = 3, 2
 
@@ -155,17 +155,21 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
         assert f"SAVED {rank}\n" in world.log(rank // PROCS)
 
 
-@pytest.mark.parametrize("kind", [CommandKind.KILL, CommandKind.EXIT])
-def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "first"), [(CommandKind.KILL, 0), (CommandKind.EXIT, 1)])
+def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first: int) -> None:
+    """Whichever node hears of it first: the other's rank ends with their connection, before the word or with it."""
     world.make_plan("/bin/sh", "-c", "trap '' TERM; echo UP; sleep 300", launcher=Launcher.MPI, nodes=2, procs=1)
     world.launch(environment=mpi.added_to(os.environ))
     for node in range(2):
         world.wait_said(node, "UP", 1)
-    world.send(kind)
-    for node in range(2):
-        (rank,) = world.wait_ended(node, patience=10).ranks
-        # Node 1's may end before the word reaches it there: with the connection from node 0.
-        assert (rank.signal, rank.stopped or node == 1) == (9, True)
+    word = Command(1, JOB, 1, kind)
+    world.collector.command(first, word)
+    (rank,) = world.wait_ended(first, patience=10).ranks
+    assert (rank.signal, rank.stopped) == (9, True)
+    (other,) = world.wait(1 - first, lambda report: report.ranks[0].state == RankState.EXITED).ranks
+    assert (other.signal, other.stopped) == (9, False)
+    world.collector.command(1 - first, word)
+    world.wait_ended(1 - first, patience=10)
 
 
 def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
