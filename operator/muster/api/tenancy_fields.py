@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from muster.api import s3_uri
-from muster.api.default_bucket import account_of, default_bucket
+from muster.api.default_bucket import default_bucket
 from muster.api.document import JSON, Path, quoted
+from muster.api.role_arn import account_of
 from muster.api.spec import Job
 
 Allowance = Literal["buckets", "gitHosts", "roles", "assumeRoleArns", "awsResources"]

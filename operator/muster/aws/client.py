@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from muster.api.role_arn import account_of
 from muster.aws import decode
 from muster.aws.connection import Answer, Connection, Service
 from muster.aws.errors import Unavailable
@@ -16,9 +17,6 @@ from muster.aws.quotas import QUOTAS
 from muster.aws.sweep import Sweep
 from muster.aws.threads import Threads
 from muster.aws.training_jobs import TrainingJobs
-
-_ACCOUNT_FIELD = 4
-"""Of an ARN: arn:partition:service:region:account:resource."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Aws:
 
     async def _account(self, place: Place) -> str:
         if place.assume_role_arn:
-            return place.assume_role_arn.split(":")[_ACCOUNT_FIELD]
+            return account_of(place.assume_role_arn)
         try:
             return (await self.identity(place)).account
         except Unavailable:

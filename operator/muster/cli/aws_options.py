@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from muster.api.sagemaker_spec import REGION_PATTERN
+from muster.api.role_arn import account_of
+from muster.api.sagemaker_spec import REGION_PATTERN, ROLE_PATTERN
 from muster.cli.problem import BadInput
 
 _ACCOUNT = re.compile("[0-9]{12}")
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):role/")
 
 
 def named_region(given: str | None) -> str | None:
@@ -22,5 +22,6 @@ def named_account(given: str | None, role: str | None) -> str | None:
     """The account that the user names, else the role's. Raises `BadInput` for what can't be one."""
     if given is not None and _ACCOUNT.fullmatch(given) is None:
         raise BadInput(f"--aws-account {given}: the account's 12 digits are expected")
-    found = _ROLE.match(role or "")
-    return given or (found["account"] if found else None)
+    if given is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:
+        return given
+    return account_of(role)

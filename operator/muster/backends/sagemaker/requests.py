@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from urllib.parse import urlsplit
 
-from muster.api.default_bucket import account_of
 from muster.api.document import quoted
+from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.source_spec import GitSource
