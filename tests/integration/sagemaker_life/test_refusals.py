@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import virtual_time
 from muster.api.document import JSON
+from sagemaker_site.life import lived
 from sagemaker_site.site import HERE, Site, Wire
 from unit.sagemaker.builders import sagemaker_spec
 from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
@@ -28,22 +28,17 @@ ONLY_IN_THE_REQUEST = [
 def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
     jobs = {f"job-{number}": row for number, row in enumerate([*REFUSED, *ONLY_IN_THE_REQUEST])}
 
-    async def life() -> None:
-        site = Site(wire)
-        try:
-            for name, row in jobs.items():
-                site.stored.create(name, row.spec)
-            site.begin()
-            await site.until(lambda: all(site.condition("Accepted", name)[0] for name in jobs))
-            await site.until_settled(600.0)
-            for name, row in jobs.items():
-                status, reason, message = site.condition("Accepted", name)
-                assert (status, reason) == ("False", "Invalid"), row
-                assert row.at in message, row
-                assert row.says in message, row
-            asked = {call.operation for call in site.service.calls}
-            assert asked <= {"GetCallerIdentity", "ListTrainingJobs", "DescribeTrainingJob"}
-        finally:
-            await site.close()
+    async def life(site: Site) -> None:
+        for name, row in jobs.items():
+            site.stored.create(name, row.spec)
+        await site.until(lambda: all(site.condition("Accepted", name)[0] for name in jobs))
+        await site.until_settled(600.0)
+        for name, row in jobs.items():
+            status, reason, message = site.condition("Accepted", name)
+            assert (status, reason) == ("False", "Invalid"), row
+            assert row.at in message, row
+            assert row.says in message, row
+        asked = {call.operation for call in site.service.calls}
+        assert asked <= {"GetCallerIdentity", "ListTrainingJobs", "DescribeTrainingJob"}
 
-    virtual_time.run(life(), lambda: 0.05)
+    lived(wire, life)

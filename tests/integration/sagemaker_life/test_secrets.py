@@ -1,0 +1,39 @@
+"""What proves who asks AWS is in no status, no event and no log, also when AWS has something against it."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from made_up_credentials import MADE_UP
+from sagemaker_service.faults import Fault
+from sagemaker_site.life import lived
+from sagemaker_site.site import Site, Wire, spec
+
+PROOFS = (MADE_UP["AWS_SECRET_ACCESS_KEY"], "Signature=", "AWS4-HMAC-SHA256")
+
+
+def test_secrets_are_nowhere_to_be_read(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    async def life(site: Site) -> None:
+        await _stalls(site, "unknown", Fault.UNKNOWN_CALLER)
+        await _stalls(site, "expired", Fault.EXPIRED)
+        site.service.faults.chance = lambda _: None
+        await site.until(lambda: {site.phase(name) for name in site.stored.kept} == {"Succeeded"})
+        assert site.operator is not None
+        told = [json.dumps(site.stored.statuses), json.dumps(site.stored.events), caplog.text]
+        told += [repr(vars(site.operator.aws)), repr(vars(site.wire.aws)), repr(site.operator.jobs)]
+        assert "Credentials" in told[0]
+        for proof in PROOFS:
+            assert not [text for text in told if proof in text]
+
+    with caplog.at_level(logging.DEBUG):
+        lived(wire, life)
+
+
+async def _stalls(site: Site, name: str, fault: Fault) -> None:
+    """A job is applied while AWS takes none of our credentials, and tells of it."""
+    site.service.faults.chance = lambda _: fault
+    site.stored.create(name, spec())
+    await site.until(lambda: site.condition("Stalled", name)[0] == "True")
