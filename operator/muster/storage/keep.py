@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,9 +41,13 @@ class Keeping:
 
     def finish(self) -> None:
         """Upload all that the ranks have left: none of them runs. What can't be is told when the rest is there."""
-        results = (("model", self.folders.model), ("output", self.folders.output))
+        works: tuple[Callable[[], None], ...] = (
+            self._keep_snapshots,
+            partial(self._upload_results, "model", self.folders.model),
+            partial(self._upload_results, "output", self.folders.output),
+        )
         troubles: list[StorageTrouble] = []
-        for work in (self._keep_snapshots, *(partial(self._upload_results, *one) for one in results)):
+        for work in works:
             try:
                 work()
             except StorageTrouble as trouble:

@@ -14,8 +14,9 @@ from muster.storage.bucket import Bucket
 from muster.storage.download import Into, fetch
 from muster.storage.objects import Placed, placed
 from muster.storage.patience import Pause, patiently
+from muster.storage.side_by_side import side_by_side
 from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
-from muster.storage.upload import LocalFile, files_of, key_of, upload
+from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
 SETTLED_SECONDS = 5.0
 """While ranks run, a file that was written to so lately may not be whole."""
@@ -81,13 +82,14 @@ class Snapshots:
 
     def _learn(self, files: list[LocalFile]) -> None:
         """Note what was uploaded, unless it changed meanwhile: then it is uploaded again."""
-        here = {file.path: file for file in self._files()}
-        for file in files:
-            if here.get(file.path) == file:
-                key = key_of(self._uri, file.path, self._bucket.field)
-                stored = patiently(partial(self._bucket.head, key), self._pause)
-                self._known[file.path] = _Known(file, stored.etag)
+        root = self._into.folder.resolve()
+        side_by_side(partial(self._learn_one, file) for file in files if file_at(root, file.path) == file)
         self._remember()
+
+    def _learn_one(self, file: LocalFile) -> None:
+        key = key_of(self._uri, file.path, self._bucket.field)
+        stored = patiently(partial(self._bucket.head, key), self._pause)
+        self._known[file.path] = _Known(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:
         return files_of(self._into.folder)

@@ -41,14 +41,21 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
     for place, folders, names in os.walk(root):
         folders.sort()
         for name in sorted(names):
-            file = Path(place, name)
-            try:
-                if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
-                    continue
-                found = file.stat()
-            except (OSError, RuntimeError):
-                continue  # pathlib says RuntimeError of links that lead in a circle
-            yield LocalFile(str(file.relative_to(root)), found.st_size, found.st_mtime_ns)
+            found = file_at(root, str(Path(place, name).relative_to(root)))
+            if found is not None:
+                yield found
+
+
+def file_at(root: Path, path: str) -> LocalFile | None:
+    """The file at `path` below `root`, which is resolved, as `files_of` would tell of it now."""
+    file = root / path
+    try:
+        if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
+            return None
+        found = file.stat()
+    except (OSError, RuntimeError):
+        return None  # pathlib says RuntimeError of links that lead in a circle
+    return LocalFile(path, found.st_size, found.st_mtime_ns)
 
 
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
 from muster.storage.bring import bring
@@ -109,6 +111,25 @@ def test_a_snapshot_that_names_others_comes_after_them(s3: S3Client, tmp_path: P
     assert len(times) == 6
 
 
+def test_a_folder_is_walked_once_however_old_its_files_are(s3: S3Client, tmp_path: Path, means: Means) -> None:
+    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))
+    for number in range(30):
+        _old(folders.checkpoints / f"{number}", "x", age=100 - number)
+    walks = 0
+    is_over = False
+
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal walks
+        if not is_over and event == "os.scandir" and str(arguments[0]) == str(folders.checkpoints.resolve()):
+            walks += 1
+
+    sys.addaudithook(hear)
+    keeping.go_along()
+    is_over = True
+    assert len(contents(s3, "data", "ckpt/")) == 30
+    assert walks == 1
+
+
 def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, means: Means) -> None:
     keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://data/out"))
     (folders.model / "x").mkdir()
@@ -156,11 +177,12 @@ def _denied(means: Means, *keys: str) -> Iterator[None]:
     """A policy that denies these keys, which moto's S3 has none of."""
     paths, events = {f"/data/{key}" for key in keys}, means.client().meta.events
 
-    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+    # botocore takes what this returns for the answer, whatever its types say
+    def answer(request: AWSPreparedRequest, **_: object) -> Any:
         if urlsplit(request.url).path not in paths:
             return None
         body = BytesIO(b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
-        return AWSResponse(request.url, 403, {}, HTTPResponse(body, preload_content=False))
+        return AWSResponse(request.url, 403, HTTPHeaders(), HTTPResponse(body, preload_content=False))
 
     events.register("before-send.s3", answer)
     yield
