@@ -6,6 +6,7 @@ from functools import partial
 
 from muster.api import tenancy
 from muster.api.tenancy_spec import BucketGrant, Tenant
+from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.script import failing, until_training
 from sagemaker_site.life import Life, lived_on
 from sagemaker_site.site import HERE, ROLE, THERE, Site, Wire, spec
@@ -104,5 +105,18 @@ def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
         assert site.record().region == HERE.region
         assert site.operator is not None
         assert set(site.operator.aws._connections) == {HERE, THERE}
+
+    lived(wire, life)
+
+
+def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec(sagemaker=block(assumeRoleArn=ELSEWHERE)))
+        await site.until(lambda: "assumeRoleArn" in site.condition("Accepted")[2])
+        site.stored.forge("vit", [FINALIZER])
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert site.operator is not None
+        assert not any(place.assume_role_arn for place in site.operator.aws._connections)
 
     lived(wire, life)

@@ -171,7 +171,9 @@ class Actor:
         resource = journal.begin()
         # Its children go with it: nothing of them may come back. A training job is nobody's child.
         if resource.is_leaving:
-            return await tools.training.leave(resource, journal) if resource.is_held else Outlook(None, is_over=True)
+            if not resource.is_held:
+                return Outlook(None, is_over=True)
+            return await tools.training.leave(resource, journal, tools.admit)
         # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
         if resource.unclear:
             problems, now = resource.unclear, tools.clock()

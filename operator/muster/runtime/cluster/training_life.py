@@ -53,7 +53,7 @@ class TrainingLife:
         until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
         return Outlook(until, turn.is_over and until is None)
 
-    async def leave(self, resource: Resource, journal: Journal) -> Outlook:
+    async def leave(self, resource: Resource, journal: Journal, admit: Callable[[Job], None]) -> Outlook:
         """One turn of a resource that was deleted and that muster still holds. Raises what the journal raises."""
         now, previous = self.clock(), resource.status
         metadata = Metadata(
@@ -62,7 +62,7 @@ class TrainingLife:
             uid=resource.uid,
             creation_timestamp=to_seconds(resource.created_at),
         )
-        facts = await self.backend.observe_leaving(metadata, previous, self._where(resource))
+        facts = await self.backend.observe_leaving(metadata, previous, self._where(resource, admit))
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
         await journal.write(leaving(previous, facts, todo, resource.generation, now))
         match todo:
@@ -77,9 +77,16 @@ class TrainingLife:
             case _:
                 return Outlook(todo.until, is_over=False)
 
-    def _where(self, resource: Resource) -> Whereabouts:
+    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Whereabouts:
         """Where the spec puts a training job, for a status that doesn't tell."""
-        told = Whereabouts("") if isinstance(resource.job, InvalidResource) else whereabouts(resource.job)
+        if isinstance(resource.job, InvalidResource):
+            return Whereabouts(self.default_region)
+        try:
+            # Anybody may put muster's finalizer on a job that never ran, and delete it.
+            admit(resource.job)
+        except InvalidResource:
+            return Whereabouts(self.default_region)
+        told = whereabouts(resource.job)
         return Whereabouts(told.region or self.default_region, told.assume_role_arn)
 
 
