@@ -6,7 +6,7 @@ import io
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -50,17 +50,16 @@ class Role:
 
 @dataclass
 class PodsS3:
-    """`denied` are requests that are answered so, whoever asks: a method and what the path begins with."""
+    """`denied` are requests that are answered so, whoever asks: a method and what the path begins with.
 
-    url: str = ""
+    `client` is the test's own.
+    """
+
+    url: str
+    client: S3Client
     denied: set[tuple[str, str]] = field(default_factory=set)
     asked: list[Asked] = field(default_factory=list)
     roles: list[Role] = field(default_factory=list)
-
-    @property
-    def client(self) -> S3Client:
-        """The test's own."""
-        return s3_server.client(self.url)
 
     def objection(self, asked: Asked, key_id: str) -> str | None:
         """Why it isn't answered, as S3's code."""
@@ -70,21 +69,24 @@ class PodsS3:
         return "AccessDenied" if is_denied else None
 
 
-def _gate(site: PodsS3, behind: Application) -> Application:
-    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+class _Gate:
+    site: PodsS3
+
+    def __init__(self, behind: Application) -> None:
+        self._behind = behind
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         asked = Asked(environ["REMOTE_ADDR"], environ["REQUEST_METHOD"], environ["PATH_INFO"])
         key_id = _KEY_ID.search(environ.get("HTTP_AUTHORIZATION", ""))
         if key_id is None:
-            site.roles.append(_role(environ))
-            return behind(environ, start)
-        site.asked.append(asked)
-        code = site.objection(asked, key_id[1])
+            self.site.roles.append(_role(environ))
+            return self._behind(environ, start)
+        self.site.asked.append(asked)
+        code = self.site.objection(asked, key_id[1])
         if code is None:
-            return behind(environ, start)
+            return self._behind(environ, start)
         start("403 Forbidden", [("Content-Type", "application/xml")])
         return [_ERROR.format(code=code).encode()]
-
-    return answer
 
 
 def _role(environ: dict[str, Any]) -> Role:
@@ -99,18 +101,19 @@ def _role(environ: dict[str, Any]) -> Role:
 @contextmanager
 def pods_s3() -> Iterator[PodsS3]:
     """One without buckets, at the machine's address in the cluster's network."""
-    site = PodsS3()
-    app = _gate(site, DomainDispatcherApplication(create_backend_app))
-    server = make_server(lan.HOST, 0, app, threaded=True, request_handler=_Quiet)
-    site.url = f"http://{lan.HOST}:{server.server_port}"
+    gate = _Gate(DomainDispatcherApplication(create_backend_app))
+    server = make_server(lan.HOST, 0, gate, threaded=True, request_handler=_Quiet)
+    url = f"http://{lan.HOST}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with closing(s3_server.client(url)) as client:
+        gate.site = PodsS3(url, client)
+        thread.start()
+        try:
+            yield gate.site
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
 
 class _Quiet(MotoRequestHandler):
