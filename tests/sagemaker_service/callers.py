@@ -68,7 +68,7 @@ class Callers:
         )
         user = _fields(Arn=arn, AssumedRoleId=f"AROAEXAMPLE:{session}")
         return _answered(
-            "AssumeRole",
+            form["Action"],
             f"<Credentials>{credentials}</Credentials><AssumedRoleUser>{user}</AssumedRoleUser>",
         )
 

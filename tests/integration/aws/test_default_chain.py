@@ -1,0 +1,98 @@
+"""On EKS: as whom a pod's service account lets muster ask, by IRSA and by Pod Identity."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from http_site import http_site
+from muster.aws.client import Aws
+from muster.aws.errors import NoCredentials, NotFound
+from muster.aws.place import Place
+from sagemaker_service.service import Service
+
+HERE = Place("us-west-2")
+ROLE = "arn:aws:iam::111122223333:role/muster-operator"
+
+
+@dataclass(frozen=True)
+class Token:
+    """The service account's, which the kubelet writes and writes anew."""
+
+    path: Path
+
+    def write(self, text: str) -> None:
+        self.path.write_text(text)
+
+
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Token:
+    """Nothing else tells who asks."""
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    token = Token(tmp_path / "token")
+    token.write("first")
+    return token
+
+
+async def describe(aws: Aws) -> None:
+    with pytest.raises(NotFound):
+        await aws.training_jobs(HERE).describe("a-1")
+
+
+async def test_irsa_and_a_token_that_is_written_anew(
+    aws: Aws, service: Service, url: str, token: Token, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token.path))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
+    # botocore asks for new ones when less than ten minutes are left.
+    service.callers.role_seconds = 300.0
+    await describe(aws)
+    token.write("second")
+    await describe(aws)
+    assumed = [call.request for call in service.called("AssumeRoleWithWebIdentity")]
+    assert {one["RoleArn"] for one in assumed} == {ROLE}
+    assert list(dict.fromkeys(one["WebIdentityToken"] for one in assumed)) == ["first", "second"]
+    assert (await aws.identity(HERE)).arn.startswith("arn:aws:sts::111122223333:assumed-role/muster-operator/")
+
+
+class _PodIdentity(BaseHTTPRequestHandler):
+    """The agent of EKS on a node."""
+
+    def do_GET(self) -> None:
+        if self.headers["Authorization"] != "first":
+            self.send_error(401)
+            return
+        given = {"AccessKeyId": "ASIAPOD", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
+        body = json.dumps(given).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def pod_identity(token: Token, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with http_site(_PodIdentity) as url:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{url}/v1/credentials")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token.path))
+        yield
+
+
+@pytest.mark.usefixtures("pod_identity")
+async def test_pod_identity(aws: Aws, service: Service) -> None:
+    await describe(aws)
+    assert [call.access_key for call in service.called("DescribeTrainingJob")] == ["ASIAPOD"]
+
+
+@pytest.mark.usefixtures("token")
+async def test_a_pod_without_either_is_told(aws: Aws) -> None:
+    with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
+        await aws.training_jobs(HERE).describe("a-1")
