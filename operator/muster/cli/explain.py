@@ -14,12 +14,12 @@ from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
+from muster.backends.sagemaker.notes import training_notes
 from muster.cli.config_file import with_config
 from muster.cli.explanations import Explanation, explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
 from muster.cli.training_explanations import training_explanations
-from muster.cli.training_notes import training_notes
 from muster.cli.training_request import made_request, some_region
 
 _SHOWN_CHARS = 60

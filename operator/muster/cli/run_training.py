@@ -30,6 +30,7 @@ from muster.backends.local.storage import bring_here, code_folder, fetched_folde
 from muster.backends.local.training_host import CodeFile
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
+from muster.backends.sagemaker.notes import kubernetes_fields
 from muster.backends.sagemaker.rank_reports import PROGRAM
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
@@ -49,7 +50,6 @@ from muster.cli.run import (
     with_snapshots,
     with_uid,
 )
-from muster.cli.training_notes import kubernetes_fields
 from muster.plan.world import world_size
 from muster.runtime.training_session import TrainingRun, framework_module, open_training, training_of
 from muster.storage.storage_plan import StoragePlan

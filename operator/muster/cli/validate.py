@@ -12,10 +12,10 @@ from muster.api.operator_config import OperatorConfig
 from muster.api.problems import InvalidResource
 from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
+from muster.backends.sagemaker.notes import training_notes
 from muster.cli.cluster_objections import cluster_objections
 from muster.cli.config_file import checked_with_config
 from muster.cli.job_source import read_source, source_name
-from muster.cli.training_notes import training_notes
 from muster.cli.training_request import checked_request
 
 _INVALID = 1

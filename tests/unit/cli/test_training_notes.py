@@ -7,8 +7,8 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.spec import Spec
+from muster.backends.sagemaker.notes import training_notes
 from muster.cli.problem import BadInput
-from muster.cli.training_notes import training_notes
 from muster.cli.training_request import request_text
 from muster.cli.validate import check_file
 from unit.sagemaker.builders import ROLE, sagemaker_job
