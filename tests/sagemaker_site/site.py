@@ -34,6 +34,7 @@ from sagemaker_site.logs import TARGET, Logs
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z
 HERE = Place("us-west-2")
+THERE = Place("eu-west-1")
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
@@ -70,7 +71,8 @@ class Wire:
     def __init__(self) -> None:
         self.aws = Aws()
         self.handle: Callable[[Mapping[str, str], bytes], Reply | NoReply] | None = None
-        join(self.aws, HERE, cast("Service", _Answers(self)))
+        for place in (HERE, THERE):
+            join(self.aws, place, cast("Service", _Answers(self)))
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Operator:
     def __post_init__(self) -> None:
         self.aws = Aws()
         # The same clients, but nothing of what the operator before knew.
-        self.aws._connections[HERE] = self.site.wire.aws.connection(HERE)
+        self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
         life = training_life(self.aws, client, "", self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)

@@ -10,7 +10,7 @@ from muster.aws import decode
 from muster.aws.connection import Answer
 from muster.aws.errors import Invalid
 from muster.aws.listing import Page, Since
-from muster.aws.training_job import Description
+from muster.aws.training_job import Description, Summary
 
 PAGE = 100
 """As many as ListTrainingJobs hands out at once (MaxResults in its model)."""
@@ -55,6 +55,18 @@ class TrainingJobs:
             more = decode.text(answer, "NextToken")
             if not more:
                 return found
+
+    async def named(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
+        """Those whose names contain `part`, newest first."""
+        found: list[Summary] = []
+        request = {"MaxResults": PAGE, "NameContains": part, "CreationTimeAfter": created_after}
+        more = ""
+        while True:
+            answer = await self._ask("ListTrainingJobs", {**request, **({"NextToken": more} if more else {})})
+            found += (decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries"))
+            more = decode.text(answer, "NextToken")
+            if not more:
+                return tuple(found)
 
     async def page(self, since: Since, more: str = "") -> Page:
         """A part of the listing, newest jobs first; a page may be empty although more follow."""

@@ -150,7 +150,8 @@ class JobFacts:
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
     longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
     ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one. `trouble`
-    is what keeps the job as a whole from going on, where it is none of its nodes'.
+    is what keeps the job as a whole from going on, where it is none of its nodes'. `remarks` are what the job's owner
+    should know of the spec although it is valid, such as fields that nothing heeds.
     """
 
     created_at: float
@@ -163,3 +164,4 @@ class JobFacts:
     listening_since: float = 0.0
     outdated: bool = False
     trouble: Trouble | None = None
+    remarks: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from muster.plan.deadlines import active_deadline
 from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
 from muster.plan.training_job_course import arrives_until
-from muster.plan.training_job_facts import TrainingFacts
+from muster.plan.training_job_facts import Setback, TrainingFacts, Whereabouts
 from muster.plan.training_job_outcome import Judgement
 from muster.plan.training_job_pauses import asked_again_at
 
@@ -36,6 +36,7 @@ class StopTrainingJob:
     """Have SageMaker stop the training job of this attempt: SIGTERM, and 120 s (API_StopTrainingJob)."""
 
     attempt: int
+    where: Whereabouts
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,7 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     # A resource that goes would leave a training job behind that nobody knows of.
     if not facts.is_held:
         return (HoldResource(),)
-    if now < course.due_at:
-        return ()
-    return (CreateTrainingJob(course.attempt),)
+    return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
 
 
 def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> float | None:
@@ -85,7 +84,7 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
         times.append(asked_again_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
         times.append(cleanup_at(job, outcome))
-        times.append(None if facts.setback is None else asked_again_at(job.metadata.uid, facts.setback))
+        times += [_again(job, one) for one in (facts.setback, facts.unclear) if one is not None]
         times.append(None if outcome.settled else arrives_until(previous, facts))
     else:
         times.append(active_deadline(job, outcome.began_at))
@@ -96,13 +95,14 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
 def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.incarnation),)
-    # Stopping is not an end.
-    if not seen.outcome.settled:
+        where = facts.seen_at or facts.whereabouts
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.incarnation, where),)
+    # Stopping is not an end, whatever the status told before.
+    if not seen.outcome.settled or (training is not None and not training.is_over):
         return ()
     # Whoever is killed here has told the end, and what is left to do costs nothing.
     if facts.is_held:
-        return (ReleaseResource(),)
+        return () if facts.unclear is not None and now < _again(job, facts.unclear) else (ReleaseResource(),)
     at = cleanup_at(job, seen.outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
@@ -111,4 +111,8 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
     """Whether SageMaker did not do it a moment ago."""
-    return facts.setback is not None and now < asked_again_at(job.metadata.uid, facts.setback)
+    return facts.setback is not None and now < _again(job, facts.setback)
+
+
+def _again(job: Job, setback: Setback) -> float:
+    return asked_again_at(job.metadata.uid, setback)

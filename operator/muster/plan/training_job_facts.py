@@ -153,13 +153,15 @@ class Whereabouts:
 class TrainingFacts:
     """All that is known of a job, as its backend gathers it.
 
-    `training` is the training job of the attempt that the status tells of; None: there is none. `blind` is why
-    nothing is known of it yet or any more: then `training` is None for that reason. `stale` is why what is known may be
-    old. `setback` is what kept the last action from being done. `refusal` is why what the spec asks for may not be
-    made. `taken` says that the training job of this name is somebody else's. `is_held`: the resource bears muster's
-    finalizer. `agents` is what ranks said; `is_heard_out` that no more is to come, or has been waited for long enough.
-    `looking_since` is when this operator began: what one before it asked for may only now be carried out. `remains` are
-    the names of the training jobs of a job that is over, as far as SageMaker was not asked to forget them.
+    `training` is the training job of the attempt that the status tells of, or of `found` where that tells of none, and
+    was seen at `seen_at`; None: there is none. `blind` is why nothing is known of it yet or any more: then `training`
+    is None for that reason. `stale` is why what is known may be old. `unclear` is why it isn't known whether another
+    training job of the job's runs, once that is asked. `setback` is what kept the last action from being done.
+    `refusal` is why what the spec asks for may not be made. `taken` says that the training job of this name is somebody
+    else's. `is_held`: the resource bears muster's finalizer. `agents` is what ranks said; `is_heard_out` that no more
+    is to come, or has been waited for long enough. `looking_since` is when this operator began: what one before it
+    asked for may only now be carried out. `remains` are the names of the training jobs of a job that is over, as far as
+    SageMaker was not asked to forget them. `remarks` are those of JobFacts.
     """
 
     created_at: float
@@ -172,7 +174,11 @@ class TrainingFacts:
     setback: Setback | None = None
     refusal: Trouble | None = None
     taken: Trouble | None = None
+    found: int | None = None
+    seen_at: Whereabouts | None = None
+    unclear: Setback | None = None
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()
     is_heard_out: bool = True
     remains: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()

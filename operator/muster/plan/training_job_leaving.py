@@ -36,9 +36,9 @@ Leave = Wait | Stop | LetGo
 def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at: float, now: float) -> Leave:
     """What to do at `now` for a resource that was deleted at `deleted_at` (Unix seconds)."""
     training = facts.training
-    if training is not None and training.is_over:
+    if training is not None and training.is_over and facts.unclear is None:
         return LetGo()
-    obstacle = next((one for one in (facts.blind, facts.stale, facts.setback) if one is not None), None)
+    obstacle = next((one for one in (facts.blind, facts.stale, facts.unclear, facts.setback) if one is not None), None)
     # What passes by itself is waited for. A right that is missing may be missing for good.
     is_shut_out = obstacle is not None and obstacle.obstacle in (Obstacle.ACCESS, Obstacle.REFUSED)
     give_up_at = deleted_at + GIVE_UP_SECONDS if is_shut_out else None
@@ -49,12 +49,14 @@ def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at:
 
 def _never_came(facts: TrainingFacts) -> bool:
     """Whether it is known that there is none."""
-    return facts.training is None and facts.blind is None
+    return facts.training is None and facts.blind is None and facts.unclear is None
 
 
 def _bring_to_end(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
     if facts.blind is not None:
         return Wait(_first(asked_again_at(uid, facts.blind), give_up_at))
+    if facts.unclear is not None:
+        return Wait(_first(asked_again_at(uid, facts.unclear), give_up_at))
     if facts.training is None:
         arrives = arrives_until(previous, facts)
         return LetGo() if now >= arrives else Wait(arrives)

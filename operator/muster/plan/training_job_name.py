@@ -8,4 +8,15 @@ UID_CHARS = 10
 
 def training_job_name(job_name: str, job_uid: str, attempt: int) -> str:
     """At most 40 characters of the job's name, 10 for its uid and the attempt: within SageMaker's 63."""
-    return f"{job_name}-{hashlib.sha256(job_uid.encode()).hexdigest()[:UID_CHARS]}-{attempt}"
+    return f"{name_stem(job_name, job_uid)}{attempt}"
+
+
+def name_stem(job_name: str, job_uid: str) -> str:
+    """What the names of all attempts' training jobs begin with."""
+    return f"{job_name}-{hashlib.sha256(job_uid.encode()).hexdigest()[:UID_CHARS]}-"
+
+
+def attempt_of(name: str, stem: str) -> int | None:
+    """The attempt whose training job would have this name; None: no attempt's."""
+    number = name.removeprefix(stem)
+    return int(number) if number != name and number.isdecimal() and number.isascii() else None

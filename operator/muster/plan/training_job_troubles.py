@@ -19,11 +19,11 @@ WORTH_A_WORD = 3
 
 
 def with_troubles(shown: JobFacts, facts: TrainingFacts, course: Course) -> JobFacts:
-    """The job's facts with what stands in its way."""
+    """The job's facts with what stands in its way, and what there is to say of its spec."""
     setback, refusal = facts.setback, facts.refusal
     if refusal is None and setback is not None and setback.obstacle is Obstacle.REFUSED:
         refusal = setback.trouble
-    return replace(shown, refusal=refusal or shown.refusal, trouble=_trouble(facts, course))
+    return replace(shown, refusal=refusal, trouble=_trouble(facts, course), remarks=facts.remarks)
 
 
 def _trouble(facts: TrainingFacts, course: Course) -> Trouble | None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
+from muster.plan.training_job_course import as_found
 from muster.plan.training_job_facts import TrainingFacts
 from muster.plan.training_job_outcome import judge_training_job
 from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, Journal
@@ -44,6 +45,7 @@ async def reconcile_training_job(
 ) -> TrainingTurn:
     """Bring the world a step nearer to the job's spec, and say how it stands."""
     facts = await backend.observe(job, previous)
+    previous = as_found(previous, facts)
     seen = judge_training_job(job, previous, facts, now)
     actions = decide_training_job(job, facts, seen, now)
     status = summarise_training_job(job, previous, facts, seen, actions, now)

@@ -1,29 +1,34 @@
 """The status of a resource that was deleted, for as long as its training job has to be brought to its end."""
 
+from muster.api.spec import Metadata
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import told_of
 from muster.plan.training_job_facts import TrainingFacts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
+from muster.plan.training_job_name import training_job_name
 from muster.status.conditions import since
 from muster.status.sentences import fit
 
 LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
-def leaving(previous: Status, facts: TrainingFacts, todo: Leave, generation: int, now: float) -> Status:
+def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
+    metadata: Metadata, previous: Status, facts: TrainingFacts, todo: Leave, generation: int, now: float
+) -> Status:
     """`previous` with what is done about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
     told = told_of(previous)
     if told is None or (final_condition(previous) is not None and not _is_left(todo)):
         return kept
-    name = told.training_job_name
+    # Made anew: others may write the status, too, and people do what it says.
+    name = training_job_name(metadata.name, metadata.uid, told.attempt)
     if isinstance(todo, LetGo):
         return (
             kept if todo.left_behind is None else _left(kept, name, told.region, todo.left_behind.trouble.message, now)
         )
-    obstacle = facts.blind or facts.stale or facts.setback
+    obstacle = facts.blind or facts.stale or facts.unclear or facts.setback
     why = f"; {obstacle.trouble.message}" if obstacle is not None and obstacle.tries > 1 else ""
     what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
     message = fit(f"The resource was deleted: training job {name} {what}{why}")

@@ -14,7 +14,7 @@ from muster.plan.incarnations import was_started
 from muster.plan.last_words import clean
 from muster.plan.training_job_course import Waiting, told_of
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
+from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob, Whereabouts
 from muster.plan.training_job_name import training_job_name
 from muster.plan.training_job_outcome import Judgement
 from muster.status.sentences import fit
@@ -49,8 +49,10 @@ def training_record(
         return None if record is None else BackendStatus(sagemaker=record)
     if told is None:
         told = _begun(picture, facts, seen, facts.training.created_at)
-    retry = {"retry": _retry(seen.course.waiting)}
-    return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, told.region), **retry}))
+    # Where it is seen, whatever was written there.
+    where = facts.seen_at or Whereabouts(told.region, told.assume_role_arn)
+    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(seen.course.waiting)}
+    return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, where.region), **here}))
 
 
 def _asked_for(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:

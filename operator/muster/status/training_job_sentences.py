@@ -3,7 +3,6 @@
 from muster.api.status import Progress
 from muster.plan.last_words import clean
 from muster.plan.outcome import DEADLINE_EXCEEDED, Verdict
-from muster.plan.training_job_course import told_of
 from muster.plan.training_job_ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
@@ -78,8 +77,5 @@ def _standing(training: TrainingJob) -> str:
 
 
 def _name(picture: Picture) -> str:
-    told, metadata = told_of(picture.previous), picture.job.metadata
-    attempt = picture.outcome.incarnation
-    if told is not None and told.attempt == attempt:
-        return told.training_job_name
-    return training_job_name(metadata.name, metadata.uid, attempt)
+    metadata = picture.job.metadata
+    return training_job_name(metadata.name, metadata.uid, picture.outcome.incarnation)

@@ -14,7 +14,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
+from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob, Whereabouts
 from unit.plan.training_world import (
     BEGUN,
     CAPACITY,
@@ -44,7 +44,8 @@ OVER = told(job(), BEGUN, facts(DONE))
 WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no such bucket")
 NOT_ALLOWED, TAKEN = Trouble("Invalid", "that role is not yours"), Trouble("TrainingJobExists", "it is theirs")
 ON_ITS_WAY = facts(setback=setback(Obstacle.SERVICE), refusal=NOT_ALLOWED)
-CREATE, STOP, HOLD, RELEASE = CreateTrainingJob(1), StopTrainingJob(1), HoldResource(), ReleaseResource()
+CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Whereabouts("us-west-2"))
+HOLD, RELEASE = HoldResource(), ReleaseResource()
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
     # the beginning

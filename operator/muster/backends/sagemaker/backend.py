@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol
 
@@ -16,27 +15,29 @@ from muster.api.timestamps import from_text
 from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.aws.place import Place
-from muster.backends.sagemaker.asked_from import asked_from
+from muster.aws.training_jobs import TrainingJobs
+from muster.backends.sagemaker.census import Census
 from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.lookout import Lookout, Sight, Target, taken_by_others
+from muster.backends.sagemaker.lookout import Lookout, Sight, taken_by_others
+from muster.backends.sagemaker.notes import training_notes
 from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.setbacks import again, setback_of
+from muster.backends.sagemaker.surroundings import Surroundings
+from muster.backends.sagemaker.targets import Target, place_of, places_of, remains_of, target_of
 from muster.plan.facts import Trouble
+from muster.plan.incarnations import current_incarnation
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
 from muster.plan.training_job_facts import FAILED, Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
-from muster.plan.training_job_name import training_job_name
+from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
 from muster.storage.trouble import StorageTrouble
 
 NEWS_SECONDS = 30.0
 """How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""
-
-SINCE = timedelta(hours=1)
-"""An earlier request may have made the training job that the last one found there."""
 
 
 class Requests(Protocol):
@@ -64,12 +65,14 @@ class SageMakerBackend:
     wake: Callable[[str], None]
     _looking_since: float = field(init=False)
     _lookout: Lookout = field(init=False)
+    _surroundings: Surroundings = field(init=False)
     _orphans: Orphans = field(init=False)
     _ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._looking_since = self.clock()
         self._lookout = Lookout(self.aws, self.clock, self.wake)
+        self._surroundings = Surroundings(Census(self.aws), self._lookout, self.clock, self._looking_since)
         self._orphans = Orphans(self.aws)
 
     def forget(self, job_uid: str) -> None:
@@ -94,16 +97,19 @@ class SageMakerBackend:
 
     async def observe(self, job: Job, previous: Status, *, is_held: bool) -> TrainingFacts:
         """What is known of the job's present training job. A sweep looks at all of them; only whose it is, is asked."""
-        uid, ledger = job.metadata.uid, self._ledger(job.metadata.uid)
-        attempt = attempt_looked_at(previous)
-        sight = Sight()
-        # Of a job that is over nothing is to be learned.
-        if attempt is not None and final_condition(previous) is None:
-            sight = await self._lookout.look(ledger, self._target(job, previous, attempt))
-            self._listen(job, previous, attempt, sight.training)
+        metadata, uid, ledger = job.metadata, job.metadata.uid, self._ledger(job.metadata.uid)
+        attempt, where, sight = attempt_looked_at(previous), whereabouts(job), Sight()
+        # Of a job that is over nothing is to be learned, unless something of it may run.
+        if attempt is not None and (is_held or final_condition(previous) is None):
+            sight = await self._lookout.look(ledger, self._target(metadata, previous, attempt, where))
+        elif attempt is None and is_held and not ledger.is_clear:
+            sight = await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
         else:
             ledger.look_away()
             self.news.forget(uid)
+        found = ledger.found.attempt if attempt is None and ledger.found is not None else None
+        attempt = attempt if found is None else found
+        self._listen(job, attempt, sight)
         if ledger.generation != job.metadata.generation:
             ledger.setback, ledger.generation = None, job.metadata.generation
         return TrainingFacts(
@@ -116,25 +122,30 @@ class SageMakerBackend:
             stale=sight.stale,
             setback=ledger.setback,
             taken=sight.taken,
+            found=found,
+            seen_at=sight.seen_at,
+            unclear=ledger.unclear,
+            remarks=training_notes(job),
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
-            remains=_remains(job.metadata, previous, ledger),
+            remains=remains_of(metadata, previous, ledger.forgotten),
             is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, sight.training),
         )
 
     async def observe_leaving(self, metadata: Metadata, previous: Status, where: Whereabouts) -> TrainingFacts:
         """What is known of the training job of a resource that was deleted, whatever its spec has become.
 
-        Others may write the status, too: so whose it is, is asked in any case, and where the status tells of none it
-        is looked for at `where`, the spec's; no region: nowhere.
+        `where` is the spec's place; no region: nowhere. Where the training job that the status tells of is over, or
+        not there, all that bear the job's names are looked for.
         """
-        told, ledger = told_of(previous), self._ledger(metadata.uid)
-        sight = Sight()
-        if told is not None:
-            where = Whereabouts(told.region, told.assume_role_arn)
-            sight = await self._look_again(metadata, where, told.attempt, told.tried_at)
-        elif where.region:
-            sight = await self._search(metadata, where)
+        told, ledger, sight = told_of(previous), self._ledger(metadata.uid), Sight()
+        places = places_of(metadata, previous, where)
+        if told is not None and ledger.found is None:
+            sight = await self._lookout.look(ledger, self._target(metadata, previous, told.attempt, where))
+        is_free = sight.blind is None and (sight.training is None or sight.training.is_over)
+        if places and is_free and not ledger.knows_of_no_other(metadata, 0 if told is None else told.attempt):
+            around = await self._surroundings.look(ledger, metadata, places)
+            sight = sight if ledger.found is None else around
         return TrainingFacts(
             created_at=from_text(metadata.creation_timestamp),
             whereabouts=where,
@@ -145,12 +156,30 @@ class SageMakerBackend:
             stale=sight.stale,
             setback=ledger.setback,
             taken=sight.taken,
+            seen_at=sight.seen_at,
+            unclear=ledger.unclear,
             is_held=True,
         )
 
+    def begins(self, job_uid: str) -> None:
+        """The job's resource is held from now on, and nothing of it runs yet."""
+        self._ledger(job_uid).is_clear = True
+
+    async def is_over(self, metadata: Metadata, previous: Status, where: Whereabouts) -> bool:
+        """Whether no training job of the job's runs any more, whatever the status tells; one that does is stopped."""
+        ledger = self._ledger(metadata.uid)
+        if ledger.knows_of_no_other(metadata, current_incarnation(previous)):
+            return True
+        await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
+        found = ledger.found
+        if found is not None:
+            self._surroundings.doubt(ledger, found)
+            await self._do(ledger, _unless_gone(self.aws.training_jobs(found.place).stop(found.name)))
+        return ledger.is_clear
+
     async def create(self, job: Job, action: CreateTrainingJob) -> None:
         """Have the training job made, or find that it is there. What comes between shows in the next facts."""
-        metadata, place = job.metadata, _place(whereabouts(job), job.metadata)
+        metadata, place = job.metadata, place_of(whereabouts(job), job.metadata)
         ledger = self._ledger(metadata.uid)
         try:
             body = await self.requests.prepare(job, action.attempt, place)
@@ -165,41 +194,43 @@ class SageMakerBackend:
         except AwsError as error:
             self._set_back(ledger, setback_of(error, self.clock()))
             return
+        ledger.is_clear = False
         await self._do(ledger, self._make(job, action.attempt, body, place))
+        # Without an answer it may be under way still.
+        ledger.asked_at = self.clock()
         ledger.look_soon()
 
     async def stop(self, metadata: Metadata, name: str, where: Whereabouts) -> None:
         """Have a training job of the job's stopped."""
-        ledger = self._ledger(metadata.uid)
-        await self._do(ledger, _unless_gone(self.aws.training_jobs(_place(where, metadata)).stop(name)))
+        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(place_of(where, metadata))
+        await self._do(ledger, _unless_gone(self._if_own(metadata, jobs, name, jobs.stop)))
         ledger.look_soon()
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Whereabouts) -> None:
         """Have SageMaker forget a training job that is over."""
-        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(_place(where, metadata))
-        if await self._do(ledger, _unless_gone(jobs.delete(action.name))):
+        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(place_of(where, metadata))
+        if await self._do(ledger, _unless_gone(self._if_own(metadata, jobs, action.name, jobs.delete))):
             ledger.forgotten.add(action.name)
 
-    async def _search(self, metadata: Metadata, where: Whereabouts) -> Sight:
-        """The last of the attempts' training jobs, of which the status says nothing: they are counted from 1."""
+    async def _if_own(
+        self, metadata: Metadata, jobs: TrainingJobs, name: str, do: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """Do something to a training job that is the job's, by its tags, and nothing to another one."""
         ledger = self._ledger(metadata.uid)
-        while True:
-            sight = await self._look_again(metadata, where, ledger.searched, metadata.creation_timestamp)
-            if sight.training is None or not sight.training.is_over:
-                return sight
-            ledger.searched += 1
-
-    async def _look_again(self, metadata: Metadata, where: Whereabouts, attempt: int, tried_at: str) -> Sight:
-        since = datetime.fromtimestamp(from_text(tried_at), UTC) - SINCE
-        name = training_job_name(metadata.name, metadata.uid, attempt)
-        target = Target(metadata.uid, attempt, name, _place(where, metadata), since, is_known=False)
-        return await self._lookout.look(self._ledger(metadata.uid), target)
+        if ledger.made != name:
+            tags = await jobs.tags((await jobs.describe(name)).arn)
+            attempt = attempt_of(name, name_stem(metadata.name, metadata.uid))
+            if attempt is None or not is_of(tags, metadata.uid, attempt):
+                ledger.taken = (name, taken_by_others(name))
+                return
+        await do(name)
 
     async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
         metadata, jobs = job.metadata, self.aws.training_jobs(place)
         ledger, name = self._ledger(metadata.uid), training_job_name(metadata.name, metadata.uid, attempt)
         try:
             await jobs.create(body)
+            ledger.alone = name
         except AlreadyExists:
             try:
                 found = await jobs.describe(name)
@@ -226,22 +257,20 @@ class SageMakerBackend:
     def _ledger(self, uid: str) -> Ledger:
         return self._ledgers.setdefault(uid, Ledger())
 
-    def _target(self, job: Job, previous: Status, attempt: int) -> Target:
-        told, metadata = told_of(previous), job.metadata
-        name = training_job_name(metadata.name, metadata.uid, attempt)
-        at = from_text(metadata.creation_timestamp if told is None else told.tried_at)
-        is_known = told is not None and told.attempt == attempt and told.arn is not None
-        since = datetime.fromtimestamp(at, UTC) - SINCE
-        return Target(metadata.uid, attempt, name, _place(made_at(job, previous, attempt), metadata), since, is_known)
+    def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Whereabouts) -> Target:
+        told = told_of(previous)
+        asked_at = 0.0 if told is None or told.arn is not None else from_text(told.tried_at)
+        return target_of(metadata, previous, attempt, where, self._surroundings.arrives_until(asked_at))
 
-    def _listen(self, job: Job, previous: Status, attempt: int, training: TrainingJob | None) -> None:
-        if training is None or not training.has_trained:
+    def _listen(self, job: Job, attempt: int | None, sight: Sight) -> None:
+        training, place = sight.training, sight.place
+        if attempt is None or training is None or place is None or not training.has_trained:
             return
         source = LogSource(
             job,
             attempt,
             training.name,
-            _place(made_at(job, previous, attempt), job.metadata),
+            place,
             is_over=training.is_over,
             has_failed=training.status == FAILED and launchers_tell(job),
             has_reports=may_report(job),
@@ -258,31 +287,6 @@ def whereabouts(job: Job) -> Whereabouts:
     """Where the job's next training job is made; its region is known once it is taken as it runs."""
     block = job.spec.sagemaker or SageMaker()
     return Whereabouts(block.region or "", block.assume_role_arn)
-
-
-def made_at(job: Job, previous: Status, attempt: int) -> Whereabouts:
-    """Where an attempt's training job is: the spec may name another place since, for the next one."""
-    told = told_of(previous)
-    if told is None or told.attempt != attempt:
-        return whereabouts(job)
-    return Whereabouts(told.region, told.assume_role_arn)
-
-
-def _remains(metadata: Metadata, previous: Status, ledger: Ledger) -> tuple[str, ...]:
-    """What there may still be of a job that is over."""
-    told = told_of(previous)
-    if told is None or final_condition(previous) is None:
-        return ()
-    # One that was never seen as the job's own may be somebody else's, of the same name.
-    attempts = [one.attempt for one in told.earlier if one.status]
-    attempts += [told.attempt] if told.arn is not None else []
-    # Made anew: others may write the status, too.
-    names = (training_job_name(metadata.name, metadata.uid, attempt) for attempt in attempts)
-    return tuple(name for name in names if name not in ledger.forgotten)
-
-
-def _place(where: Whereabouts, metadata: Metadata) -> Place:
-    return asked_from(where.region, where.assume_role_arn, metadata.namespace)
 
 
 async def _unless_gone(work: Awaitable[None]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from muster.api.spec import Metadata
 from muster.aws.place import Place
 from muster.aws.sweep import Watch
 from muster.aws.training_job import Description
+from muster.backends.sagemaker.census import Found
 from muster.plan.facts import Trouble
 from muster.plan.training_job_facts import Setback
+from muster.plan.training_job_name import training_job_name
 
 
 @dataclass
@@ -17,10 +20,12 @@ class Ledger:
 
     `made` is the name of a training job that exists and is the job's, though it may not have been seen yet.
     `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was
-    seen over, and `over_at` since when that is known. `setback` is what the last action came to, None when it
-    went well; `generation` is the spec's that it was about. `searched` is the attempt that a deleted resource's
-    training job is looked for as, where its status doesn't tell. `missing_since` is since when SageMaker says that
-    there is none where there was one. `forgotten` are the training jobs that SageMaker forgot for muster.
+    seen over, and `over_at` since when that is known. `asked_at` is when SageMaker was last asked to make one (Unix
+    seconds), and `alone` the name of the one that was made then. `is_clear` says that none runs, and that none was
+    asked for since that was seen; `unclear` why that isn't known, where it had to be. `found` is one that runs and that
+    the status doesn't tell of. `setback` is what the last action came to, None when it went well; `generation` is the
+    spec's that it was about. `missing_since` is since when SageMaker says that there is none where there was one.
+    `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
     watch: Watch | None = None
@@ -32,8 +37,16 @@ class Ledger:
     setback: Setback | None = None
     generation: int = 0
     missing_since: float | None = None
-    searched: int = 1
+    asked_at: float = 0.0
+    alone: str = ""
+    is_clear: bool = False
+    unclear: Setback | None = None
+    found: Found | None = None
     forgotten: set[str] = field(default_factory=set)
+
+    def knows_of_no_other(self, metadata: Metadata, attempt: int) -> bool:
+        """Whether this process knows by itself that none of the job's runs but, at most, this attempt's."""
+        return self.is_clear or self.alone == training_job_name(metadata.name, metadata.uid, attempt)
 
     def look_away(self) -> None:
         """Watch no training job any more."""

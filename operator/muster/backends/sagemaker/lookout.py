@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from muster.aws.client import Aws
@@ -16,36 +15,31 @@ from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.setbacks import setback_of
+from muster.backends.sagemaker.targets import Target
 from muster.plan.facts import Trouble
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob
+from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob, Whereabouts
 from muster.plan.training_job_troubles import WORTH_A_WORD
 
 LOST_SECONDS = 600.0
 """How long a training job that was there is not given up: one that works can't be deleted (API_DeleteTrainingJob)."""
 
-_UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A training job, and where it is. `since`: it was made no earlier. `is_known`: it is the job's, others said so."""
-
-    uid: str
-    attempt: int
-    name: str
-    place: Place
-    since: datetime
-    is_known: bool
+UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
 
 
 @dataclass(frozen=True)
 class Sight:
-    """`training` None and not `blind`: there is none; `taken`: but somebody else's."""
+    """`training` None and not `blind`: there is none; `taken`: but somebody else's. It was seen at `place`."""
 
     training: TrainingJob | None = None
+    place: Place | None = None
     blind: Setback | None = None
     stale: Setback | None = None
     taken: Trouble | None = None
+
+    @property
+    def seen_at(self) -> Whereabouts | None:
+        """The same, as the plan speaks of it."""
+        return None if self.place is None else Whereabouts(self.place.region, self.place.assume_role_arn or None)
 
 
 @dataclass(frozen=True)
@@ -60,44 +54,59 @@ class Lookout:
         """What is known of a training job now; it is watched from now on, until it is over."""
         # It never changes again.
         if ledger.over is not None and ledger.over.name == target.name:
-            return Sight(training_job_of(ledger.over))
-        watch = self._watch(ledger, target)
+            return Sight(training_job_of(ledger.over), ledger.watched_at)
+        watch, place = self._watch(ledger, target)
         stale = _trouble(watch, self.clock())
         described = watch.sighting.present
         if described is None or described.name != target.name:
-            if watch.sighting.is_missing and ledger.made != target.name:
-                return Sight(stale=stale) if self._is_gone(ledger, target) else Sight(blind=self._lost(target))
-            return Sight(blind=stale or Setback(Obstacle.SERVICE, _UNSEEN, self.clock()))
+            return self._missing(ledger, target, place, stale) if watch.sighting.is_missing else self._unseen(stale)
         ledger.missing_since = None
-        if not target.is_known and ledger.made != target.name:
-            whose = await self._ask_whose(ledger, target, described.arn)
+        is_told = described.arn == target.arn and (ledger.taken is None or ledger.taken[0] != target.name)
+        if not is_told and ledger.made != target.name:
+            whose = await self._ask_whose(ledger, target, place, described.arn)
             if whose is not None:
                 return whose
         if not described.has_ended:
-            return Sight(_as_listed(training_job_of(described), watch.sighting.summary, described), stale=stale)
+            training = _as_listed(training_job_of(described), watch.sighting.summary, described)
+            return Sight(training, place, stale=stale)
         ledger.over, ledger.over_at = described, self.clock()
         ledger.look_away()
-        return Sight(training_job_of(described))
+        return Sight(training_job_of(described), place)
+
+    def _unseen(self, stale: Setback | None) -> Sight:
+        return Sight(blind=stale or Setback(Obstacle.SERVICE, UNSEEN, self.clock()))
+
+    def _missing(self, ledger: Ledger, target: Target, place: Place, stale: Setback | None) -> Sight:
+        """What there is to say of a training job that isn't where it is looked for."""
+        following = target.places[target.places.index(place) + 1 :]
+        if following:
+            # The status may be somebody else's work, or older than the training job.
+            if self.clock() >= target.arrives_until:
+                self._watch_at(ledger, target, following[0])
+            return self._unseen(stale)
+        if ledger.made == target.name:
+            return self._unseen(stale)
+        return Sight(stale=stale) if self._is_gone(ledger, target) else Sight(blind=self._lost(target, place))
 
     def _is_gone(self, ledger: Ledger, target: Target) -> bool:
         """Whether it may be believed that there is none. Who asks as somebody else may be told so, too."""
         if ledger.missing_since is None:
             ledger.missing_since = self.clock()
-        return not target.is_known or self.clock() >= ledger.missing_since + LOST_SECONDS
+        return target.arn is None or self.clock() >= ledger.missing_since + LOST_SECONDS
 
-    def _lost(self, target: Target) -> Setback:
+    def _lost(self, target: Target, place: Place) -> Setback:
         words = (
-            f"SageMaker doesn't know training job {target.name} in {target.place} any more: somebody deleted it, or "
+            f"SageMaker doesn't know training job {target.name} in {place} any more: somebody deleted it, or "
             "the operator's credentials are another account's"
         )
         return Setback(Obstacle.SERVICE, Trouble(NotFound.reason, words), self.clock(), WORTH_A_WORD)
 
-    async def _ask_whose(self, ledger: Ledger, target: Target, arn: str) -> Sight | None:
+    async def _ask_whose(self, ledger: Ledger, target: Target, place: Place, arn: str) -> Sight | None:
         """What there is to say while a training job isn't known to be the job's; None when it is."""
         if ledger.taken is not None and ledger.taken[0] == target.name:
             return Sight(taken=ledger.taken[1])
         try:
-            tags = await self.aws.training_jobs(target.place).tags(arn)
+            tags = await self.aws.training_jobs(place).tags(arn)
         except AwsError as error:
             return Sight(blind=setback_of(error, self.clock()))
         if is_of(tags, target.uid, target.attempt):
@@ -107,15 +116,20 @@ class Lookout:
         ledger.taken = (target.name, taken)
         return Sight(taken=taken)
 
-    def _watch(self, ledger: Ledger, target: Target) -> Watch:
-        if ledger.watch is None or (ledger.watch.name, ledger.watched_at) != (target.name, target.place):
-            former = ledger.watch
-            ledger.watch = self.aws.sweep(target.place).watch(target.name, target.since, partial(self.wake, target.uid))
-            ledger.watched_at = target.place
-            # Only now: a place that nobody looks at is begun anew, with all that it has.
-            if former is not None:
-                former.close()
-        return ledger.watch
+    def _watch(self, ledger: Ledger, target: Target) -> tuple[Watch, Place]:
+        watch, place = ledger.watch, ledger.watched_at
+        if watch is not None and place in target.places and watch.name == target.name:
+            return watch, place
+        return self._watch_at(ledger, target, target.places[0]), target.places[0]
+
+    def _watch_at(self, ledger: Ledger, target: Target, place: Place) -> Watch:
+        former = ledger.watch
+        watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
+        ledger.watch, ledger.watched_at = watch, place
+        # Only now: a place that nobody looks at is begun anew, with all that it has.
+        if former is not None:
+            former.close()
+        return watch
 
 
 def _as_listed(training: TrainingJob, summary: Summary | None, described: Description) -> TrainingJob:

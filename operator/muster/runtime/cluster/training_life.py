@@ -11,7 +11,7 @@ from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
-from muster.backends.sagemaker.backend import SageMakerBackend, made_at, whereabouts
+from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
@@ -64,7 +64,7 @@ class TrainingLife:
         )
         facts = await self.backend.observe_leaving(metadata, previous, self._where(resource, admit))
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
-        await journal.write(leaving(previous, facts, todo, resource.generation, now))
+        await journal.write(leaving(metadata, previous, facts, todo, resource.generation, now))
         match todo:
             case LetGo():
                 self.backend.let_go(resource.uid)
@@ -72,7 +72,7 @@ class TrainingLife:
                 return Outlook(None, is_over=True)
             case Stop():
                 if facts.training is not None:
-                    await self.backend.stop(metadata, facts.training.name, facts.whereabouts)
+                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.whereabouts)
                 return Outlook(now + LOOK_AGAIN_SECONDS, is_over=False)
             case _:
                 return Outlook(todo.until, is_over=False)
@@ -116,16 +116,18 @@ class _Hands:
             match action:
                 case HoldResource():
                     await self.journal.hold()
+                    backend.begins(job.metadata.uid)
                 case ReleaseResource():
-                    await self.journal.release()
+                    if await backend.is_over(job.metadata, previous, whereabouts(job)):
+                        await self.journal.release()
                 case CreateTrainingJob():
                     await backend.create(job, action)
                 case StopTrainingJob():
                     name = training_job_name(job.metadata.name, job.metadata.uid, action.attempt)
-                    await backend.stop(job.metadata, name, made_at(job, previous, action.attempt))
+                    await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    told = told_of(previous)
-                    where = made_at(job, previous, 0 if told is None else told.attempt)
+                    told, where = told_of(previous), whereabouts(job)
+                    where = where if told is None else Whereabouts(told.region, told.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case _:
                     assert_never(action)

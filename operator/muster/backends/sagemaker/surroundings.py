@@ -1,0 +1,76 @@
+"""Whether a training job of a job's runs that its status doesn't tell of: others may write a status, or restore one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muster.api.spec import Metadata
+from muster.aws.errors import AwsError
+from muster.aws.place import Place
+from muster.backends.sagemaker.census import Census, Found
+from muster.backends.sagemaker.ledger import Ledger
+from muster.backends.sagemaker.lookout import UNSEEN, Lookout, Sight
+from muster.backends.sagemaker.setbacks import again, setback_of
+from muster.backends.sagemaker.targets import Target, since
+from muster.plan.facts import Trouble
+from muster.plan.training_job_course import CREATION_SECONDS
+from muster.plan.training_job_facts import Obstacle, Setback
+from muster.plan.training_job_pauses import asked_again_at
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """`clock` gives Unix seconds; `looking_since` is when this process began to lead."""
+
+    census: Census
+    lookout: Lookout
+    clock: Callable[[], float]
+    looking_since: float
+
+    async def look(self, ledger: Ledger, metadata: Metadata, places: tuple[Place, ...]) -> Sight:
+        """What is seen of one that runs in any of these places; `ledger.is_clear` or `unclear` says that there is none.
+
+        It is `ledger.found` until it is over.
+        """
+        if ledger.found is None and not await self._search(ledger, metadata, places):
+            return Sight(blind=ledger.unclear)
+        found = ledger.found
+        if found is None:
+            return Sight()
+        target = Target(metadata.uid, found.attempt, found.name, (found.place,), since(metadata.creation_timestamp))
+        sight = await self.lookout.look(ledger, target)
+        # There may be others.
+        if sight.blind is None and (sight.training is None or sight.training.is_over):
+            ledger.found, ledger.unclear = None, Setback(Obstacle.SERVICE, UNSEEN, self.clock())
+        return sight
+
+    def doubt(self, ledger: Ledger, found: Found) -> None:
+        """One was found that has to be stopped: it is looked for again, until it is over."""
+        words = f"Training job {found.name}, of which the status doesn't tell, is being stopped in {found.place}"
+        ledger.found = None
+        self._doubt(ledger, Setback(Obstacle.SERVICE, Trouble("TrainingJobRuns", words), self.clock()))
+
+    def arrives_until(self, asked_at: float) -> float:
+        """Until when a training job may come to be that was asked for then, or before by another process."""
+        return max(asked_at, self.looking_since) + CREATION_SECONDS
+
+    async def _search(self, ledger: Ledger, metadata: Metadata, places: tuple[Place, ...]) -> bool:
+        """Whether it is known now whether one runs."""
+        now = self.clock()
+        if ledger.unclear is not None and now < asked_again_at(metadata.uid, ledger.unclear):
+            return False
+        # One that was asked for a moment ago isn't listed yet.
+        if now < self.arrives_until(ledger.asked_at):
+            ledger.unclear = Setback(Obstacle.SERVICE, UNSEEN, now)
+            return False
+        try:
+            ledger.found = await self.census.running(metadata, places, since(metadata.creation_timestamp))
+        except AwsError as error:
+            self._doubt(ledger, setback_of(error, now))
+            return False
+        ledger.is_clear, ledger.unclear = ledger.found is None, None
+        return True
+
+    def _doubt(self, ledger: Ledger, setback: Setback) -> None:
+        ledger.unclear = again(setback, ledger.unclear)

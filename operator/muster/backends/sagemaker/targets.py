@@ -1,0 +1,86 @@
+"""Which training job is looked for, and where. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from muster.api.spec import Metadata
+from muster.api.status import Status
+from muster.api.timestamps import from_text
+from muster.aws.place import Place
+from muster.backends.sagemaker.asked_from import asked_from
+from muster.plan.outcome import final_condition
+from muster.plan.training_job_course import told_of
+from muster.plan.training_job_facts import Whereabouts
+from muster.plan.training_job_name import training_job_name
+
+SINCE = timedelta(hours=1)
+"""An earlier request may have made the training job that the last one found there."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A training job, and where it may be: `places`, in the last of which one is made now.
+
+    `since`: it was made no earlier. `arrives_until`: a request to make it may be under way until then (Unix seconds).
+    `arn` is the job's own training job's, as far as the status tells.
+    """
+
+    uid: str
+    attempt: int
+    name: str
+    places: tuple[Place, ...]
+    since: datetime
+    arrives_until: float = 0.0
+    arn: str | None = None
+
+
+def target_of(metadata: Metadata, previous: Status, attempt: int, where: Whereabouts, arrives_until: float) -> Target:
+    """The training job of an attempt that the status tells of; `where` is the spec's place."""
+    told, name = told_of(previous), training_job_name(metadata.name, metadata.uid, attempt)
+    arn = None if told is None else told.arn
+    return Target(
+        metadata.uid,
+        attempt,
+        name,
+        places_of(metadata, previous, where),
+        since(metadata.creation_timestamp if told is None else told.tried_at),
+        arrives_until,
+        arn if arn is not None and arn.endswith(f"/{name}") else None,
+    )
+
+
+def places_of(metadata: Metadata, previous: Status, where: Whereabouts) -> tuple[Place, ...]:
+    """Where the present training job may be: where the status has it, and at `where`, the spec's; no region: nowhere.
+
+    The spec may name another place since, for the next one, and the status what isn't so: others may write it, too.
+    """
+    told = told_of(previous)
+    known = () if told is None else (Whereabouts(told.region, told.assume_role_arn),)
+    found = dict.fromkeys((*known, *((where,) if where.region else ())))
+    return tuple(place_of(each, metadata) for each in found)
+
+
+def place_of(where: Whereabouts, metadata: Metadata) -> Place:
+    """The same, as AWS is asked there for this job."""
+    return asked_from(where.region, where.assume_role_arn, metadata.namespace)
+
+
+def since(asked_at: str) -> datetime:
+    """No training job of a job's was made before, by any clock, if it was asked for then at the earliest."""
+    return datetime.fromtimestamp(from_text(asked_at), UTC) - SINCE
+
+
+def remains_of(metadata: Metadata, previous: Status, forgotten: Collection[str]) -> tuple[str, ...]:
+    """The names of the training jobs that there may still be of a job that is over, but for those `forgotten`."""
+    told = told_of(previous)
+    if told is None or final_condition(previous) is None:
+        return ()
+    # One that was never seen as the job's own may be somebody else's, of the same name.
+    attempts = [one.attempt for one in told.earlier if one.status]
+    attempts += [told.attempt] if told.arn is not None else []
+    # Made anew: others may write the status, too.
+    names = (training_job_name(metadata.name, metadata.uid, attempt) for attempt in attempts)
+    return tuple(name for name in names if name not in forgotten)
