@@ -17,6 +17,9 @@ from muster.status.views import Picture
 NODES_NOT_PLACED = "NodesNotPlaced"
 """Nodes wait for a place, as all do for a while: no trouble is known of them."""
 
+REMARKS = "ValidWithRemarks"
+"""Of a spec that says more than anybody heeds."""
+
 
 @dataclass(frozen=True)
 class _Claim:
@@ -61,6 +64,9 @@ def _accepted(picture: Picture) -> _Claim:
     refusal = refusal_of(picture)
     if refusal is not None:
         return _Claim("Accepted", False, refusal.reason, fit(refusal.message))
+    remarks = picture.facts.remarks
+    if remarks:
+        return _Claim("Accepted", True, REMARKS, fit(f"The resource is valid; {'; '.join(remarks)}"))
     return _Claim("Accepted", True, "Valid", "The resource is valid")
 
 

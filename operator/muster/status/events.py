@@ -7,7 +7,7 @@ from typing import Literal
 from muster.api.status import Condition, NetworkCheck, Status
 from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.suspension import RESUMED, SUSPENDED
-from muster.status.conditions import NODES_NOT_PLACED
+from muster.status.conditions import NODES_NOT_PLACED, REMARKS
 from muster.status.sentences import fit
 
 
@@ -28,7 +28,7 @@ class Note:
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    steps, found = tuple(_steps(previous, status)), tuple(_slow_network(previous, status))
+    steps, found = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
         return (*steps, *found)
@@ -37,7 +37,7 @@ def notes(previous: Status, status: Status) -> tuple[Note, ...]:
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
     """What was told of the job's way, or should have been: who wrote the status may have died before it told."""
-    return (*_steps(Status(), status), *_slow_network(Status(), status))
+    return (*_steps(Status(), status), *_slow_network(Status(), status), *_remarks(Status(), status))
 
 
 def _steps(previous: Status, status: Status) -> Iterator[Note]:
@@ -82,6 +82,13 @@ def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
         return
     if previous.incarnation != status.incarnation or _check(previous) != check:
         yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.incarnation))
+
+
+def _remarks(previous: Status, status: Status) -> Iterator[Note]:
+    """What the spec says to nobody: once, and again when it has become something else."""
+    accepted = _condition(status, "Accepted")
+    if accepted.reason == REMARKS and _tells_more(previous, status, "Accepted", "True"):
+        yield Note("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
 
 
 def _check(status: Status) -> NetworkCheck | None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from muster.api.document import Document
+from muster.api.validate import validate
+from muster.backends.sagemaker.notes import training_notes
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import ENDED
@@ -351,6 +354,24 @@ def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
         assert site.phase() == "Succeeded"
         await site.until_settled(600.0)
         assert len(site.service.called("DeleteTrainingJob")) == 1
+
+    lived(wire, life)
+
+
+def test_what_the_spec_says_to_a_cluster_only_is_told_once(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        left_alone = {"queue": {"kueue": "team"}, "template": {"metadata": {"labels": {"a": "b"}}}}
+        site.stored.create("vit", spec(**left_alone))
+        await site.until(lambda: site.phase() == "Running")
+        site.operator_dies()
+        await site.until(lambda: site.phase() == "Succeeded")
+        resource = site.stored.read("vit")
+        assert resource is not None
+        (note,) = training_notes(validate(Document(resource, "the resource")))
+        assert site.condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
+        (told,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
+        assert told["type"] == "Warning"
+        assert "spec.queue, spec.template" in told["message"]
 
     lived(wire, life)
 
