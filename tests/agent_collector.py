@@ -29,6 +29,7 @@ class FakeCollector:
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.reports: dict[int, list[tuple[float, Report]]] = {}
         self.tokens: set[str] = set()
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.refuse_with: int | None = None
         self._refused = 0
         self._commands: dict[int, Command] = {}
@@ -78,7 +79,7 @@ class FakeCollector:
         with self._changed:
             self.reports.setdefault(report.node, []).append((time.monotonic(), report))
             self._changed.notify_all()
-        return wire.encode(ReportAnswer(HEARTBEAT_SECONDS))
+        return wire.encode(ReportAnswer(self.heartbeat_seconds))
 
     def refuse(self) -> None:
         """A request was refused."""

@@ -191,6 +191,6 @@ def _table() -> Dict[int, _Entry]:
             continue  # it ended while the list was read
         # the command's name is in parentheses and may itself hold any character
         fields = text[text.rindex(b")") + 2 :].split()
-        is_gone = fields[_STATE] == b"Z" and fields[_THREADS] == b"1"
+        is_gone = fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
         table[int(name)] = _Entry(int(fields[_PARENT]), is_gone)
     return table

@@ -95,13 +95,13 @@ def test_bad_utf8_is_replaced(world: AgentWorld) -> None:
 
 
 def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
+    # no heartbeat brings the news
+    world.collector.heartbeat_seconds = 600.0
     world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
     world.launch()
     report = world.wait(0, lambda report: any(rank.state == RankState.EXITED for rank in report.ranks))
     culprit = report.ranks[1]
     assert culprit.exit_code == 5
-    assert culprit.ended_age is not None
-    assert culprit.ended_age < 0.2  # 0.01 on an idle machine; heartbeats come every 0.5 s
     assert report.ranks[0].state in (RankState.STARTING, RankState.RUNNING)
     world.send(CommandKind.KILL)
     other = world.wait_ended().ranks[0]
