@@ -95,16 +95,13 @@ async def open_training(
     `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
     """
     job, layout = run.job, run.layout
-    make_folders(layout, job.spec.nodes, run.folders.checkpoints)
-    link_channels(layout, job.spec.nodes, run.folders)
-    hosts = hosts_file(job.metadata.uid, job.metadata.name, job.spec.nodes, run.machine.hosts)
-    make_hosts(run.training, layout, hosts, run.python)
-    changed, log = asyncio.Event(), RankLog(_gang(job))
-    metrics = OutputMetrics(job)
+    _make_places(run)
+    changed, log, metrics = asyncio.Event(), RankLog(_gang(job)), OutputMetrics(job)
 
     def hear(node: int, text: str) -> None:
         now = clock()
-        if log.feed([LogLine(run.training.hosts[node], now, text)]) or metrics.feed(node, now, text):
+        is_rank_s = log.feed([LogLine(run.training.hosts[node], now, text)])
+        if metrics.feed(node, now, text) or is_rank_s:
             changed.set()
         # what ranks tell muster is on the board
         if MARK not in text:
@@ -128,6 +125,13 @@ async def open_training(
     finally:
         await processes.close()
         kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
+
+
+def _make_places(run: TrainingRun) -> None:
+    metadata, nodes, layout = run.job.metadata, run.job.spec.nodes, run.layout
+    make_folders(layout, nodes, run.folders.checkpoints)
+    link_channels(layout, nodes, run.folders)
+    make_hosts(run.training, layout, hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python)
 
 
 def _gang(job: Job) -> Gang:
