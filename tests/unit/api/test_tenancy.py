@@ -98,6 +98,10 @@ def _sagemaker(**fields: JSON) -> dict[str, JSON]:
     }
 
 
+def _tensorflow(model_dir: str) -> dict[str, JSON]:
+    return {"name": "TensorFlow", "version": "2.16", "pythonVersion": "py310", "modelDir": model_dir}
+
+
 @pytest.mark.parametrize(
     ("fields", "grants", "expected"),
     [
@@ -109,6 +113,11 @@ def _sagemaker(**fields: JSON) -> dict[str, JSON]:
         ({"assumeRoleArn": OTHER}, {"roles": [ROLE], "assumeRoleArns": [OTHER]}, []),
         ({"codeLocation": "s3://code/x"}, {"roles": [ROLE]}, ["spec.sagemaker.codeLocation"]),
         ({"tensorBoard": {"s3": "s3://code/x"}}, {"roles": [ROLE]}, ["spec.sagemaker.tensorBoard.s3"]),
+        ({"framework": _tensorflow("/opt/ml/model")}, {"roles": [ROLE]}, []),
+        ({"framework": _tensorflow("s3://data/x")}, {"roles": [ROLE]}, []),
+        ({"framework": _tensorflow("s3://code/x")}, {"roles": [ROLE]}, ["spec.sagemaker.framework.modelDir"]),
+        # as only some programs would read it
+        ({"framework": _tensorflow("S3://data/x")}, {"roles": [ROLE]}, ["spec.sagemaker.framework.modelDir"]),
     ],
 )
 def test_roles_and_all_places_of_a_training_job_are_listed(

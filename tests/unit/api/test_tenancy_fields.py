@@ -3,15 +3,21 @@
 Who adds a field to the spec decides it here.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
+import pytest
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON
+from muster.api.problems import InvalidResource
 from muster.api.schema import spec_schema
+from muster.api.spec import Job, Metadata, Spec
+from muster.api.tenancy import check
 from muster.api.tenancy_fields import LISTED, Allowance
-from muster.api.tenancy_spec import Tenant
+from muster.api.tenancy_spec import BucketGrant, Tenant
 
 _OF_THE_NAMESPACE = "of the job's namespace, or its pods': RBAC, Pod Security and quotas of the cluster allow it"
 _OF_THE_RANKS = "the operator hands it on: what is done with it is done with the rights of the job's role, or its pods'"
@@ -135,3 +141,93 @@ def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
 def test_every_list_that_fields_need_is_a_tenants() -> None:
     assert set(LISTED.values()) == set(get_args(Allowance))
     assert set(get_args(Allowance)) == {to_camel(name) for name in Tenant.model_fields} - {"namespaces"}
+
+
+_ROLE = "arn:aws:iam::111122223333:role"
+_ARN = "arn:aws:sagemaker:us-west-2:111122223333"
+
+
+def everything(number: int) -> dict[str, JSON]:
+    """A spec that names something in each listed field, all of them different; with the other number, other things."""
+    rules: JSON = [{"name": "r", "s3": f"s3://rules-{number}/x"}]
+    files: JSON = {"type": "EFS", "id": f"fs-0000000{number}", "path": "/"}
+    return {
+        "backend": "SageMaker",
+        "launcher": {"perNode": {}},
+        "command": ["c"],
+        "source": {"git": {"url": f"https://git-{number}.example/a", "commit": "0a" * 20}}
+        | {"s3": {"uri": f"s3://source-{number}/x"}},
+        "inputs": [
+            {"name": "a", "s3": {"uri": f"s3://input-{number}/x"}},
+            {"name": "b", "sagemaker": {"fileSystem": files}},
+        ],
+        "checkpoint": {"s3": f"s3://checkpoint-{number}/x"},
+        "output": {"s3": f"s3://output-{number}/x"},
+        "sagemaker": {
+            "role": f"{_ROLE}/works-{number}",
+            "assumeRoleArn": f"{_ROLE}/makes-{number}",
+            "codeLocation": f"s3://code-{number}/x",
+            "framework": {"name": "TensorFlow", "version": "2.16", "modelDir": f"s3://model-{number}/x"},
+            "debugger": {"s3": f"s3://tensors-{number}/x", "rules": rules},
+            "profiler": {"s3": f"s3://profile-{number}/x", "rules": [{"name": "r", "s3": f"s3://watch-{number}/x"}]},
+            "tensorBoard": {"s3": f"s3://board-{number}/x"},
+            "outputKmsKey": f"alias/output-{number}",
+            "volumeKmsKey": f"alias/volume-{number}",
+            "trainingPlanArn": f"{_ARN}:training-plan/plan-{number}",
+            "vpc": {"subnets": [f"subnet-{number}"], "securityGroupIds": [f"sg-{number}"]},
+            "imageRepository": {"credentialsProviderArn": f"arn:aws:lambda:::function:f-{number}"},
+        },
+    }
+
+
+def values(spec: JSON, parts: tuple[str, ...]) -> list[str]:
+    """What stands in a field."""
+    if not parts:
+        assert isinstance(spec, str)
+        return [spec]
+    if parts[0] == "[]":
+        assert isinstance(spec, list)
+        return [found for item in spec for found in values(item, parts[1:])]
+    return values(spec[parts[0]], parts[1:]) if isinstance(spec, dict) and parts[0] in spec else []
+
+
+def named(field: str, number: int) -> list[str]:
+    """What `everything` names there."""
+    return values(everything(number), tuple(field.replace("[]", ".[]").split(".")))
+
+
+def allowed(fields: Mapping[str, Allowance], number: int) -> Tenant:
+    """A tenant that may use what `everything` names in these fields."""
+    by: dict[str, list[str]] = {allowance: [] for allowance in get_args(Allowance)}
+    for field, allowance in fields.items():
+        by[allowance] += named(field, number)
+    return Tenant(
+        namespaces=("a",),
+        buckets=tuple(BucketGrant(name=uri.removeprefix("s3://").partition("/")[0]) for uri in by["buckets"]),
+        git_hosts=tuple(url.removeprefix("https://").partition("/")[0] for url in by["gitHosts"]),
+        roles=tuple(by["roles"]),
+        assume_role_arns=tuple(by["assumeRoleArns"]),
+        aws_resources=tuple(by["awsResources"]),
+    )
+
+
+def refused(number: int, *tenants: Tenant) -> list[str]:
+    """The fields in which `everything` of namespace `a` names what isn't allowed, by their names in the table."""
+    spec = Spec.model_validate_json(json.dumps(everything(number)), by_alias=True, by_name=False)
+    try:
+        check(Job(metadata=Metadata(name="vit", namespace="a"), spec=spec), tenants, "")
+    except InvalidResource as problems:
+        return [re.sub(r"\d+(?=])", "", problem.path.removeprefix("spec.")) for problem in problems.problems]
+    return []
+
+
+def test_nothing_of_another_namespace_can_be_named_in_any_field() -> None:
+    theirs = allowed(LISTED, 2).model_copy(update={"namespaces": ("b",)})
+    assert sorted(refused(2, allowed(LISTED, 1), theirs)) == sorted(LISTED)
+
+
+@pytest.mark.parametrize("field", LISTED)
+def test_each_field_is_asked_about_by_itself(field: str) -> None:
+    assert named(field, 1) != []
+    others = {name: allowance for name, allowance in LISTED.items() if name != field}
+    assert refused(1, allowed(others, 1)) == [field]
