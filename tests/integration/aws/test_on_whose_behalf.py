@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from muster.api.document import Document
+from muster.api.document import JSON, Document
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.validate import validate
@@ -27,10 +27,15 @@ NAME = "a-1"
 
 def job(namespace: str) -> Job:
     """A job of that namespace in ROLE's account."""
-    head = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
-    own = {"role": ROLE, "assumeRoleArn": ROLE, "instanceType": "ml.c5.xlarge", "region": "us-west-2"}
-    metadata = {"name": "vit", "namespace": namespace, "uid": namespace, "creationTimestamp": "2026-11-21T04:00:00Z"}
-    spec = {"backend": "SageMaker", "launcher": {"perNode": {}}, "image": "i", "command": ["c"], "sagemaker": own}
+    head: dict[str, JSON] = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    own: JSON = {"role": ROLE, "assumeRoleArn": ROLE, "instanceType": "ml.c5.xlarge", "region": "us-west-2"}
+    metadata: JSON = {
+        "name": "vit",
+        "namespace": namespace,
+        "uid": namespace,
+        "creationTimestamp": "2026-11-21T04:00:00Z",
+    }
+    spec: JSON = {"backend": "SageMaker", "launcher": {"perNode": {}}, "image": "i", "command": ["c"], "sagemaker": own}
     return validate(Document({**head, "metadata": metadata, "spec": spec}))
 
 

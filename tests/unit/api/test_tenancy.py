@@ -294,7 +294,7 @@ def test_a_file_system_is_listed() -> None:
     channel: JSON = {"name": "train", "sagemaker": {"fileSystem": {"type": "EFS", "id": FILES, "path": "/data"}}}
     vpc: JSON = {"subnets": ["subnet-1"], "securityGroupIds": ["sg-1"]}
     changes: dict[str, JSON] = {**_sagemaker(vpc=vpc), "inputs": [channel]}
-    grants = {"roles": [ROLE], "buckets": [{"name": "data"}]}
+    grants: dict[str, JSON] = {"roles": [ROLE], "buckets": [{"name": "data"}]}
     others: list[JSON] = ["subnet-1", "sg-1"]
     assert refusals(changes, tenant(awsResources=others, **grants)) == ["spec.inputs[0].sagemaker.fileSystem.id"]
     assert refusals(changes, tenant(awsResources=[*others, FILES], **grants)) == []

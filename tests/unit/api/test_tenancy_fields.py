@@ -150,13 +150,17 @@ _ARN = "arn:aws:sagemaker:us-west-2:111122223333"
 def everything(number: int) -> dict[str, JSON]:
     """A spec that names something in each listed field, all of them different; with the other number, other things."""
     rules: JSON = [{"name": "r", "s3": f"s3://rules-{number}/x"}]
+    # a rule lets only one of them stand in a job
+    source: JSON = {
+        "git": {"url": f"https://git-{number}.example/a", "commit": "0a" * 20},
+        "s3": {"uri": f"s3://source-{number}/x"},
+    }
     files: JSON = {"type": "EFS", "id": f"fs-0000000{number}", "path": "/"}
     return {
         "backend": "SageMaker",
         "launcher": {"perNode": {}},
         "command": ["c"],
-        "source": {"git": {"url": f"https://git-{number}.example/a", "commit": "0a" * 20}}
-        | {"s3": {"uri": f"s3://source-{number}/x"}},
+        "source": source,
         "inputs": [
             {"name": "a", "s3": {"uri": f"s3://input-{number}/x"}},
             {"name": "b", "sagemaker": {"fileSystem": files}},
