@@ -93,7 +93,7 @@ class Operator:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.aws = Aws()
+        self.aws = Aws(chance=lambda: 0.5)
         # The same clients, but nothing of what the operator before knew.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,10 +29,14 @@ class Identity:
 
 
 class Aws:
-    """Belongs to one event loop. Places share an account's pace, whichever role they ask as."""
+    """Belongs to one event loop. Places share an account's pace, whichever role they ask as.
 
-    def __init__(self, endpoints: Endpoints | None = None) -> None:
+    `chance` gives numbers from 0 to 1, by which pauses differ.
+    """
+
+    def __init__(self, endpoints: Endpoints | None = None, chance: Callable[[], float] = random.random) -> None:
         self._endpoints = endpoints or Endpoints()
+        self._chance = chance
         self._threads = Threads()
         self._connections: dict[Place, Connection] = {}
         self._gates: dict[tuple[str, str, str], Gate] = {}
@@ -73,7 +78,9 @@ class Aws:
     def sweep(self, place: Place) -> Sweep:
         """What follows training jobs there, until nobody watches one any more or `close`."""
         if place not in self._sweeps:
-            sweep = self._sweeps[place] = Sweep(self.training_jobs(place), place, partial(self._end_sweep, place))
+            sweep = self._sweeps[place] = Sweep(
+                self.training_jobs(place), place, partial(self._end_sweep, place), self._chance
+            )
             self._tasks[place] = asyncio.create_task(sweep.run(), name=f"sweep {place}")
         return self._sweeps[place]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
@@ -74,14 +73,15 @@ class Watch:
 class Sweep:
     """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too.
 
-    `unneeded` is called when nobody watches one any more.
+    `unneeded` is called when nobody watches one any more; `chance` gives numbers from 0 to 1.
     """
 
-    def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None]) -> None:
+    def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None], chance: Callable[[], float]) -> None:
         self.sightings = Sightings()
         self._jobs = jobs
         self._place = place
         self._unneeded = unneeded
+        self._chance = chance
         self._watches: dict[str, Watch] = {}
         self._watched = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -232,8 +232,8 @@ class Sweep:
             self._troubles[operation] = error
             if known is None or known.message != error.message:
                 self._tell_all()
-        # No cryptography: it spreads places that failed together.
-        await asyncio.sleep(pause(failures, error, random.random()))  # noqa: S311
+        # It spreads places that failed together.
+        await asyncio.sleep(pause(failures, error, self._chance()))
 
     def _succeeded(self, operation: str) -> None:
         self._failures[operation] = 0

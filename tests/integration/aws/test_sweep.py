@@ -62,7 +62,7 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
         loop = asyncio.get_running_loop()
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
         service.jobs(HERE.region).script = lambda _request: ENDLESS
-        aws = Aws()
+        aws = Aws(chance=latency.random)
         wire.join(aws, HERE, service)
         site = Site(service, aws)
         await test(site)
@@ -353,7 +353,7 @@ class Mistaken:
 
 def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> str:
-        sweep = Sweep(Mistaken(), HERE, lambda: None)
+        sweep = Sweep(Mistaken(), HERE, lambda: None, lambda: 0.5)
         watch = sweep.watch("a-1", BEGINNING, lambda: None)
         task = asyncio.create_task(sweep.run())
         await asyncio.sleep(2 * SWEEP_SECONDS)

@@ -70,7 +70,7 @@ async def follow(service: Service, script: Callable[[random.Random], Script]) ->
     start = service.now()
     jobs = service.jobs(HERE.region)
     jobs.script = lambda _request: script(draw)
-    aws = Aws()
+    aws = Aws(chance=draw.random)
     wire.join(aws, HERE, service)
     sweep = aws.sweep(HERE)
     diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}
