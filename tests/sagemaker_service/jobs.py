@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sagemaker_service import rules, shapes
@@ -114,11 +114,15 @@ class Job:
 
 
 class Jobs:
-    """`script` decides what becomes of a new job; `quota` is how many instances of a type may run at once."""
+    """`script` decides what becomes of a new job; `quota` is how many instances of a type may run at once.
+
+    A job that is asked to stop does so in `stopping_seconds`.
+    """
 
     def __init__(self, account: str, region: str) -> None:
         self.script: Callable[[Fields], Script] = lambda _request: completing()
         self.quota: dict[str, int] = {}
+        self.stopping_seconds = STOPPING.seconds
         self.lag_seconds = 0.0
         """How far listings are behind."""
         self.token_seconds = float("inf")
@@ -154,7 +158,7 @@ class Jobs:
         status = job.state(now)[1].status
         if status != "InProgress":
             raise invalid(f"The request was rejected because the training job is in status {status}.")
-        job.course.turn((STOPPING, STOPPED), now)
+        job.course.turn((replace(STOPPING, seconds=self.stopping_seconds), STOPPED), now)
         return {}
 
     def list(self, request: Fields, now: datetime) -> dict[str, object]:

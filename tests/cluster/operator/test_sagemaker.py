@@ -12,19 +12,28 @@ import pytest
 
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.kinds import JOBS
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.script import completing, until_training
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service
+from unit.api.api_resources import resource
+from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
+FOLLOWED_SECONDS = 120
+
 
 @pytest.fixture
 def service() -> Service:
-    """SageMaker, by the real clock."""
-    return Service(lambda: datetime.now(UTC))
+    """SageMaker, by the real clock; jobs stop sooner than there, or kubectl's patience ends before a sweep sees it."""
+    service = Service(lambda: datetime.now(UTC))
+    service.jobs().stopping_seconds = 2.0
+    return service
 
 
 @pytest.fixture
@@ -92,10 +101,46 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     first.signal(signal.SIGKILL)
     jobs.run("delete", "dtj/vit", "--wait=false")
     second = sagemaker_operators.start()
-    jobs.wait("vit", "delete")
+    # the Lease of the one that was killed, a sweep that finds its training job, and one that finds it stopped
+    jobs.run("wait", "--for=delete", f"--timeout={FOLLOWED_SECONDS}s", "dtj/vit")
     ended = [job.state(service.now())[1].status for job in service.jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said
     assert "Traceback" not in second.said
+
+
+async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_the_resource(
+    sagemaker_operators: Replicas, service: Service, jobs: Jobs
+) -> None:
+    sagemaker_operators.start()
+    taken = await create_refused(jobs)
+    jobs.run("wait", "--for=condition=Accepted=False", "--timeout=60s", *(f"dtj/{name}" for name in taken))
+    for refused in json.loads(jobs.run("get", "dtj", "--output=json"))["items"]:
+        (told,) = (one for one in refused["status"]["conditions"] if one["type"] == "Accepted")
+        row = taken.pop(refused["metadata"]["name"])
+        assert f"{row.at}: " in told["message"]
+        assert row.says in told["message"]
+    assert (taken, service.jobs().by_name) == ({}, {})
+
+
+async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
+    """Those that the API server takes, by the names under which they were created."""
+    taken: dict[str, RefusedJob] = {}
+    client = await Client.connect(str(jobs.kubectl.kubeconfig))
+    try:
+        for number, row in enumerate(REFUSED):
+            name = f"refused-{number}"
+            try:
+                body = resource(spec=row.spec, metadata={"name": name})
+                await client.create(JOBS, jobs.namespace, body)
+            except ApiError as error:
+                if not error.is_refusal:
+                    raise
+            else:
+                taken[name] = row
+    finally:
+        await client.close()
+    assert len(taken) > len(REFUSED) / 2
+    return taken
 
 
 def apply(jobs: Jobs, name: str) -> None:
