@@ -20,11 +20,15 @@ _BLOCK = b"".join(hashlib.sha256(bytes([number % 256, number // 256])).digest() 
 
 
 class MadeUpS3:
-    """`small` objects train/<n>, each of which holds its number, and train/weights of `large` bytes."""
+    """`small` objects train/<n>, each of which holds its number, and train/weights of `large` bytes.
+
+    `read_bytes` are the objects that were read, in their order, and how much of each.
+    """
 
     def __init__(self, small: int, large: int) -> None:
         self.url = ""
         self.large = large
+        self.read_bytes: list[tuple[str, int]] = []
         self.sizes = {f"train/{number}": len(str(number)) for number in range(small)} | {"train/weights": large}
         self.keys = sorted(self.sizes)
 
@@ -81,6 +85,7 @@ def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
                 return
             asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
             start, end = (int(asked[1]), int(asked[2]) + 1) if asked else (0, site.sizes[key])
+            site.read_bytes.append((key, end - start))
             self._answer(206 if asked else 200, end - start, _etag(key))
             try:
                 for piece in site.read(key, start, end):
