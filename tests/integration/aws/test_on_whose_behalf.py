@@ -17,12 +17,12 @@ from muster.aws.job_logs import JobLogs
 from muster.aws.place import Place
 from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
 from muster.backends.sagemaker.log_follower import LogFollower
+from muster.backends.sagemaker.request.identity import own_tags, training_job_name
 from muster.plan.training_job import CreateTrainingJob
 from sagemaker_service.service import Service
 from training_job_requests import training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
-NAME = "a-1"
 
 
 def job(namespace: str) -> Job:
@@ -40,14 +40,15 @@ def job(namespace: str) -> Job:
 
 
 class Prepared:
-    """A request that is the same for all jobs; keeps for which place it was wanted."""
+    """As small a request as SageMaker takes; keeps for which place it was wanted."""
 
     def __init__(self) -> None:
         self.places: list[Place] = []
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         self.places.append(place)
-        return training_job_request(f"{NAME}-{job.metadata.namespace}-{attempt}")
+        tags = [{"Key": key, "Value": value} for key, value in own_tags(job, attempt)]
+        return training_job_request(training_job_name(job.metadata, attempt), Tags=tags)
 
 
 @pytest.fixture
@@ -71,14 +72,14 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     for theirs in (job("team-a"), job("team-b")):
         await backend.observe(theirs, Status(), is_held=True)
         await backend.create(theirs, CreateTrainingJob(1))
-        await backend.stop(theirs.metadata, f"{NAME}-{theirs.metadata.namespace}-1", whereabouts(theirs))
+        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), whereabouts(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
     }
     assert prepared.places == [Place("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
-    assert asked == [f"{NAME}-team-a-1"]
+    assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
     facts = await backend.observe(job("team-b"), Status(), is_held=True)
     assert facts.setback is not None
