@@ -48,6 +48,20 @@ def test_a_finalizer_that_was_taken_off_a_running_job_comes_back(wire: Wire) -> 
     lived(wire, life)
 
 
+def test_a_finalizer_that_came_back_tells_nothing_of_what_runs(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.stored.forge("vit", [])
+        await site.until(lambda: FINALIZER in finalizers(site))
+        site.stored.wipe("vit")
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert set(stops(site)) == {NAME}
+
+    lived(wire, life)
+
+
 def finalizers(site: Site) -> list[str]:
     resource = site.stored.read("vit")
     assert resource is not None

@@ -162,8 +162,9 @@ class SageMakerBackend:
         )
 
     def begins(self, job_uid: str) -> None:
-        """The job's resource is held from now on, and nothing of it runs yet."""
-        self._ledger(job_uid).is_clear = True
+        """The job's resource is held from now on; nothing of it runs yet, unless it is looked at: it was held before."""
+        ledger = self._ledger(job_uid)
+        ledger.is_clear = ledger.watch is None
 
     async def is_over(self, metadata: Metadata, previous: Status, where: Whereabouts) -> bool:
         """Whether no training job of the job's runs any more, whatever the status tells; one that does is stopped."""
