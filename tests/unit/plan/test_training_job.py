@@ -46,6 +46,7 @@ NOT_ALLOWED, TAKEN = Trouble("Invalid", "that role is not yours"), Trouble("Trai
 ON_ITS_WAY = facts(setback=setback(Obstacle.SERVICE), refusal=NOT_ALLOWED)
 CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Whereabouts("us-west-2"))
 HOLD, RELEASE = HoldResource(), ReleaseResource()
+THERE = Whereabouts("eu-west-1", "arn:aws:iam::444455556666:role/muster")
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
     # the beginning
@@ -92,6 +93,11 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     # afterwards
     ("nothing is left to do", job(), OVER, facts(is_held=False), 100, ()),
     ("it is let go", job(), OVER, facts(), 100, (RELEASE,)),
+    ("another one may run", job(), OVER, facts(unclear=setback(Obstacle.SERVICE, T0 + 99)), 100, ()),
+    ("nobody said so since", job(), OVER, facts(unclear=setback(Obstacle.SERVICE, T0)), 100, (RELEASE,)),
+    ("somebody else told its end", job(), OVER, facts(RUNNING), 100, (STOP,)),
+    ("stopping is no end for that", job(), OVER, facts(STOPPING), 100, ()),
+    ("it runs elsewhere", job(suspend=True), SEEN, facts(RUNNING, seen_at=THERE), 40, (StopTrainingJob(1, THERE),)),
     ("it is kept", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 50, ()),
     ("long enough", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 62, (DeleteTrainingJob("vit-1"),)),
     ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, ()),

@@ -23,6 +23,7 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
     ("it has stopped", SEEN, facts(STOPPED), 1, LetGo()),
     ("it was done", SEEN, facts(DONE), 1, LetGo()),
+    ("another one may run", SEEN, facts(DONE, unclear=DENIED), LATE, LetGo(DENIED)),
     ("it may yet come", MADE, facts(), 1, Wait(T0 + CREATION_SECONDS)),
     ("it did not come", MADE, facts(), CREATION_SECONDS, LetGo()),
     (
@@ -50,7 +51,15 @@ def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wa
     assert decide_leaving(UID, previous, known, T0, T0 + seconds) == wanted
 
 
-@pytest.mark.parametrize("known", [facts(blind=DENIED), facts(RUNNING, setback=DENIED), facts(STOPPING, stale=DENIED)])
+@pytest.mark.parametrize(
+    "known",
+    [
+        facts(blind=DENIED),
+        facts(RUNNING, setback=DENIED),
+        facts(STOPPING, stale=DENIED),
+        facts(STOPPED, unclear=DENIED),
+    ],
+)
 def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:
     found = decide_leaving(UID, SEEN, known, T0, T0 + 1)
     assert isinstance(found, Wait)

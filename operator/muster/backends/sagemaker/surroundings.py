@@ -29,9 +29,9 @@ class Surroundings:
     looking_since: float
 
     async def look(self, ledger: Ledger, metadata: Metadata, places: tuple[Place, ...]) -> Sight:
-        """What is seen of one that runs in any of these places; `ledger.is_clear` or `unclear` says that there is none.
+        """What is seen of one that runs in any of these places, `ledger.found` until it is over; blind: that isn't known.
 
-        It is `ledger.found` until it is over.
+        Nothing: none runs.
         """
         if ledger.found is None and not await self._search(ledger, metadata, places):
             return Sight(blind=ledger.unclear)
@@ -43,6 +43,7 @@ class Surroundings:
         # There may be others.
         if sight.blind is None and (sight.training is None or sight.training.is_over):
             ledger.found, ledger.unclear = None, Setback(Obstacle.SERVICE, UNSEEN, self.clock())
+            return Sight(blind=ledger.unclear)
         return sight
 
     def doubt(self, ledger: Ledger, found: Found) -> None:
