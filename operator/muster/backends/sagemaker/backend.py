@@ -95,10 +95,13 @@ class SageMakerBackend:
             ledger.look_away()
             self.news.forget(uid)
 
-    async def observe(self, job: Job, previous: Status, *, is_held: bool) -> TrainingFacts:
-        """What is known of the job's present training job. A sweep looks at all of them; only whose it is, is asked."""
+    async def observe(self, job: Job, previous: Status, where: Whereabouts, *, is_held: bool) -> TrainingFacts:
+        """What is known of the job's present training job, which may be at `where` if not where the status has it.
+
+        A sweep looks at all of them; only whose it is, is asked.
+        """
         metadata, uid, ledger = job.metadata, job.metadata.uid, self._ledger(job.metadata.uid)
-        attempt, where, sight = attempt_looked_at(previous), whereabouts(job), Sight()
+        attempt, sight = attempt_looked_at(previous), Sight()
         # Of a job that is over nothing is to be learned, unless something of it may run.
         if attempt is not None and (is_held or final_condition(previous) is None):
             sight = await self._lookout.look(ledger, self._target(metadata, previous, attempt, where))
@@ -162,7 +165,7 @@ class SageMakerBackend:
         )
 
     def begins(self, job_uid: str) -> None:
-        """The job's resource is held from now on; nothing of it runs yet, unless it is looked at: it was held before."""
+        """The job's resource is held from now on. Nothing of it runs yet, unless it was held before and is watched."""
         ledger = self._ledger(job_uid)
         ledger.is_clear = ledger.watch is None
 

@@ -29,10 +29,7 @@ class Surroundings:
     looking_since: float
 
     async def look(self, ledger: Ledger, metadata: Metadata, places: tuple[Place, ...]) -> Sight:
-        """What is seen of one that runs in any of these places, `ledger.found` until it is over; blind: that isn't known.
-
-        Nothing: none runs.
-        """
+        """What is seen of one that runs in any of these places, `ledger.found` until it is over. Nothing: none runs."""
         if ledger.found is None and not await self._search(ledger, metadata, places):
             return Sight(blind=ledger.unclear)
         found = ledger.found
