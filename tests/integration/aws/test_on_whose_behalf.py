@@ -70,7 +70,7 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), is_held=True)
+        await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
         await backend.create(theirs, CreateTrainingJob(1))
         await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), whereabouts(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
@@ -81,6 +81,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
-    facts = await backend.observe(job("team-b"), Status(), is_held=True)
+    facts = await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
     assert facts.setback is not None
     assert "external id muster/team-b" in facts.setback.trouble.message

@@ -109,6 +109,22 @@ def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
     lived(wire, life)
 
 
+def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: until_training()
+        site.stored.create("vit", spec())
+        await site.until(lambda: site.phase() == "Running")
+        site.stored.change("vit", suspend=True)
+        site.stored.change("vit", sagemaker=block(assumeRoleArn=ELSEWHERE))
+        site.operator_dies()
+        await site.until_settled(HOUR)
+        assert site.phase() == "Suspended"
+        assert site.operator is not None
+        assert not any(place.assume_role_arn for place in site.operator.aws._connections)
+
+    lived(wire, life)
+
+
 def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", spec(sagemaker=block(assumeRoleArn=ELSEWHERE)))

@@ -96,10 +96,7 @@ class SageMakerBackend:
             self.news.forget(uid)
 
     async def observe(self, job: Job, previous: Status, where: Whereabouts, *, is_held: bool) -> TrainingFacts:
-        """What is known of the job's present training job, which may be at `where` if not where the status has it.
-
-        A sweep looks at all of them; only whose it is, is asked.
-        """
+        """What is known of the job's present training job: where the status has it, or at `where`, the spec's place."""
         metadata, uid, ledger = job.metadata, job.metadata.uid, self._ledger(job.metadata.uid)
         attempt, sight = attempt_looked_at(previous), Sight()
         # Of a job that is over nothing is to be learned, unless something of it may run.

@@ -100,7 +100,7 @@ class _Hands:
     admit: Callable[[Job], None]
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
-        facts = await self.life.backend.observe(job, previous, is_held=self.resource.is_held)
+        facts = await self.life.backend.observe(job, previous, self._where(job), is_held=self.resource.is_held)
         if not _may_be_followed(previous, facts):
             return facts
         # Between two training jobs the spec may have become another one.
@@ -118,7 +118,7 @@ class _Hands:
                     await self.journal.hold()
                     backend.begins(job.metadata.uid)
                 case ReleaseResource():
-                    if await backend.is_over(job.metadata, previous, whereabouts(job)):
+                    if await backend.is_over(job.metadata, previous, self._where(job)):
                         await self.journal.release()
                 case CreateTrainingJob():
                     await backend.create(job, action)
@@ -131,6 +131,17 @@ class _Hands:
                     await backend.delete(job.metadata, action, where)
                 case _:
                     assert_never(action)
+
+    def _where(self, job: Job) -> Whereabouts:
+        """The spec's place, or as the operator itself what its namespace may not ask as: the spec may have changed."""
+        told = whereabouts(job)
+        if told.assume_role_arn is None:
+            return told
+        try:
+            self.admit(job)
+        except InvalidResource:
+            return Whereabouts(told.region)
+        return told
 
 
 def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:
