@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from http_site import http_site
+from http_site import HERE, At, http_site
 
 _AUTHOR = {
     "GIT_AUTHOR_NAME": "muster",
@@ -57,7 +57,7 @@ class GitServer:
 
 
 @contextmanager
-def git_server(root: Path) -> Iterator[GitServer]:
+def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
     """Serve every repository below `root` on a port of this machine."""
     site = GitServer()
 
@@ -87,7 +87,7 @@ def git_server(root: Path) -> Iterator[GitServer]:
             self.end_headers()
             self.wfile.write(content)
 
-    with http_site(Handler) as site.url:
+    with http_site(Handler, at) as site.url:
         yield site
 
 

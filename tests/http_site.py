@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 
+@dataclass(frozen=True)
+class At:
+    """An address of this machine; HTTPS where `tls` is given."""
+
+    host: str = "127.0.0.1"
+    tls: ssl.SSLContext | None = None
+
+
+HERE = At()
+
+
 @contextmanager
-def http_site(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def http_site(handler: type[BaseHTTPRequestHandler], at: At = HERE) -> Iterator[str]:
     """Serve on a port of this machine; its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer((at.host, 0), handler)
+    if at.tls is not None:
+        server.socket = at.tls.wrap_socket(server.socket, server_side=True)
     # whoever keeps a connection open must not keep the test from ending
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'http' if at.tls is None else 'https'}://{at.host}:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

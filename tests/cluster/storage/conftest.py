@@ -45,7 +45,8 @@ def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory
             pod_identity(kubectl, namespace, s3.url, folder),
             replicas(kubectl, rights, namespace, folder) as operators,
         ):
-            grants = {"namespaces": [namespace], "buckets": [{"name": "data"}, {"name": "gone"}]}
+            buckets = [{"name": "data"}, {"name": "gone"}]
+            grants = {"namespaces": [namespace], "buckets": buckets, "gitHosts": ["*"]}
             config = {"sagemaker": {"endpoints": {"s3": s3.url}}, "tenancy": [grants]}
             operators.config = folder / "config.yaml"
             operators.config.write_text(json.dumps(config), encoding="utf-8")

@@ -9,17 +9,16 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-import ssl
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from cluster import lan
 from cluster.authority import Authority
 from cluster.shared import Kubectl
+from cluster.storage.served import for_pods
+from http_site import http_site
 
 ACCOUNT = "training"
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -32,19 +31,13 @@ _VOLUME = "aws-iam-token"
 def pod_identity(kubectl: Kubectl, namespace: str, sts: str, folder: Path) -> Iterator[None]:
     """Give the role to the namespace's pods of `ACCOUNT`; it's asked for at `sts`."""
     authority = Authority(dt.datetime.now(dt.UTC))
-    server = ThreadingHTTPServer((lan.HOST, 0), _webhook(sts))
-    server.socket = _context(authority, folder).wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
     name = f"pod-identity-{namespace}"
-    kubectl.apply(_configuration(name, namespace, f"https://{lan.HOST}:{server.server_port}/", authority))
-    try:
-        yield
-    finally:
-        kubectl("delete", "mutatingwebhookconfiguration", name)
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_site(_webhook(sts), for_pods(authority, folder)) as url:
+        kubectl.apply(_configuration(name, namespace, f"{url}/", authority))
+        try:
+            yield
+        finally:
+            kubectl("delete", "mutatingwebhookconfiguration", name)
 
 
 def _webhook(sts: str) -> type[BaseHTTPRequestHandler]:
@@ -98,16 +91,6 @@ def _variables(sts: str) -> list[Mapping[str, str]]:
         "AWS_ENDPOINT_URL_STS": sts,
     }
     return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def _context(authority: Authority, folder: Path) -> ssl.SSLContext:
-    pair = authority.issue("pod-identity", hosts=[lan.HOST])
-    file = folder / "pod-identity.pem"
-    file.touch(mode=0o600)
-    file.write_bytes(pair.key + pair.certificate)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    return context
 
 
 def _configuration(name: str, namespace: str, url: str, authority: Authority) -> Mapping[str, object]:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from cluster.reasons.stage import template
+from cluster.shared import Manifest
 from cluster.storage.pod_identity import ACCOUNT
 
 USER = 1000
 
-RESTRICTED = template(
-    {
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-    },
-    serviceAccountName=ACCOUNT,
-    securityContext={"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
-)
+
+def restricted(**pod: object) -> Manifest:
+    """A template as the namespace wants it, with something more in the pod."""
+    return template(
+        {
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+        },
+        serviceAccountName=ACCOUNT,
+        securityContext={"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
+        **pod,
+    )
+
+
+RESTRICTED = restricted()
 
 TRAIN = """
 import json, os, time

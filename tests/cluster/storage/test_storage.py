@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import git_server
+from cluster.authority import Authority
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage
 from cluster.reasons.timeline import condition, pod_of, says, statuses
 from cluster.storage.pod_identity import ACCOUNT, AUDIENCE, ROLE
 from cluster.storage.pods_s3 import PodsS3, Role
-from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER
+from cluster.storage.served import for_pods
+from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER, restricted
 from s3_server import contents
 
 KEYS = [f"train/{number:02}.png" for number in range(9)]
@@ -90,6 +95,29 @@ def test_code_comes_from_wherever_it_is(stage: Stage, s3: PodsS3, kind: str) -> 
     assert contents(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
     stage.started_pod(name)
     assert _fetched_by(s3, stage, name) == {"0": KEYS}
+
+
+def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3: PodsS3, tmp_path: Path) -> None:
+    authority = Authority(dt.datetime.now(dt.UTC))
+    trusted = f"--from-literal=ca.crt={authority.pair.certificate.decode()}"
+    stage.jobs.run("create", "configmap", "authority", trusted)
+    commit = git_server.commit(git_server.new_repository(tmp_path / "team" / "vision.git"), CODE)
+    mount = {"name": "authority", "mountPath": "/authority"}
+    trusts = {"name": "muster-bring", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
+    template = restricted(
+        initContainers=[{**trusts, "volumeMounts": [mount]}],
+        volumes=[{"name": "authority", "configMap": {"name": "authority"}}],
+    )
+    with git_server.git_server(tmp_path, for_pods(authority, tmp_path)) as server:
+        stage.apply(
+            "code-git",
+            command=COMMAND,
+            source={"git": {"url": f"{server.url}/team/vision.git", "commit": commit}},
+            output={"s3": "s3://data/out"},
+            template=template,
+        )
+        stage.completes("code-git")
+    assert contents(s3.client, "data", "out/code-git/") == {"out/code-git/model/m": b"/opt/ml/code"}
 
 
 @pytest.mark.parametrize(
