@@ -142,6 +142,20 @@ async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -
     assert all((after - before).total_seconds() >= 0.5 for before, after in pairwise(times))
 
 
+async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> None:
+    places = [THERE, Place(THERE.region, "arn:aws:iam::777788889999:role/training")]
+    # Who they are is known, so that only the pace is left to wait for.
+    await asyncio.gather(*(aws.identity(place) for place in places))
+    await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 4))
+    calls = service.called("ListTrainingJobs")
+    assert len(calls) == 8
+    between = [after.at - before.at for before, after in pairwise(calls) if before.account != after.account]
+    assert min(between).total_seconds() < 0.5
+    for account in ("444455556666", "777788889999"):
+        times = [call.at for call in calls if call.account == account]
+        assert all((after - before).total_seconds() >= 0.5 for before, after in pairwise(times))
+
+
 async def test_who_cannot_reach_sts_may_still_ask_sagemaker(url: str) -> None:
     aws = Aws(Endpoints(sagemaker=url, sts="http://127.0.0.1:9"))
     await describe(aws)
