@@ -30,7 +30,7 @@ def _trouble(facts: TrainingFacts, course: Course) -> Trouble | None:
     if facts.taken is not None:
         return facts.taken
     # Who sees nothing knows nothing else either.
-    for setback in (facts.blind, facts.stale, facts.setback):
+    for setback in (facts.blind, facts.stale, facts.setback, facts.unclear):
         if setback is not None and _is_told(setback):
             return setback.trouble
     waiting = course.waiting

@@ -118,6 +118,15 @@ def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -
     assert [one.state for one in crashed.by_state] == ["Stopped"]
 
 
+def test_why_a_suspended_job_is_not_let_go_is_told() -> None:
+    denied = setback(Obstacle.ACCESS, T0)
+    seen = told(job(), BEGUN, facts(RUNNING))
+    suspended = turn(job(suspend=True), seen, facts(STOPPED), T0 + 60)[2]
+    status = turn(job(suspend=True), suspended, facts(STOPPED, unclear=denied), T0 + 61)[2]
+    (stalled,) = [one for one in status.conditions if one.type == "Stalled"]
+    assert (status.phase, stalled.reason) == ("Suspended", denied.trouble.reason)
+
+
 def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:
     groups = (
         InstanceGroup(name="data", instance_type="ml.c5.9xlarge", instance_count=2),
