@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster_worker import log_line
 from muster_worker.log_line import Event, RankLine
 from sagemaker_service.script import failing
@@ -9,14 +11,30 @@ from sagemaker_site.life import lived
 from sagemaker_site.site import Site, Wire, spec
 
 NAME = "vit-4a49acf8a6-1"
+TABLE = (
+    "Root Cause (first observed failure):",
+    "  rank      : 1 (local_rank: 1)",
+    "  exitcode  : 7 (pid: 40)",
+)
+GROUPS = [
+    {"name": "data", "instanceType": "ml.c5.xlarge", "instanceCount": 1},
+    {"name": "train", "instanceType": "ml.p3.8xlarge", "instanceCount": 1},
+]
+ONE_GROUP = {
+    "instanceType": None,
+    "instanceGroups": GROUPS,
+    "distribution": {"torchDistributed": {}, "instanceGroup": "train"},
+}
 
 
-def _torchrun() -> dict[str, object]:
+def _torchrun(**changes: object) -> dict[str, object]:
     block = {
         **spec()["sagemaker"],
         "framework": {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"},
         "instanceType": "ml.p3.8xlarge",
+        **changes,
     }
+    block = {name: value for name, value in block.items() if value is not None}
     # an archive that somebody else has packed: there is no S3 here that one could be uploaded to
     source = {"s3": {"uri": "s3://team/code.tar.gz"}}
     return {"launcher": {"torchrun": {}}, "image": None, "procsPerNode": 2, "sagemaker": block, "source": source}
@@ -64,5 +82,29 @@ def test_ranks_run_move_fail_and_are_named(wire: Wire) -> None:
         )
         assert _states(site) == {"Failed": "2", "Stopped": "0-1,3"}
         assert site.condition("Failed")[:2] == ("True", "RankFailed")
+
+    lived(wire, life)
+
+
+@pytest.mark.parametrize(
+    ("block", "world", "said"),
+    [
+        ({"rankReports": "Off"}, 4, "Rank 1 on algo-1 failed with exit code 7"),
+        (ONE_GROUP, 2, f"Training job {NAME} failed: AlgorithmError: "),
+    ],
+)
+def test_what_torchrun_says_is_of_the_job_s_ranks_where_no_other_group_has_one(
+    wire: Wire, block: dict[str, object], world: int, said: str
+) -> None:
+    async def life(site: Site) -> None:
+        site.service.jobs().script = lambda _: failing("AlgorithmError: ExecuteUserScriptError: ExitCode 1", 60.0)
+        site.stored.create("vit", spec(**_torchrun(**block)))
+        await site.until(lambda: site.phase() == "Running")
+        for line in TABLE:
+            site.logs.write(NAME, 1, line, 5.0)
+        await site.until(lambda: site.phase() == "Failed")
+        status = site.status()
+        assert status.ranks is not None
+        assert (status.ranks.world, status.message[: len(said)]) == (world, said)
 
     lived(wire, life)
