@@ -21,6 +21,24 @@ spec:
   nodePool: {name: trainium}
 """
 CONFIG = "nodePools: [{name: trainium, instanceType: trn1.32xlarge}]\n"
+ON_SAGEMAKER = """\
+apiVersion: muster.dev/v1alpha1
+kind: DistributedTrainingJob
+metadata: {name: vit}
+spec:
+  backend: SageMaker
+  launcher: {perNode: {}}
+  image: train:1
+  command: [train]
+  sagemaker: {role: "arn:aws:iam::111122223333:role/training", instanceType: ml.c5.xlarge}
+"""
+TENANCY = """\
+sagemaker: {region: us-west-2}
+tenancy:
+- namespaces: [default]
+  roles: ["arn:aws:iam::111122223333:role/training"]
+  buckets: [{name: sagemaker-us-west-2-111122223333}]
+"""
 
 
 @pytest.fixture
@@ -67,6 +85,17 @@ def test_a_name_is_checked_where_the_names_are_known(files: tuple[str, str], tmp
     code, text = run("validate", "-f", job, "--config", str(empty))
     assert code == 1
     assert f"{job}:9: spec.nodePool.name: " in text
+
+
+def test_what_a_job_leaves_to_the_configuration_is_held_against_it_too(tmp_path: Path) -> None:
+    job, config = tmp_path / "job.yaml", tmp_path / "config.yaml"
+    job.write_text(ON_SAGEMAKER, encoding="utf-8")
+    config.write_text(TENANCY, encoding="utf-8")
+    assert run("validate", "-f", str(job), "--config", str(config))[0] == 0
+    config.write_text(TENANCY.replace("us-west-2}", "eu-west-1}"), encoding="utf-8")
+    code, text = run("validate", "-f", str(job), "--config", str(config))
+    assert code == 1
+    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; that place in S3 is not allowed' in text
 
 
 @pytest.mark.parametrize(
