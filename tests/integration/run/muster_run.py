@@ -30,6 +30,10 @@ def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **sp
     return path
 
 
+PATIENCE = 240.0
+"""Seconds that only a run that hangs is given: four Pythons that import torch take two minutes where others work."""
+
+
 @dataclass
 class Started:
     """A `muster run` that goes on. `mark` finds its ranks and agents among all processes of the machine."""
@@ -40,7 +44,7 @@ class Started:
     stderr_file: pathlib.Path
     mark: str = field(default="")
 
-    def wait(self, seconds: float = 120) -> int:
+    def wait(self, seconds: float = PATIENCE) -> int:
         return self.process.wait(timeout=seconds)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from integration.run.muster_run import Started, await_true, run, start, write_job
+from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
 from mpi_installs import installed
 from muster_dev import kept_folder
 
@@ -193,7 +193,7 @@ def test_a_command_once_a_host_that_fails_untold(tmp_path: Path, image: dict[str
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
-    await_true(lambda: "off we go" in started.stderr, 120, lambda: started.stderr)
+    await_true(lambda: "off we go" in started.stderr, PATIENCE, lambda: started.stderr)
     started.process.terminate()
     assert started.wait() == 143
     assert "Ctrl-C" in started.stderr or "SIGTERM" in started.stderr
@@ -203,7 +203,7 @@ def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
 def test_hosts_end_with_a_run_that_is_killed(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
-    await_true(lambda: "off we go" in started.stderr, 120, lambda: started.stderr)
+    await_true(lambda: "off we go" in started.stderr, PATIENCE, lambda: started.stderr)
     started.process.kill()
     started.wait()
     assert started.left(30.0) == []
