@@ -91,6 +91,9 @@ def run(
     folder: Annotated[
         Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
     ] = None,
+    keep_here: Annotated[
+        bool, typer.Option("--keep-here", help="Leave snapshots and results in the run's folder, and ask S3 for none.")
+    ] = False,
     logs: Annotated[bool, typer.Option("--logs", help="Show what the ranks print.")] = False,
     rank: OnlyRank = None,
     output: FinalOutput = None,
@@ -107,6 +110,7 @@ def run(
         inputs=read_inputs(inputs or ()),
         checkpoint=checkpoint,
         folder=folder,
+        keeps_here=keep_here,
         shows_logs=logs or bool(rank),
         ranks=frozenset(rank or ()),
         output=read_output(output),

@@ -12,12 +12,16 @@ from muster.cli.resource import OutputFormat
 
 @dataclass(frozen=True)
 class RunOptions:
-    """`folder` is the run's own (None: one is made up), `ranks` those whose lines to show (empty: all)."""
+    """`folder` is the run's own (None: one is made up), `ranks` those whose lines to show (empty: all).
+
+    `keeps_here`: what the job would keep in S3 stays in the run's folder.
+    """
 
     file: str
     inputs: Mapping[str, Path]
     checkpoint: Path | None
     folder: Path | None
+    keeps_here: bool
     shows_logs: bool
     ranks: frozenset[int]
     output: OutputFormat | None

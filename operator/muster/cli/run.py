@@ -69,7 +69,7 @@ def run_job(options: RunOptions) -> int:
     job = with_uid(written)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = with_snapshots(resolved_job(job, len(gpus)), options.checkpoint)
+        resolved = kept_here(resolved_job(job, len(gpus)), options)
         check_ranks(options.ranks, world_size(resolved))
         plan = local_plan(resolved, options.inputs)
         folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
@@ -128,11 +128,17 @@ def resolved_job(job: Job, gpus: int) -> Job:
     return with_variables(with_procs(running, gpus), os.environ)
 
 
-def with_snapshots(job: Job, folder: Path | None) -> Job:
-    """The job with its snapshots in a folder of the user's, if there is one, and then in no other place."""
-    if folder is None:
-        return job
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"checkpoint": None})})
+def kept_here(job: Job, options: RunOptions) -> Job:
+    """The job without the places elsewhere for what the user wants to have on this machine."""
+    checkpoint, output = job.spec.checkpoint, job.spec.output
+    if options.keeps_here and checkpoint is not None:
+        checkpoint = checkpoint.model_copy(update={"s3": None})
+    if options.keeps_here and output is not None:
+        output = output.model_copy(update={"s3": None})
+    if options.checkpoint is not None:
+        checkpoint = None
+    places = {"checkpoint": checkpoint, "output": output}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=places)})
 
 
 def folder_of(options: RunOptions, job: Job) -> Path:

@@ -43,11 +43,11 @@ from muster.cli.run import (
     Run,
     finish,
     folder_of,
+    kept_here,
     machine_of,
     new_display,
     resolved_job,
     told,
-    with_snapshots,
     with_uid,
 )
 from muster.plan.world import world_size
@@ -75,7 +75,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(f"--source {source}: it is no folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = as_it_runs(with_snapshots(resolved_job(job, len(gpus)), options.checkpoint), NOWHERE.region)
+        resolved = as_it_runs(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
         check_ranks(options.ranks, world_size(resolved))
         rendered = _rendered(resolved)
         plan = _plan(resolved, options, source)

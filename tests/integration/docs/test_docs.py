@@ -1,5 +1,6 @@
 """What the documentation shows is run: files are written, commands are executed, resources are validated."""
 
+import json
 import pathlib
 import re
 import shlex
@@ -23,6 +24,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = pathlib.Path(sys.executable).parent
+PATIENCE = 600
+"""Seconds that only a command that hangs is given: others' work may be beside this one."""
 LANGUAGES = {"yaml", "python", "sh", ""}
 """A block of another language would be one that nothing here looks at; one without is a picture."""
 
@@ -83,7 +86,7 @@ def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str
         env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stderr}"
@@ -118,6 +121,23 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
     for told in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
         assert told in pods
         assert told in request
+
+
+def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) -> None:
+    command = re.search(r"`(muster run -f vit\.yaml --input train=DIR [^`]*)`", (ROOT / "README.md").read_text("utf-8"))
+    assert command is not None
+    # its repository is made up, and eight ranks a node are many for a machine that trains nothing
+    code = {"train.py": "import os; print(os.listdir(os.environ['SM_CHANNEL_TRAIN']))"}
+    text = (desk / "vit.yaml").read_text("utf-8").replace("procsPerNode: 8", "procsPerNode: 1")
+    text, found = re.subn(r"  source: .*", f"  source: {json.dumps({'inline': {'files': code}})}", text)
+    assert found == 1
+    (desk / "vit.yaml").write_text(text, "utf-8")
+    (desk / "DIR").mkdir()
+    (desk / "DIR" / "1.png").touch()
+
+    told = shell(f"{command[1]} --logs", desk).stderr
+    assert "[rank 0] ['1.png']" in told
+    assert "All 2 ranks succeeded" in told
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -95,6 +95,17 @@ def test_folders_of_the_users_own_are_taken_instead(s3: "S3Client", tmp_path: pa
     assert sorted(path.name for path in (tmp_path / "ckpt").iterdir()) == ["0.pt", "1.pt", "2.pt", "3.pt", "old.pt"]
 
 
+def test_a_job_that_keeps_all_in_s3_is_tried_without_any_account(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "1.png").write_text("mine")
+    options = [f"--input={name}={tmp_path / 'mine'}" for name in ("train", "all")]
+    done = run(tmp_path, job(tmp_path), *options, "--keep-here")
+    assert done.process.returncode == 0, done.stderr
+    model, snapshots = done.folder / "model", done.folder / "checkpoints"
+    assert {path.read_text() for path in model.iterdir()} == {repr([["1.png"], ["1.png"], False])}
+    assert sorted(path.name for path in snapshots.iterdir()) == ["0.pt", "1.pt", "2.pt", "3.pt"]
+
+
 def test_a_clusters_config_map_is_none_of_this_machines(tmp_path: pathlib.Path) -> None:
     done = run(tmp_path, write_job(tmp_path, ["python", "train.py"], source={"configMap": {"name": "code"}}))
     assert done.process.returncode == 1

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ from muster.cli.options import RunOptions
 from valid_jobs import job_of
 
 OPTIONS = RunOptions(
-    file="job.yaml", inputs={}, checkpoint=None, folder=None, shows_logs=False, ranks=frozenset(), output=None
+    file="job.yaml",
+    inputs={},
+    checkpoint=None,
+    folder=None,
+    keeps_here=False,
+    shows_logs=False,
+    ranks=frozenset(),
+    output=None,
 )
 CLAIM: JSON = {"persistentVolumeClaim": {"claimName": "a"}}
 ALL: dict[str, JSON] = {
@@ -62,10 +70,7 @@ def test_what_is_not_used_here_is_said_in_one_line() -> None:
 
 
 def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None:
-    own = RunOptions(
-        file="job.yaml", inputs={}, checkpoint=Path("/c"), folder=None, shows_logs=False, ranks=frozenset(), output=None
-    )
-    assert notes({"checkpoint": {"volume": CLAIM}}, own) == ()
+    assert notes({"checkpoint": {"volume": CLAIM}}, replace(OPTIONS, checkpoint=Path("/c"))) == ()
 
 
 def test_a_suspended_job_runs_here() -> None:
