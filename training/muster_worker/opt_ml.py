@@ -6,11 +6,9 @@ import json
 import os
 
 from muster_worker import sagemaker
-from muster_worker.contract import Plan
+from muster_worker.contract import MAX_FAILURE_CHARS, Plan
 
 _FOLDERS = ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints")
-MAX_FAILURE_CHARS = 1024
-"""SageMaker passes on this many characters of output/failure (FailureReason's limit)."""
 
 
 def prepare(root: str, plan: Plan, node: int, host: sagemaker.Host) -> None:

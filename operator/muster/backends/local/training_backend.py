@@ -30,16 +30,21 @@ from muster.plan.facts import (
     Trouble,
 )
 from muster.plan.world import procs_per_node
-from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
+from muster_worker.contract import (
+    MAX_FAILURE_CHARS,
+    AgentPhase,
+    Command,
+    CommandKind,
+    RankReport,
+    RankState,
+    Report,
+)
 
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
 
 FALL_SECONDS = 10.0
 """A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
-
-MAX_FAILURE_CHARS = 1024
-"""As much of the container's output/failure as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
 
 _INCARNATION = 1
 
