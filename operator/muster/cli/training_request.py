@@ -10,13 +10,14 @@ from muster.api.spec import Job
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import training_notes
-from muster.backends.sagemaker.request.identity import own_tags, training_job_name
+from muster.backends.sagemaker.request.identity import own_tags
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.cli.aws_options import named_account, named_region
 from muster.cli.problem import BadInput
 from muster.cli.render import as_applied, one_line
+from muster.plan.training_job_name import training_job_name
 
 FIRST_ATTEMPT = 1
 ANY_REGION = "us-east-1"

@@ -2,18 +2,20 @@
 
 import hashlib
 
+from muster.api.spec import Metadata
+
 UID_CHARS = 10
 """Of the hash of the job's uid, in hex: two jobs of one name, one after the other, have other training jobs."""
 
 
-def training_job_name(job_name: str, job_uid: str, attempt: int) -> str:
+def training_job_name(metadata: Metadata, attempt: int) -> str:
     """At most 40 characters of the job's name, 10 for its uid and the attempt: within SageMaker's 63."""
-    return f"{name_stem(job_name, job_uid)}{attempt}"
+    return f"{name_stem(metadata)}{attempt}"
 
 
-def name_stem(job_name: str, job_uid: str) -> str:
+def name_stem(metadata: Metadata) -> str:
     """What the names of all attempts' training jobs begin with."""
-    return f"{job_name}-{hashlib.sha256(job_uid.encode()).hexdigest()[:UID_CHARS]}-"
+    return f"{metadata.name}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:UID_CHARS]}-"
 
 
 def attempt_of(name: str, stem: str) -> int | None:

@@ -23,7 +23,7 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
     if told is None or (final_condition(previous) is not None and not _is_left(todo)):
         return kept
     # Made anew: others may write the status, too, and people do what it says.
-    name = training_job_name(metadata.name, metadata.uid, told.attempt)
+    name = training_job_name(metadata, told.attempt)
     if isinstance(todo, LetGo):
         return (
             kept if todo.left_behind is None else _left(kept, name, told.region, todo.left_behind.trouble.message, now)

@@ -69,7 +69,7 @@ def _asked_for(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at
 def _begun(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
     metadata, attempt = picture.job.metadata, seen.course.attempt
     return SageMakerStatus(
-        training_job_name=training_job_name(metadata.name, metadata.uid, attempt),
+        training_job_name=training_job_name(metadata, attempt),
         attempt=attempt,
         restarts=seen.course.restarts,
         region=facts.whereabouts.region,

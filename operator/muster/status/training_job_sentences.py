@@ -77,5 +77,4 @@ def _standing(training: TrainingJob) -> str:
 
 
 def _name(picture: Picture) -> str:
-    metadata = picture.job.metadata
-    return training_job_name(metadata.name, metadata.uid, picture.outcome.incarnation)
+    return training_job_name(picture.job.metadata, picture.outcome.incarnation)

@@ -17,8 +17,9 @@ from muster.aws.job_logs import JobLogs
 from muster.aws.place import Place
 from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.request.identity import own_tags, training_job_name
+from muster.backends.sagemaker.request.identity import own_tags
 from muster.plan.training_job import CreateTrainingJob
+from muster.plan.training_job_name import training_job_name
 from sagemaker_service.service import Service
 from training_job_requests import training_job_request
 

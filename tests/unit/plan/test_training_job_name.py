@@ -2,18 +2,20 @@
 
 import pytest
 
+from muster.api.spec import Metadata
 from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
 
-STEM = name_stem("vit", "uid-1")
+VIT = Metadata(name="vit", uid="uid-1")
+STEM = name_stem(VIT)
 
 
 @pytest.mark.parametrize(
     ("name", "attempt"),
     [
-        (training_job_name("vit", "uid-1", 1), 1),
-        (training_job_name("vit", "uid-1", 12), 12),
-        (training_job_name("vit", "uid-2", 1), None),
-        (training_job_name("a-vit", "uid-1", 1), None),
+        (training_job_name(VIT, 1), 1),
+        (training_job_name(VIT, 12), 12),
+        (training_job_name(VIT.model_copy(update={"uid": "uid-2"}), 1), None),
+        (training_job_name(VIT.model_copy(update={"name": "a-vit"}), 1), None),
         (f"{STEM}1-tuned", None),
         (f"{STEM}\N{ARABIC-INDIC DIGIT ONE}", None),
         (STEM, None),

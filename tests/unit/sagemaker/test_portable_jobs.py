@@ -11,10 +11,11 @@ from muster.api.spec import Job
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.rank_reports import may_report
-from muster.backends.sagemaker.request.identity import own_tags, training_job_name
+from muster.backends.sagemaker.request.identity import own_tags
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import TrainingRequest
+from muster.plan.training_job_name import training_job_name
 from unit.sagemaker.builders import sagemaker_job, sagemaker_spec
 
 PLAIN: dict[str, JSON] = {"framework": None}

@@ -220,7 +220,7 @@ class SageMakerBackend:
         ledger = self._ledger(metadata.uid)
         if ledger.made != name:
             tags = await jobs.tags((await jobs.describe(name)).arn)
-            attempt = attempt_of(name, name_stem(metadata.name, metadata.uid))
+            attempt = attempt_of(name, name_stem(metadata))
             if attempt is None or not is_of(tags, metadata.uid, attempt):
                 ledger.taken = (name, taken_by_others(name))
                 return
@@ -228,7 +228,7 @@ class SageMakerBackend:
 
     async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
         metadata, jobs = job.metadata, self.aws.training_jobs(place)
-        ledger, name = self._ledger(metadata.uid), training_job_name(metadata.name, metadata.uid, attempt)
+        ledger, name = self._ledger(metadata.uid), training_job_name(metadata, attempt)
         try:
             await jobs.create(body)
             ledger.alone = name

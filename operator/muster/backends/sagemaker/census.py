@@ -34,7 +34,7 @@ class Census:
 
     async def running(self, metadata: Metadata, places: Sequence[Place], since: datetime) -> Found | None:
         """The latest that is the job's and not over, of those created after `since`; None: none is. Raises AwsError."""
-        stem = name_stem(metadata.name, metadata.uid)
+        stem = name_stem(metadata)
         for place in places:
             jobs = self.aws.training_jobs(place)
             async with self._turns.setdefault(place, asyncio.Lock()):

@@ -46,7 +46,7 @@ class Ledger:
 
     def knows_of_no_other(self, metadata: Metadata, attempt: int) -> bool:
         """Whether this process knows by itself that none of the job's runs but, at most, this attempt's."""
-        return self.is_clear or self.alone == training_job_name(metadata.name, metadata.uid, attempt)
+        return self.is_clear or self.alone == training_job_name(metadata, attempt)
 
     def look_away(self) -> None:
         """Watch no training job any more."""

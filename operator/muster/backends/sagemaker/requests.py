@@ -21,13 +21,14 @@ from muster.aws.errors import AccessDenied, NotFound, Unavailable
 from muster.aws.place import Place
 from muster.aws.threads import in_own_thread
 from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.identity import own_tags, training_job_name
+from muster.backends.sagemaker.request.identity import own_tags
 from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.shared_code import names, shared_uri, with_uri
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.backends.sagemaker.timely_bytes import TimelyBytes
 from muster.backends.sagemaker.turns import Turns
+from muster.plan.training_job_name import training_job_name
 from muster.storage.git_source import FETCH_SECONDS, Sent, ask
 from muster.storage.line import Line
 from muster.storage.source_archive import SourceArchive, pack

@@ -39,7 +39,7 @@ class Target:
 
 def target_of(metadata: Metadata, previous: Status, attempt: int, where: Whereabouts, arrives_until: float) -> Target:
     """The training job of an attempt that the status tells of; `where` is the spec's place."""
-    told, name = told_of(previous), training_job_name(metadata.name, metadata.uid, attempt)
+    told, name = told_of(previous), training_job_name(metadata, attempt)
     arn = None if told is None else told.arn
     return Target(
         metadata.uid,
@@ -82,5 +82,5 @@ def remains_of(metadata: Metadata, previous: Status, forgotten: Collection[str])
     attempts = [one.attempt for one in told.earlier if one.status]
     attempts += [told.attempt] if told.arn is not None else []
     # Made anew: others may write the status, too.
-    names = (training_job_name(metadata.name, metadata.uid, attempt) for attempt in attempts)
+    names = (training_job_name(metadata, attempt) for attempt in attempts)
     return tuple(name for name in names if name not in forgotten)

@@ -123,7 +123,7 @@ class _Hands:
                 case CreateTrainingJob():
                     await backend.create(job, action)
                 case StopTrainingJob():
-                    name = training_job_name(job.metadata.name, job.metadata.uid, action.attempt)
+                    name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
                     told, where = told_of(previous), whereabouts(job)
