@@ -16,7 +16,8 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.backends.sagemaker.notes import training_notes
 from muster.cli.config_file import with_config
-from muster.cli.explanations import Explanation, explanations
+from muster.cli.explanation import Explanation
+from muster.cli.explanations import explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
 from muster.cli.training_explanations import training_explanations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from muster.api.document import JSON
 from muster.api.spec import Job
@@ -14,6 +13,7 @@ from muster.backends.kubernetes.pieces import Piece, stacked
 from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
 from muster.backends.kubernetes.settings import LISTED, settings
 from muster.cli.agent_reasons import CHECK_VALUE, part_reason, variable_reason
+from muster.cli.explanation import Explanation
 from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
 from muster.cli.render import SETTING, as_applied
 from muster.plan.instances import sentence
@@ -24,17 +24,6 @@ GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 
 _TRAINER = "spec.containers[trainer]."
 _YOURS = "yours wins; muster's would be "
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """`source` is a field of the resource, `muster` for its own defaults, or `agent` for what is known at run time."""
-
-    group: str
-    setting: str
-    value: str
-    source: str
-    why: str
 
 
 def explanations(job: Job, node: int) -> tuple[Explanation, ...]:

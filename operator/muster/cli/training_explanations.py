@@ -10,7 +10,7 @@ from muster.api.sagemaker_launch import START_SCRIPT, Launch, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.request.training_request import TrainingRequest
-from muster.cli.explanations import Explanation
+from muster.cli.explanation import Explanation
 from muster.cli.training_origins import GROUPS, origin
 
 _SDK = "the SageMaker SDK's default"

@@ -16,7 +16,8 @@ from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.settings import settings
 from muster.backends.kubernetes.written import written
 from muster.cli.explain import explain_job, plain_text, tables
-from muster.cli.explanations import GROUPS, Explanation, explanations
+from muster.cli.explanation import Explanation
+from muster.cli.explanations import GROUPS, explanations
 from muster.cli.launch_preview import preview
 from muster.cli.problem import BadInput
 from muster.cli.render import SETTING, as_applied
