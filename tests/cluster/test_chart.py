@@ -86,7 +86,7 @@ def test_all_values_arrive() -> None:
         "--cluster-domain=example.internal",
         "--agent-image=mirror.example/muster:1",
         f"--storage-image=registry.example/muster@sha256:{'0' * 64}",
-        "--agent-pull-policy=Never",
+        "--pull-policy=Never",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
         "--config=/etc/muster/config.yaml",
@@ -141,7 +141,7 @@ def test_agents_take_their_python_from_the_operator_s_own_image_unless_told_othe
     image = {"repository": "registry.example/muster", "tag": "2", "pullPolicy": "Always"}
     [container] = chart.one(chart.render({"image": image}), "Deployment")["spec"]["template"]["spec"]["containers"]
     assert "--agent-image=registry.example/muster:2" in container["args"]
-    assert "--agent-pull-policy=Always" in container["args"]
+    assert "--pull-policy=Always" in container["args"]
 
 
 def test_a_single_replica_may_be_drained() -> None:

@@ -49,9 +49,9 @@ def read_log_format(text: str) -> LogFormat:
 
 
 def read_pull_policy(text: str) -> str:
-    """`--agent-pull-policy`'s value. Raises `BadInput`."""
+    """`--pull-policy`'s value. Raises `BadInput`."""
     if text not in ("", "Always", "IfNotPresent", "Never"):
-        raise BadInput(f"--agent-pull-policy {text}: expected Always, IfNotPresent or Never")
+        raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
     return text
 
 

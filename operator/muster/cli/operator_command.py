@@ -32,8 +32,8 @@ StorageImage = Annotated[
     str, typer.Option(metavar="IMAGE", help="Brings jobs' files to S3 and back: the operator's own.")
 ]
 
-AgentPullPolicy = Annotated[
-    str, typer.Option(metavar="POLICY", help="How kubelets fetch it: Always, IfNotPresent or Never. [theirs]")
+PullPolicy = Annotated[
+    str, typer.Option(metavar="POLICY", help="How kubelets fetch both: Always, IfNotPresent or Never. [theirs]")
 ]
 
 
@@ -54,7 +54,7 @@ def operator(
     cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
     agent_image: AgentImage = "",
     storage_image: StorageImage = "",
-    agent_pull_policy: AgentPullPolicy = "",
+    pull_policy: PullPolicy = "",
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
     config: ConfigFile = None,
@@ -76,7 +76,7 @@ def operator(
         cluster_domain=cluster_domain,
         agent_image=agent_image,
         storage_image=storage_image,
-        agent_pull_policy=read_pull_policy(agent_pull_policy),
+        pull_policy=read_pull_policy(pull_policy),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
         node_pools=configured.node_pools,

@@ -40,7 +40,7 @@ def test_a_log_format_is_one_of_two() -> None:
 def test_a_pull_policy_is_one_of_kubernetes_or_left_to_it() -> None:
     policies = ["", "Always", "IfNotPresent", "Never"]
     assert [read_pull_policy(text) for text in policies] == policies
-    with pytest.raises(BadInput, match="--agent-pull-policy always: expected Always, IfNotPresent or Never"):
+    with pytest.raises(BadInput, match="--pull-policy always: expected Always, IfNotPresent or Never"):
         read_pull_policy("always")
 
 

@@ -16,7 +16,7 @@ SETTING = Setting(
     collector_url="https://muster-collector.muster-system.svc:8443",
     agent_image="registry.example/muster:1",
     storage_image="registry.example/muster:1",
-    agent_pull_policy="Always",
+    pull_policy="Always",
 )
 UID = "7d3c1f52-0f0e-4d43-9a4e-4a8d5a3f9b11"
 IMAGE = "pytorch/pytorch:2.8.0"

@@ -47,8 +47,8 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
         # what it says when it fails becomes the job's message
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if setting.agent_pull_policy:
-        container["imagePullPolicy"] = setting.agent_pull_policy
+    if setting.pull_policy:
+        container["imagePullPolicy"] = setting.pull_policy
     return (
         _init(container, "the agent's own Python for an image without one; before your own init containers"),
         _init({"name": CONTAINER, "securityContext": _security(pod)}, "as restricted Pod Security wants it"),

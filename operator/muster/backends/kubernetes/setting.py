@@ -8,13 +8,13 @@ class Setting:
     """`cluster_domain` is what the names of Services end in; agents report to `collector_url`.
 
     `agent_image` has the Python that agents bring along, `storage_image` what brings files to S3 and back, "" where
-    nobody knows it; `agent_pull_policy` is how both are fetched, "" for Kubernetes' own choice. `s3_endpoint` is the
+    nobody knows it; `pull_policy` is how both are fetched, "" for Kubernetes' own choice. `s3_endpoint` is the
     URL of an S3 that isn't Amazon's, "" where it is.
     """
 
     cluster_domain: str
     collector_url: str
     agent_image: str = ""
-    agent_pull_policy: str = ""
+    pull_policy: str = ""
     storage_image: str = ""
     s3_endpoint: str = ""

@@ -139,8 +139,8 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
         # what it says last when it fails becomes the job's message
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if around.setting.agent_pull_policy:
-        container["imagePullPolicy"] = around.setting.agent_pull_policy
+    if around.setting.pull_policy:
+        container["imagePullPolicy"] = around.setting.pull_policy
     security: Fields = {"securityContext": _security(around.pod)}
     pieces = [
         around.init(name, container, why),

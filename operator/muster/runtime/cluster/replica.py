@@ -49,7 +49,7 @@ class OperatorOptions:
     health_port: int
     cluster_domain: str
     agent_image: str
-    agent_pull_policy: str
+    pull_policy: str
     lease_namespace: str | None
     lease_name: str
     node_pools: tuple[NamedPool, ...] = ()
@@ -148,7 +148,7 @@ class Replica:
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
             agent_image=options.agent_image,
-            agent_pull_policy=options.agent_pull_policy,
+            pull_policy=options.pull_policy,
             storage_image=options.storage_image,
             s3_endpoint=options.sagemaker.endpoints.s3 or "",
         )
