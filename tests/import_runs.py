@@ -9,21 +9,8 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.load import load
-from muster.cli.import_script import ImportOptions, import_script
-
-ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
-
-OPTIONS = ImportOptions(
-    script="launch.py",
-    arguments=(),
-    python=None,
-    environment=(),
-    source=None,
-    region="us-west-2",
-    account="111122223333",
-    role=ROLE,
-    timeout_seconds=60,
-)
+from muster.cli.import_script import import_script
+from muster_dev.golden_import import OPTIONS
 
 ESTIMATOR = """\
 import sagemaker

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +16,7 @@ from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
 from cluster.suite import WHOLE_RUN
 from cluster.torch_volume import NoTorch, TorchVolume
+from muster.kube.client import Client
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -86,6 +87,14 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
+    """Straight to the API server, with all rights."""
+    connected = await Client.connect(str(kubectl.kubeconfig))
+    yield connected
+    await connected.close()
 
 
 @pytest.fixture(scope="session")

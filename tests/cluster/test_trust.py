@@ -4,12 +4,9 @@ import asyncio
 import base64
 import json
 import time
-import uuid
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from cluster import places
 from cluster.shared import Kubectl
 from muster.kube.client import Client
 from muster.kube.kinds import SECRETS
@@ -40,22 +37,6 @@ class Replica:
         self.shown: list[ServingCertificate] = []
         setting = TrustSetting(namespace, SECRET, ["muster-collector.muster.svc"])
         self.trust = Trust(client, setting, self.shown.append, clock)
-
-
-@pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
-    name = f"test-trust-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
-    yield name
-    kubectl("delete", "namespace", name, "--wait=false")
-
-
-@pytest.fixture
-async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
-    del kubectl  # the cluster is up
-    connected = await Client.connect(str(places.state().kubeconfig))
-    yield connected
-    await connected.close()
 
 
 def authorities(kubectl: Kubectl, namespace: str) -> list[dict[str, object]]:

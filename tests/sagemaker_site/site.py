@@ -31,12 +31,12 @@ from sagemaker_service.service import NoReply, Reply, Service
 from sagemaker_service.wire import join
 from sagemaker_site import stored
 from sagemaker_site.logs import TARGET, Logs
+from unit.sagemaker.builders import ROLE
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z
 HERE = Place("us-west-2")
 THERE = Place("eu-west-1")
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
-ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
 Fate = Literal["pass", "before", "after"]
 """What becomes of an operator at one of its calls: it goes on, or is killed before it is carried out, or after."""

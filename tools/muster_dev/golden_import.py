@@ -19,6 +19,18 @@ JOBS = "tests/unit/sagemaker/jobs"
 GOLDEN = "tests/unit/sagemaker/golden"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
+OPTIONS = ImportOptions(
+    script="launch.py",
+    arguments=(),
+    python=None,
+    environment=(),
+    source=None,
+    region="us-west-2",
+    account="111122223333",
+    role=ROLE,
+    timeout_seconds=60,
+)
+
 HEAD = """\
 import sagemaker
 from sagemaker.estimator import Estimator
@@ -138,20 +150,9 @@ def main() -> None:
 
 def imported(script: str) -> str:
     """The script's job as text."""
-    Path("launch.py").write_text(script, encoding="utf-8")
-    options = ImportOptions(
-        script="launch.py",
-        arguments=(),
-        python=None,
-        environment=(),
-        source=None,
-        region="us-west-2",
-        account="111122223333",
-        role=ROLE,
-        timeout_seconds=60,
-    )
+    Path(OPTIONS.script).write_text(script, encoding="utf-8")
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        if import_script(options) != 0:
+        if import_script(OPTIONS) != 0:
             sys.exit(1)
     return text.getvalue()
 

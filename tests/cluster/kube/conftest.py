@@ -1,7 +1,6 @@
-"""A namespace of the test's own, a client, and a proxy between the two."""
+"""A proxy between a client and the API server."""
 
-import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,22 +8,6 @@ import pytest
 from cluster.api_proxy import ApiProxy
 from cluster.shared import Kubectl
 from muster.kube.client import Client
-
-
-@pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
-    name = f"test-kube-{secrets.token_hex(3)}"
-    kubectl("create", "namespace", name)
-    yield name
-    kubectl("delete", "namespace", name, "--wait=false")
-
-
-@pytest.fixture
-async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
-    """Straight to the API server."""
-    connected = await Client.connect(str(kubectl.kubeconfig))
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
+from made_up_credentials import MADE_UP
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS
@@ -20,11 +21,10 @@ from sagemaker_service.script import completing, until_training
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service
 from unit.api.api_resources import resource
+from unit.sagemaker.builders import ROLE
 from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
-ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
-
 FOLLOWED_SECONDS = 120
 
 
@@ -47,13 +47,7 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
             json.dumps({"sagemaker": {"region": "us-west-2", "endpoints": endpoints}, "tenancy": [grants]}),
             encoding="utf-8",
         )
-        operators.environment = {
-            "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
-            "AWS_SECRET_ACCESS_KEY": "example-secret",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": "/dev/null",
-            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-        }
+        operators.environment = MADE_UP
         yield operators
 
 

@@ -9,8 +9,9 @@ from muster.api.tenancy_spec import BucketGrant, Tenant
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.script import failing, until_training
 from sagemaker_site.life import Life, lived_on
-from sagemaker_site.site import HERE, ROLE, THERE, Site, Wire, spec
+from sagemaker_site.site import HERE, THERE, Site, Wire, spec
 from training_job_requests import training_job_request
+from unit.sagemaker.builders import ROLE
 
 NAME = "vit-4a49acf8a6-1"
 ADMIN = "arn:aws:iam::111122223333:role/Admin"

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
-import virtual_time
 from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import until_training
+from sagemaker_site.life import Life, lived_on
 from sagemaker_site.site import Site, Wire, spec
 from training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 
 
-def lived(wire: Wire, life: Callable[[Site], Awaitable[None]]) -> None:
+def lived(wire: Wire, life: Life) -> None:
     """Live a life with one operator, and training jobs that train until they are stopped."""
 
-    async def run() -> None:
+    def training() -> Site:
         site = Site(wire)
         site.service.jobs().script = lambda _: until_training()
-        site.begin()
-        try:
-            await life(site)
-        finally:
-            await site.close()
+        return site
 
-    virtual_time.run(run(), lambda: 0.05)
+    lived_on(training, life)
 
 
 def stops(site: Site) -> list[object]:
