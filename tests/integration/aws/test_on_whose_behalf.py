@@ -15,9 +15,10 @@ from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.aws.job_logs import JobLogs
 from muster.aws.place import Place
-from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
+from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
 from muster.backends.sagemaker.request.identity import own_tags
+from muster.backends.sagemaker.targets import whereabouts
 from muster.plan.training_job import CreateTrainingJob
 from muster.plan.training_job_name import training_job_name
 from sagemaker_service.service import Service

@@ -1,54 +1,33 @@
-"""Jobs as training jobs of Amazon SageMaker: what is known of them, and doing what the plan decides."""
+"""Jobs as training jobs of Amazon SageMaker: what is known of them, and what is done about them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
-from muster.api.problems import InvalidResource
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.aws.client import Aws
-from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
-from muster.aws.place import Place
-from muster.aws.training_jobs import TrainingJobs
 from muster.backends.sagemaker.census import Census
+from muster.backends.sagemaker.doing import Doing, Requests
 from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.lookout import Lookout, Sight, taken_by_others
+from muster.backends.sagemaker.lookout import Lookout, Sight
 from muster.backends.sagemaker.notes import training_notes
 from muster.backends.sagemaker.orphans import Orphans
-from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
-from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.backends.sagemaker.surroundings import Surroundings
-from muster.backends.sagemaker.targets import Target, place_of, places_of, remains_of, target_of
-from muster.plan.facts import Trouble
+from muster.backends.sagemaker.targets import Target, places_of, remains_of, target_of, whereabouts
 from muster.plan.incarnations import current_incarnation
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
-from muster.plan.training_job_facts import FAILED, Obstacle, Setback, TrainingFacts, TrainingJob, Whereabouts
-from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
-from muster.storage.trouble import StorageTrouble
+from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob, Whereabouts
 
 NEWS_SECONDS = 30.0
 """How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""
-
-
-class Requests(Protocol):
-    """How a job becomes a request."""
-
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
-        """CreateTrainingJob's body, with all that it names in its place.
-
-        Raises `InvalidResource`, `StorageTrouble`, AwsError.
-        """
-        ...
 
 
 @dataclass
@@ -67,6 +46,7 @@ class SageMakerBackend:
     _lookout: Lookout = field(init=False)
     _surroundings: Surroundings = field(init=False)
     _orphans: Orphans = field(init=False)
+    _doing: Doing = field(init=False)
     _ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -74,6 +54,7 @@ class SageMakerBackend:
         self._lookout = Lookout(self.aws, self.clock, self.wake)
         self._surroundings = Surroundings(Census(self.aws), self._lookout, self.clock, self._looking_since)
         self._orphans = Orphans(self.aws)
+        self._doing = Doing(self.aws, self.requests, self.clock)
 
     def forget(self, job_uid: str) -> None:
         """The job's resource is gone. What is still looked at wasn't let go: somebody took muster's finalizer off."""
@@ -112,19 +93,9 @@ class SageMakerBackend:
         self._listen(job, attempt, sight)
         if ledger.generation != job.metadata.generation:
             ledger.setback, ledger.generation = None, job.metadata.generation
-        return TrainingFacts(
-            created_at=from_text(job.metadata.creation_timestamp),
-            whereabouts=whereabouts(job),
-            heartbeat_seconds=self.news.heartbeat_seconds,
-            looking_since=self._looking_since,
-            training=sight.training,
-            blind=sight.blind,
-            stale=sight.stale,
-            setback=ledger.setback,
-            taken=sight.taken,
+        return replace(
+            self._facts(metadata, whereabouts(job), ledger, sight),
             found=found,
-            seen_at=sight.seen_at,
-            unclear=ledger.unclear,
             remarks=training_notes(job),
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
@@ -146,20 +117,7 @@ class SageMakerBackend:
         if places and is_free and not ledger.knows_of_no_other(metadata, 0 if told is None else told.attempt):
             around = await self._surroundings.look(ledger, metadata, places)
             sight = sight if ledger.found is None else around
-        return TrainingFacts(
-            created_at=from_text(metadata.creation_timestamp),
-            whereabouts=where,
-            heartbeat_seconds=self.news.heartbeat_seconds,
-            looking_since=self._looking_since,
-            training=sight.training,
-            blind=sight.blind,
-            stale=sight.stale,
-            setback=ledger.setback,
-            taken=sight.taken,
-            seen_at=sight.seen_at,
-            unclear=ledger.unclear,
-            is_held=True,
-        )
+        return replace(self._facts(metadata, where, ledger, sight), is_held=True)
 
     def begins(self, job_uid: str) -> None:
         """The job's resource is held from now on. Nothing of it runs yet, unless it was held before and is watched."""
@@ -175,85 +133,36 @@ class SageMakerBackend:
         found = ledger.found
         if found is not None:
             self._surroundings.doubt(ledger, found)
-            await self._do(ledger, _unless_gone(self.aws.training_jobs(found.place).stop(found.name)))
+            await self._doing.stop_found(ledger, found)
         return ledger.is_clear
 
     async def create(self, job: Job, action: CreateTrainingJob) -> None:
         """Have the training job made, or find that it is there. What comes between shows in the next facts."""
-        metadata, place = job.metadata, place_of(whereabouts(job), job.metadata)
-        ledger = self._ledger(metadata.uid)
-        try:
-            body = await self.requests.prepare(job, action.attempt, place)
-        except InvalidResource as refused:
-            trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
-            self._set_back(ledger, Setback(Obstacle.REFUSED, trouble, self.clock()))
-            return
-        except StorageTrouble as error:
-            obstacle = Obstacle.SERVICE if error.may_pass else Obstacle.REFUSED
-            self._set_back(ledger, Setback(obstacle, Trouble(error.reason, error.message), self.clock()))
-            return
-        except AwsError as error:
-            self._set_back(ledger, setback_of(error, self.clock()))
-            return
-        ledger.is_clear = False
-        await self._do(ledger, self._make(job, action.attempt, body, place))
-        # Without an answer it may be under way still.
-        ledger.asked_at = self.clock()
-        ledger.look_soon()
+        await self._doing.create(self._ledger(job.metadata.uid), job, action.attempt)
 
     async def stop(self, metadata: Metadata, name: str, where: Whereabouts) -> None:
         """Have a training job of the job's stopped."""
-        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(place_of(where, metadata))
-        await self._do(ledger, _unless_gone(self._if_own(metadata, jobs, name, jobs.stop)))
-        ledger.look_soon()
+        await self._doing.stop(self._ledger(metadata.uid), metadata, name, where)
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Whereabouts) -> None:
         """Have SageMaker forget a training job that is over."""
-        ledger, jobs = self._ledger(metadata.uid), self.aws.training_jobs(place_of(where, metadata))
-        if await self._do(ledger, _unless_gone(self._if_own(metadata, jobs, action.name, jobs.delete))):
-            ledger.forgotten.add(action.name)
+        await self._doing.delete(self._ledger(metadata.uid), metadata, action.name, where)
 
-    async def _if_own(
-        self, metadata: Metadata, jobs: TrainingJobs, name: str, do: Callable[[str], Awaitable[None]]
-    ) -> None:
-        """Do something to a training job that is the job's, by its tags, and nothing to another one."""
-        ledger = self._ledger(metadata.uid)
-        if ledger.made != name:
-            tags = await jobs.tags((await jobs.describe(name)).arn)
-            attempt = attempt_of(name, name_stem(metadata))
-            if attempt is None or not is_of(tags, metadata.uid, attempt):
-                ledger.taken = (name, taken_by_others(name))
-                return
-        await do(name)
-
-    async def _make(self, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
-        metadata, jobs = job.metadata, self.aws.training_jobs(place)
-        ledger, name = self._ledger(metadata.uid), training_job_name(metadata, attempt)
-        try:
-            await jobs.create(body)
-            ledger.alone = name
-        except AlreadyExists:
-            try:
-                found = await jobs.describe(name)
-                tags = await jobs.tags(found.arn)
-            except NotFound as gone:
-                raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
-            if not is_of(tags, metadata.uid, attempt):
-                ledger.taken = (name, taken_by_others(name))
-                return
-        ledger.made = name
-
-    async def _do(self, ledger: Ledger, work: Awaitable[None]) -> bool:
-        try:
-            await work
-        except AwsError as error:
-            self._set_back(ledger, setback_of(error, self.clock()))
-            return False
-        ledger.setback = None
-        return True
-
-    def _set_back(self, ledger: Ledger, setback: Setback) -> None:
-        ledger.setback = again(setback, ledger.setback)
+    def _facts(self, metadata: Metadata, where: Whereabouts, ledger: Ledger, sight: Sight) -> TrainingFacts:
+        """What is known of a training job that may run, whatever its resource has become."""
+        return TrainingFacts(
+            created_at=from_text(metadata.creation_timestamp),
+            whereabouts=where,
+            heartbeat_seconds=self.news.heartbeat_seconds,
+            looking_since=self._looking_since,
+            training=sight.training,
+            blind=sight.blind,
+            stale=sight.stale,
+            setback=ledger.setback,
+            taken=sight.taken,
+            seen_at=sight.seen_at,
+            unclear=ledger.unclear,
+        )
 
     def _ledger(self, uid: str) -> Ledger:
         return self._ledgers.setdefault(uid, Ledger())
@@ -282,16 +191,3 @@ class SageMakerBackend:
         if training is None or not training.is_over or not training.has_trained:
             return True
         return self.clock() >= ledger.over_at + NEWS_SECONDS or self.news.is_complete(uid, attempt)
-
-
-def whereabouts(job: Job) -> Whereabouts:
-    """Where the job's next training job is made; its region is known once it is taken as it runs."""
-    block = job.spec.sagemaker or SageMaker()
-    return Whereabouts(block.region or "", block.assume_role_arn)
-
-
-async def _unless_gone(work: Awaitable[None]) -> None:
-    try:
-        await work
-    except NotFound:
-        return

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from muster.api.spec import Metadata
+from muster.api.sagemaker_spec import SageMaker
+from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.aws.place import Place
@@ -35,6 +36,12 @@ class Target:
     since: datetime
     arrives_until: float = 0.0
     arn: str | None = None
+
+
+def whereabouts(job: Job) -> Whereabouts:
+    """Where the job's next training job is made; its region is known once it is taken as it runs."""
+    block = job.spec.sagemaker or SageMaker()
+    return Whereabouts(block.region or "", block.assume_role_arn)
 
 
 def target_of(metadata: Metadata, previous: Status, attempt: int, where: Whereabouts, arrives_until: float) -> Target:

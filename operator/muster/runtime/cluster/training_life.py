@@ -11,7 +11,8 @@ from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
-from muster.backends.sagemaker.backend import SageMakerBackend, whereabouts
+from muster.backends.sagemaker.backend import SageMakerBackend
+from muster.backends.sagemaker.targets import whereabouts
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
