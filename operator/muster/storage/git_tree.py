@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dulwich.object_store import MemoryObjectStore
-from dulwich.objects import Blob, ObjectID, ShaFile, Tree
+from dulwich.objects import Blob, ObjectID, ShaFile, Tree, TreeEntry
 
 from muster.api.document import quoted
-from muster.storage.source_files import SourceFile, refused
+from muster.storage.source_files import MAX_FILES, SourceFile, refused
 
 _MAX_DEPTH = 64
+
+_MAX_FOLDERS = 3 * MAX_FILES
+"""Of one tree, each as often as it stands there: with the files all that git_source takes of a commit."""
 
 
 def found(store: MemoryObjectStore, name: ObjectID) -> ShaFile | None:
@@ -33,26 +37,44 @@ def tree_below(store: MemoryObjectStore, tree: ObjectID, path: str, origin: str)
     return tree
 
 
-def files_of(
-    store: MemoryObjectStore, tree: ObjectID, origin: str, folder: str = "", depth: int = _MAX_DEPTH
-) -> Iterator[tuple[str, SourceFile]]:
+def files_of(store: MemoryObjectStore, tree: ObjectID, origin: str) -> Iterator[tuple[str, SourceFile]]:
     """Every file of `tree` by its path. Raises `StorageTrouble` for what isn't a file or a folder."""
-    if depth == 0:
-        raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
-    for entry in _tree(store, tree, origin).iteritems(name_order=True):
-        path = folder + _text(entry.path, origin)
-        if stat.S_ISDIR(entry.mode):
-            yield from files_of(store, entry.sha, origin, f"{path}/", depth - 1)
-        elif stat.S_ISLNK(entry.mode):
+    return _Walk(store, origin).below(tree, "", _MAX_DEPTH)
+
+
+@dataclass
+class _Walk:
+    """One walk through a tree, and how many folders it has come through."""
+
+    store: MemoryObjectStore
+    origin: str
+    folders: int = 0
+
+    def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, SourceFile]]:
+        origin = self.origin
+        if depth == 0:
+            raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
+        # a folder may stand in another one many times, and that in the next: sixty of them are more than anybody counts
+        self.folders += 1
+        if self.folders > _MAX_FOLDERS:
+            raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
+        for entry in _tree(self.store, tree, origin).iteritems(name_order=True):
+            path = folder + _text(entry.path, origin)
+            if stat.S_ISDIR(entry.mode):
+                yield from self.below(entry.sha, f"{path}/", depth - 1)
+            else:
+                yield path, self._file(entry, path)
+
+    def _file(self, entry: TreeEntry, path: str) -> SourceFile:
+        if stat.S_ISLNK(entry.mode):
             # it could lead out of the folder, and archives of SageMaker's containers need none
-            raise refused(origin, f"{quoted(path)} is a symbolic link; put the file itself there")
-        elif not stat.S_ISREG(entry.mode):
-            raise refused(origin, f"{quoted(path)} is a submodule, which a commit has only the name of")
-        else:
-            blob = found(store, entry.sha)
-            if not isinstance(blob, Blob):
-                raise refused(origin, f"{quoted(path)} is missing in what the server sent")
-            yield path, SourceFile(blob.as_raw_string(), executable=bool(entry.mode & stat.S_IXUSR))
+            raise refused(self.origin, f"{quoted(path)} is a symbolic link; put the file itself there")
+        if not stat.S_ISREG(entry.mode):
+            raise refused(self.origin, f"{quoted(path)} is a submodule, which a commit has only the name of")
+        blob = found(self.store, entry.sha)
+        if not isinstance(blob, Blob):
+            raise refused(self.origin, f"{quoted(path)} is missing in what the server sent")
+        return SourceFile(blob.as_raw_string(), executable=bool(entry.mode & stat.S_IXUSR))
 
 
 def _tree(store: MemoryObjectStore, name: ObjectID, origin: str) -> Tree:
