@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sagemaker import debugger, inputs
+from sagemaker import debugger, image_uris, inputs
 from sagemaker.estimator import Estimator, EstimatorBase, Framework
 from sagemaker.huggingface import HuggingFace
 from sagemaker.instance_group import InstanceGroup
@@ -23,7 +23,7 @@ KINDS: tuple[Any, ...] = (
 
 
 def named(function: Any) -> list[str]:
-    """The names of a function's arguments but for self, *args and **kwargs."""
+    """The names of a function's arguments but for the first one, *args and **kwargs."""
     parameters = inspect.signature(function).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
 
@@ -32,4 +32,5 @@ if __name__ == "__main__":
     found = {kind.__name__: named(kind.__init__) for kind in KINDS}
     found["fit"] = named(EstimatorBase.fit)
     found["upload_data"] = named(Session.upload_data)
+    found["retrieve"] = named(image_uris.retrieve)
     Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")

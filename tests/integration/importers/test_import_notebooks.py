@@ -55,6 +55,26 @@ def test_a_folder_that_the_notebook_fills_is_the_jobs(desk: Desk) -> None:
     assert outcome.spec["source"] == {"inline": {"files": {"data.py": "DATA = 1\n", "train.py": "import data\n"}}}
 
 
+def test_what_the_notebook_has_written_is_uploaded_from_where_it_would_lie(desk: Desk) -> None:
+    cells = (
+        ESTIMATOR,
+        "%%writefile src/train.py\nprint('first')\n",
+        "upload = sagemaker.Session().upload_data",
+        "both = {'folder': upload('src', 'bkt', 'x'), 'file': upload('src/train.py', 'bkt', 'x')}",
+        "pytorch(source_dir='src').fit(both)",
+    )
+    outcome = desk.run_file(notebook(*cells), "launch.ipynb")
+    assert outcome.spec["inputs"] == [
+        {"name": "folder", "s3": {"uri": "s3://bkt/x"}},
+        {"name": "file", "s3": {"uri": "s3://bkt/x/train.py"}},
+    ]
+
+
+def test_what_a_notebook_shows_is_shown(desk: Desk) -> None:
+    outcome = desk.run_file(notebook(ESTIMATOR, "display('a table')\npytorch().fit()"), "launch.ipynb")
+    assert (outcome.code, outcome.err) == (0, "a table\n")
+
+
 def test_a_notebook_saved_as_a_script_is_the_same(desk: Desk) -> None:
     script = """\
     get_ipython().run_line_magic('pip', 'install sagemaker')

@@ -38,3 +38,4 @@ def test_smaller_classes(sdk: dict[str, list[str]]) -> None:
 def test_methods(sdk: dict[str, list[str]]) -> None:
     assert list(inspect.signature(estimators.Estimator.fit).parameters)[1:] == sdk["fit"]
     assert list(inspect.signature(session.Session.upload_data).parameters)[1:] == sdk["upload_data"]
+    assert ["region", *inputs.RETRIEVE] == sdk["retrieve"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .arguments import bound
 from .aws import BotoSession
 from .refused import Refused
 from .shapes import Shape, shape
@@ -90,12 +91,22 @@ class ProfilerRule:
         )
 
 
-def retrieve(framework: str, region: str | None = None, **named: object) -> str:
+RETRIEVE = (
+    *("version", "py_version", "instance_type", "accelerator_type", "image_scope", "container_version"),
+    *("distribution", "base_framework_version", "training_compiler_config", "model_id", "model_version", "hub_arn"),
+    *("tolerate_vulnerable_model", "tolerate_deprecated_model", "sdk_version", "inference_tool"),
+    *("serverless_inference_config", "sagemaker_session", "config_name", "model_type"),
+)
+"""image_uris.retrieve's parameters after framework and region, in their order (SDK 2.257.7)."""
+
+
+def retrieve(framework: str, region: str | None = None, *given: object, **named: object) -> str:
     """sagemaker.image_uris.retrieve, of training images: muster knows them."""
-    scope = named.get("image_scope")
+    arguments = bound("image_uris.retrieve", RETRIEVE, given, named)
+    scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
         return str(world().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
-    about = {name: str(value) for name, value in named.items() if value is not None}
+    about = {name: str(value) for name, value in arguments.items() if value is not None}
     return world().recorder.ask(
         "image", {"framework": framework, "region": region or BotoSession().region_name, **about}
     )

@@ -68,7 +68,7 @@ def _run_to_its_end(order: Order) -> BaseException | None:
 def _run(order: Order) -> None:
     main_module = ModuleType("__main__")
     first = order["parts"][0]["name"]
-    vars(main_module).update(__file__=str(Path(order["folder"], first)), get_ipython=Notebook)
+    vars(main_module).update(__file__=str(Path(order["folder"], first)), get_ipython=Notebook, display=print)
     sys.modules["__main__"] = main_module
     sys.argv = [first, *order["arguments"]]
     sys.path[0] = order["folder"]
@@ -118,6 +118,7 @@ class Notebook:
         """`%%magic line`, and the cell below it."""
         if magic == "writefile":
             *options, path = line.split()
+            world.world().written.add(Path(path).resolve())
             world.world().recorder.say("file", {"path": path, "append": "-a" in options, "text": cell})
             return
         self._left_out(f"%%{magic} {line}")

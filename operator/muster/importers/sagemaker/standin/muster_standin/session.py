@@ -71,7 +71,7 @@ class Session:
         if bucket is None:
             bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
         uri = f"s3://{bucket}/{key_prefix}"
-        if Path(path).is_dir():
+        if _is_folder(path):
             _not_uploaded(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
             return uri
         uri = f"{uri}/{Path(path).name}"
@@ -119,6 +119,19 @@ def s3_path_join(*parts: str | None, with_end_slash: bool = False) -> str:
 def _divided(uri: str) -> tuple[str, str]:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     return bucket, key
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a folder would be uploaded, not a file; the notebook may have made it. Raises `Refused`."""
+    there, written = Path(path).resolve(), world().written
+    if there.is_dir() or any(there in file.parents for file in written):
+        return True
+    if there.exists() or there in written:
+        return False
+    raise Refused(
+        f"upload_data({path!r}): there is neither a file nor a folder of this name here, and the URI depends on which "
+        "it is: import the script where the data lies, or make an empty one"
+    )
 
 
 def _not_uploaded(path: str, command: str) -> None:

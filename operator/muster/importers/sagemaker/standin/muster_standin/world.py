@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from .facts import Facts
 from .recorder import Recorder
@@ -11,10 +12,11 @@ from .unknown import Unknown
 
 @dataclass(frozen=True)
 class World:
-    """The line out, and what is known of AWS."""
+    """The line out, what is known of AWS, and the files that the notebook would have written by now."""
 
     recorder: Recorder
     facts: Facts
+    written: set[Path] = field(default_factory=set)
 
     def unknown(self, origin: str) -> Unknown:
         """Something that only AWS, or a part of the SDK that isn't about training, could give."""
