@@ -27,7 +27,7 @@ from muster.backends.local.meeting_port import PortTaken, meeting_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
 from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
-from muster.backends.local.training_host import CodeFile
+from muster.backends.local.toolkit.host import CodeFile
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import kubernetes_fields
@@ -51,7 +51,7 @@ from muster.cli.run import (
     with_uid,
 )
 from muster.plan.world import world_size
-from muster.runtime.training_session import TrainingRun, framework_module, open_training, training_of
+from muster.runtime.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.storage.storage_plan import StoragePlan
 
 TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
@@ -98,8 +98,8 @@ def run_training(options: RunOptions, source: Path | None) -> int:
             training = training_of(resolved, rendered, _code(source or code_folder(layout)))
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
-            what = TrainingRun(resolved, training, layout, machine, brought, python)
-            turn = asyncio.run(run.run(partial(open_training, what)))
+            what = ToolkitRun(resolved, training, layout, machine, brought, python)
+            turn = asyncio.run(run.run(partial(open_toolkit, what)))
         return finish(run, job, turn)
 
     return told(display, work)

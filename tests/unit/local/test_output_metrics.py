@@ -1,7 +1,7 @@
 """What SageMaker would read of a trial's output."""
 
 from muster.api.spec import Metric
-from muster.backends.local.output_metrics import OutputMetrics
+from muster.backends.local.toolkit.metrics import OutputMetrics
 from muster.plan.facts import MetricFacts
 from muster_worker.contract import MetricValue
 from unit.plan.training_world import job

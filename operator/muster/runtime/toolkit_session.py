@@ -15,17 +15,17 @@ from muster.api.timestamps import from_text
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
-from muster.backends.local.output_metrics import OutputMetrics
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.backends.local.session import Machine
-from muster.backends.local.training_backend import TrainingBackend
-from muster.backends.local.training_host import (
+from muster.backends.local.toolkit.backend import ToolkitBackend
+from muster.backends.local.toolkit.host import (
     CodeFile,
     Training,
     TrainingPlaces,
     host_environment,
     make_hosts,
 )
+from muster.backends.local.toolkit.metrics import OutputMetrics
 from muster.backends.local.tree import kill_marked
 from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
 from muster.backends.sagemaker.rank_reports import may_report
@@ -44,15 +44,15 @@ PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
 
 
 @dataclass(frozen=True)
-class TrainingSession:
+class ToolkitSession:
     """An open run: its backend, and the event that is set whenever something of it changed."""
 
-    backend: TrainingBackend
+    backend: ToolkitBackend
     changed: asyncio.Event
 
 
 @dataclass(frozen=True)
-class TrainingRun:
+class ToolkitRun:
     """What is run, where, and by which Python, which has the toolkit."""
 
     job: Job
@@ -87,9 +87,9 @@ def framework_module(job: Job) -> str:
 
 
 @asynccontextmanager
-async def open_training(
-    run: TrainingRun, *, on_line: OnLine, clock: Callable[[], float]
-) -> AsyncIterator[TrainingSession]:
+async def open_toolkit(
+    run: ToolkitRun, *, on_line: OnLine, clock: Callable[[], float]
+) -> AsyncIterator[ToolkitSession]:
     """Make the run's folders; on leaving, end every process that is left.
 
     `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
@@ -108,7 +108,7 @@ async def open_training(
             on_line(node, text)
 
     processes = AgentProcesses(clock, hear, changed.set)
-    backend = TrainingBackend(
+    backend = ToolkitBackend(
         job=job,
         layout=layout,
         hosts=run.training.hosts,
@@ -121,13 +121,13 @@ async def open_training(
         clock=clock,
     )
     try:
-        yield TrainingSession(backend, changed)
+        yield ToolkitSession(backend, changed)
     finally:
         await processes.close()
         kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
 
 
-def _make_places(run: TrainingRun) -> None:
+def _make_places(run: ToolkitRun) -> None:
     metadata, nodes, layout = run.job.metadata, run.job.spec.nodes, run.layout
     make_folders(layout, nodes, run.folders.checkpoints)
     link_channels(layout, nodes, run.folders)

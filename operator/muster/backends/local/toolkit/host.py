@@ -12,12 +12,12 @@ from pathlib import Path
 
 from muster.backends.agent_archive import agent_archive
 from muster.backends.local.layout import RunLayout
-from muster.backends.local.toolkit_main import KNOCK
+from muster.backends.local.toolkit.main import KNOCK
 
 INTERFACE = "lo"
 """All hosts of this machine meet there."""
 
-_TOOLKIT = "toolkit_main.py"
+_PROGRAM = "toolkit_main.py"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TrainingPlaces:
 
     @property
     def toolkit(self) -> Path:
-        return self.private / _TOOLKIT
+        return self.private / _PROGRAM
 
     def host(self, node: int) -> Path:
         return self.private / f"host-{node}.json"
@@ -83,7 +83,7 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
         folder.mkdir()
     layout.archive.write_bytes(agent_archive())
     layout.hosts.write_text(hosts_file, encoding="utf-8", errors="surrogateescape")
-    places.toolkit.write_bytes(files("muster.backends.local").joinpath(_TOOLKIT).read_bytes())
+    places.toolkit.write_bytes(files("muster.backends.local.toolkit").joinpath("main.py").read_bytes())
     words = (python, "-I", "-S", str(places.toolkit), KNOCK, str(places.doors))
     _executable(places.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     for node, name in enumerate(training.hosts):

@@ -15,7 +15,7 @@ from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
-from muster.backends.local.training_host import TrainingPlaces, host_command
+from muster.backends.local.toolkit.host import TrainingPlaces, host_command
 from muster.plan import last_words
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import (
@@ -50,7 +50,7 @@ _INCARNATION = 1
 
 
 @dataclass
-class TrainingBackend:
+class ToolkitBackend:
     """The hosts of one job. `agents` is what their ranks have said, by node; `clock` gives Unix seconds.
 
     `has_reports` says that its ranks may write lines of their own. `read_metrics` is what SageMaker would have read of
