@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | 
 BIN = pathlib.Path(sys.executable).parent
 PATIENCE = 600
 """Seconds that only a command that hangs is given: others' work may be beside this one."""
-LANGUAGES = {"yaml", "python", "sh", ""}
+LANGUAGES = {"yaml", "python", "sh", "json", ""}
 """A block of another language would be one that nothing here looks at; one without is a picture."""
 
 
@@ -66,6 +66,13 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
         assert read_config(document) != OperatorConfig()
     else:
         validate(document)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks() if block.language == "json"], ids=lambda block: block.page
+)
+def test_json_can_be_pasted(block: Block) -> None:
+    assert json.loads(block.text)
 
 
 @pytest.fixture

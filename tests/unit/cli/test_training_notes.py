@@ -84,6 +84,11 @@ def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words
         ({}, {**GROUPS, "distribution": TORCH}, ("each group starts ranks",)),
         ({}, {**GROUPS, "distribution": MPI}, ()),
         ({"image": ECR, "launcher": {"mpi": {}}}, CHANNELS, ("no rank starts without it",)),
+        (
+            {"image": ECR, "launcher": {"mpi": {}}},
+            {**GROUPS, **CHANNELS},
+            ("no rank starts without it", "the toolkit starts an mpirun in each of them"),
+        ),
         ({"image": ECR}, CHANNELS, ()),
     ],
 )

@@ -39,6 +39,11 @@ def training_notes(job: Job) -> tuple[str, ...]:
             "spec.launcher.mpi: with sagemaker.start: Channels SageMaker's toolkit in the image starts mpirun: no rank"
             " starts without it (pip install sagemaker-training)"
         )
+        if len(block.instance_groups) > 1:
+            notes.append(
+                "spec.sagemaker.instanceGroups: the toolkit starts an mpirun in each of them, and each has a world of its"
+                " own; for one world name its group: sagemaker: {start: Toolkit, distribution: {mpi: {}, instanceGroup: ...}}"
+            )
     return tuple(notes)
 
 
