@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from posixpath import basename, dirname
+from posixpath import basename, dirname, normpath
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.reading import Arguments, put
@@ -128,5 +128,6 @@ def _git(git: Mapping[str, object], script: str, folder: str | None, arguments: 
             arguments.problems.add(where, f"{name} is missing: a job's source is one commit, with its whole hash")
         else:
             source[field_name] = value
-    put(source, "path", (folder if folder is not None else dirname(script)).strip("/"))
+    path = normpath((folder if folder is not None else dirname(script)).strip("/"))
+    put(source, "path", "" if path == "." else path)
     return source
