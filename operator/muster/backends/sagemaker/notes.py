@@ -41,8 +41,9 @@ def training_notes(job: Job) -> tuple[str, ...]:
         )
         if len(block.instance_groups) > 1:
             notes.append(
-                "spec.sagemaker.instanceGroups: the toolkit starts an mpirun in each of them, and each has a world of its"
-                " own; for one world name its group: sagemaker: {start: Toolkit, distribution: {mpi: {}, instanceGroup: ...}}"
+                "spec.sagemaker.instanceGroups: the toolkit starts an mpirun in each of them, and each has a world of"
+                " its own; for one world name its group: sagemaker: {start: Toolkit, distribution: {mpi: {},"
+                " instanceGroup: ...}}"
             )
     return tuple(notes)
 
