@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -27,6 +28,9 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 20.0
 """How long an answer is waited for; CreateTrainingJob takes a second or two."""
 
+RENEW_SECONDS = 5.0
+"""Clients are made anew no more often: each reads all that AWS describes of its service, and files of credentials."""
+
 _CONFIG = Config(
     connect_timeout=CONNECT_SECONDS,
     read_timeout=ANSWER_SECONDS,
@@ -44,6 +48,7 @@ class Connection:
         self.place = place
         self._endpoints = endpoints
         self._threads = threads
+        self._forgot_at = float("-inf")
         # An upload takes as long as its bucket's region is away: training jobs are looked at meanwhile.
         self._s3_threads = Threads()
         # Of the threads: a client must be made once, and botocore's sessions mustn't be shared while they make one.
@@ -54,7 +59,8 @@ class Connection:
     async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
         """What is answered to `operation` (as in the API: `ListTags`). Raises AwsError. Repeats nothing."""
         threads = self._s3_threads if service == "s3" else self._threads
-        return await threads.run(lambda: self._ask(service, operation, request))
+        now = asyncio.get_running_loop().time()
+        return await threads.run(lambda: self._ask(service, operation, request, now))
 
     def close(self) -> None:
         """Close all connections."""
@@ -63,14 +69,14 @@ class Connection:
             for client in self._clients.values():
                 client.close()
 
-    def _ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+    def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Answer:
         try:
             client = self.client(service)
             answer: Answer = getattr(client, xform_name(operation))(**request)
         except (BotoCoreError, ClientError) as error:
             told = classified(error, service, operation, self.place)
             if isinstance(told, NoCredentials | ExpiredCredentials):
-                self._forget()
+                self._forget(now)
             raise told from error
         return answer
 
@@ -92,8 +98,11 @@ class Connection:
         }
         return self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
 
-    def _forget(self) -> None:
+    def _forget(self, now: float) -> None:
         # A client keeps what it found when it was made, even if it found nothing.
         with self._making:
+            if 0 <= now - self._forgot_at < RENEW_SECONDS:
+                return
+            self._forgot_at = now
             self._session = None
             self._clients.clear()

@@ -6,14 +6,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from botocore.client import BaseClient
 
+import virtual_time
 from muster.aws.client import Aws
+from muster.aws.connection import RENEW_SECONDS
 from muster.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
 from muster.aws.listing import Since
 from muster.aws.place import Endpoints, Place
 from sagemaker_service.callers import ACCOUNT, OWN_ARN
 from sagemaker_service.faults import Fault
 from sagemaker_service.service import Service
+from sagemaker_service.wire import join
 from training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
@@ -132,6 +136,29 @@ async def test_credentials_that_were_replaced_are_read_again(
     keys = [call.access_key for call in service.called("DescribeTrainingJob")]
     assert keys == ["AKIAOLD", "AKIAOLD", "AKIANEW"]
     await aws.close()
+
+
+def test_credentials_that_are_no_good_are_read_again_every_few_seconds(service: Service) -> None:
+    service.faults.chance = lambda _: Fault.EXPIRED
+    aws = Aws()
+    join(aws, HERE, service)
+    connection = aws.connection(HERE)
+
+    async def refused() -> BaseClient:
+        with pytest.raises(ExpiredCredentials):
+            await connection.ask("sagemaker", "DescribeTrainingJob", {"TrainingJobName": "a-1"})
+        return connection.client("sagemaker")
+
+    async def life() -> None:
+        first = connection.client("sagemaker")
+        second = await refused()
+        assert first is not second
+        assert second is await refused()
+        await asyncio.sleep(RENEW_SECONDS)
+        assert second is not await refused()
+        await aws.close()
+
+    virtual_time.run(life(), lambda: 0.0)
 
 
 async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -> None:
