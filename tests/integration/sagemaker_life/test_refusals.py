@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from muster.api.document import JSON
 from sagemaker_site.life import lived
 from sagemaker_site.site import HERE, Site, Wire
@@ -40,5 +44,22 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
             assert row.says in message, row
         asked = {call.operation for call in site.service.calls}
         assert asked <= {"GetCallerIdentity", "ListTrainingJobs", "DescribeTrainingJob"}
+
+    lived(wire, life)
+
+
+@pytest.mark.parametrize("refused", ONLY_IN_THE_REQUEST, ids=lambda row: row.at)
+def test_nobody_looks_for_what_was_refused_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
+    async def life(site: Site) -> None:
+        site.stored.create("vit", refused.spec)
+        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await asyncio.sleep(60.0)
+        asked = len(site.service.calls)
+        await asyncio.sleep(600.0)
+        assert len(site.service.calls) == asked
+        site.stored.change("vit", suspend=True)
+        await asyncio.sleep(60.0)
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
 
     lived(wire, life)

@@ -81,7 +81,9 @@ class SageMakerBackend:
         metadata, uid, ledger = job.metadata, job.metadata.uid, self._ledger(job.metadata.uid)
         attempt, sight = attempt_looked_at(previous), Sight()
         # Of a job that is over nothing is to be learned, unless something of it may run.
-        if attempt is not None and (is_held or final_condition(previous) is None):
+        if attempt is not None and ledger.is_refused(metadata.generation):
+            ledger.look_away()
+        elif attempt is not None and (is_held or final_condition(previous) is None):
             sight = await self._lookout.look(ledger, self._target(metadata, previous, attempt, where))
         elif attempt is None and is_held and not ledger.is_clear:
             sight = await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))

@@ -10,7 +10,7 @@ from muster.aws.sweep import Watch
 from muster.aws.training_job import Description
 from muster.backends.sagemaker.census import Found
 from muster.plan.facts import Trouble
-from muster.plan.training_job_facts import Setback
+from muster.plan.training_job_facts import Obstacle, Setback
 from muster.plan.training_job_name import training_job_name
 
 
@@ -47,6 +47,12 @@ class Ledger:
     def knows_of_no_other(self, metadata: Metadata, attempt: int) -> bool:
         """Whether this process knows by itself that none of the job's runs but, at most, this attempt's."""
         return self.is_clear or self.alone == training_job_name(metadata, attempt)
+
+    def is_refused(self, generation: int) -> bool:
+        """Whether nothing is to be seen before the spec changes: what it asks for was refused before it was sent."""
+        is_of_this = self.generation == generation and self.asked_at == 0 and not self.made
+        refused = self.setback is not None and self.setback.obstacle is Obstacle.REFUSED
+        return is_of_this and refused and (self.watch is None or self.watch.sighting.is_missing)
 
     def look_away(self) -> None:
         """Watch no training job any more."""
