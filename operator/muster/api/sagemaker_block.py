@@ -1,4 +1,4 @@
-"""The job's block for Amazon SageMaker, where SageMaker is to run it."""
+"""The job's block for Amazon SageMaker."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,12 @@ from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 
 
+def block_of(spec: Spec) -> SageMaker:
+    """The block, or its defaults where the job leaves it out."""
+    return spec.sagemaker or SageMaker()
+
+
 def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
-    """The block, once; nothing for a job of another backend."""
+    """The block, once, where SageMaker is to run the job; nothing for a job of another backend."""
     if spec.backend == "SageMaker" and spec.sagemaker is not None:
         yield spec.sagemaker

@@ -10,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution, SageMakerMpi, Switch
 from muster.api.sagemaker_resources import InstanceGroup
 from muster.api.sagemaker_spec import SageMaker
@@ -42,13 +43,14 @@ class Launch:
     by_script: bool = False
 
 
-def launch(spec: Spec, block: SageMaker) -> Launch:
+def launch(spec: Spec) -> Launch:
     """How SageMaker starts the ranks of a job."""
+    block = block_of(spec)
     if block.start == "Channels":
         return Launch("Channels")
     if not uses_toolkit(block):
         return Launch("Container", by_script=_container_needs_script(spec, block))
-    distribution = distribution_of(spec, block)
+    distribution = distribution_of(spec)
     file = program_file(spec.command, distribution)
     if file is None or _by_script(spec, block, distribution):
         return Launch("Toolkit", distribution, START_SCRIPT, by_script=True)
@@ -62,8 +64,9 @@ def uses_toolkit(block: SageMaker) -> bool:
     return block.start == "Toolkit"
 
 
-def distribution_of(spec: Spec, block: SageMaker) -> Distribution | None:
+def distribution_of(spec: Spec) -> Distribution | None:
     """What the toolkit is told of the ranks: what the job says, else what its launcher means."""
+    block = block_of(spec)
     if block.distribution is not None or block.framework is None:
         return block.distribution
     launcher = spec.launcher

@@ -7,7 +7,7 @@ from muster.api.document import Path, quoted
 from muster.api.mpi_rules import is_runner
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_block import sagemaker_blocks
-from muster.api.sagemaker_launch import START_SCRIPT, launch, program_file, uses_toolkit
+from muster.api.sagemaker_launch import START_SCRIPT, Launch, launch, program_file, uses_toolkit
 from muster.api.spec import Spec
 
 MAX_VARIABLES = 100
@@ -17,23 +17,27 @@ MAX_VARIABLE_CHARS = 512
 _VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
+def _launches(spec: Spec) -> Iterator[Launch]:
+    """How SageMaker starts the job, once; nothing for a job of another backend."""
+    return (launch(spec) for _ in sagemaker_blocks(spec))
+
+
 def _no_code(spec: Spec) -> Iterator[Breach]:
-    for block in sagemaker_blocks(spec):
-        how = launch(spec, block)
+    for how in _launches(spec):
         if how.start == "Toolkit" and spec.source is None and not how.by_script:
             yield Breach(("command",), f"{how.program} without source")
 
 
 def _foreign_archive(spec: Spec) -> Iterator[Breach]:
-    for block in sagemaker_blocks(spec):
-        if spec.source is not None and spec.source.s3 is not None and launch(spec, block).by_script:
+    for how in _launches(spec):
+        if spec.source is not None and spec.source.s3 is not None and how.by_script:
             yield Breach(("source", "s3"), "an archive with a command that needs muster's start script")
 
 
 def _script_name(spec: Spec) -> Iterator[Breach]:
-    for block in sagemaker_blocks(spec):
+    for how in _launches(spec):
         files = spec.source.inline.files if spec.source is not None and spec.source.inline is not None else {}
-        if START_SCRIPT in files and launch(spec, block).by_script:
+        if START_SCRIPT in files and how.by_script:
             yield Breach(("source", "inline", "files", START_SCRIPT), "it")
 
 

@@ -51,7 +51,7 @@ def _torch_distributed(spec: Spec) -> Iterator[Breach]:
 
 def _torch_without_python(spec: Spec) -> Iterator[Breach]:
     for block, distribution in given(spec):
-        how = launch(spec, block)
+        how = launch(spec)
         trains = trained_by(block)[1]
         if is_on(distribution, "torchDistributed") and trains == "PyTorch" and not how.program.endswith(".py"):
             yield Breach((*DISTRIBUTION, "torchDistributed"), f"it with {how.program or 'no program for the toolkit'}")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from muster.api.problems import InvalidResource
 from muster.api.sagemaker_launch import distribution_of
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.backends.local.devices import machine_gpus
@@ -113,7 +112,7 @@ def _unused(job: Job) -> tuple[str, ...]:
 @contextmanager
 def _meeting(job: Job) -> Iterator[None]:
     """The toolkit's port, where the job's ranks meet there. Raises `BadInput`."""
-    distribution = distribution_of(job.spec, job.spec.sagemaker or SageMaker())
+    distribution = distribution_of(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
     if not is_torch and (job.spec.launcher.per_node is not None or job.spec.launcher.mpi is not None):
         yield

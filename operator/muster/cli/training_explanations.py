@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from muster.api.document import JSON
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import START_SCRIPT, Launch, launch
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.cli.explanation import Explanation
@@ -53,8 +53,8 @@ def _explained(job: Job, setting: str, value: JSON) -> Explanation:
 
 def _particular(job: Job, setting: str, value: str) -> tuple[str, str] | None:
     """What depends on the job: its own word where another job has a default, and muster's where it has none."""
-    spec, block = job.spec, job.spec.sagemaker or SageMaker()
-    how = launch(spec, block)
+    spec, block = job.spec, block_of(job.spec)
+    how = launch(spec)
     if setting == "AlgorithmSpecification.TrainingImage" and spec.image is not None:
         return "spec.image", "yours"
     if setting.startswith("AlgorithmSpecification.Container") and block.container_entrypoint:
@@ -76,7 +76,7 @@ def _why_script(job: Job, how: Launch) -> str:
 
 def _default(job: Job, setting: str) -> tuple[str, str] | None:
     """Where the job says nothing."""
-    block = job.spec.sagemaker or SageMaker()
+    block = block_of(job.spec)
     said = block.model_fields_set
     own_output = job.spec.output is not None and job.spec.output.s3 is not None
     unsaid = {

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import is_on_some_instances, rank_groups
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 
 
@@ -23,7 +23,7 @@ def node_names(spec: Spec) -> tuple[str, ...]:
     Hosts of several groups are called by group: which algo-N is of which "you need to figure out from the logs"
     (Developer Guide, "Configure a training job with a heterogeneous cluster").
     """
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     if not is_on_some_instances(block):
         return host_names(spec.nodes)
     own = rank_groups(block)

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from muster.api.document import JSON
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import rank_instance_type
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.api.timestamps import from_text
 from muster.backends.local.folders import Folders, link_channels
@@ -65,7 +65,7 @@ class ToolkitRun:
 
 def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
     """What the containers of a request get. `code` is the job's own; the request may add to it."""
-    block = job.spec.sagemaker or SageMaker()
+    block = block_of(job.spec)
     added = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(

@@ -52,7 +52,7 @@ def test_who_starts_the_ranks_is_as_the_table_says(launcher: str, start: str) ->
     block: dict[str, JSON] = {"start": start, "instanceType": "ml.c5.xlarge"}
     image = {} if start == "Toolkit" else {"image": "img:1"}
     job = sagemaker_job({"launcher": {launcher: {}}, **image}, block)
-    how = launch(job.spec, job.spec.sagemaker or SageMaker())
+    how = launch(job.spec)
     by_script = "start script" in said or (launcher == "perNode" and start == "Container")
     assert how.by_script == by_script
 

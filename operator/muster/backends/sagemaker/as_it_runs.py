@@ -1,6 +1,7 @@
 """A SageMaker job with all that its spec leaves to the operator: its region, and how many ranks a node runs. Pure."""
 
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_launch import distribution_of, rank_groups, rank_instance_type
 from muster.api.sagemaker_spec import SageMaker
@@ -13,7 +14,7 @@ _PREFIX = "ml."
 
 def as_it_runs(job: Job, default_region: str) -> Job:
     """The job as the plan takes it. `default_region` is the operator's, "" for none. Raises `InvalidResource`."""
-    block = job.spec.sagemaker or SageMaker()
+    block = block_of(job.spec)
     region = block.region or default_region
     if not region:
         message = "missing, and the operator's configuration has no sagemaker.region; set one of them, e.g. us-west-2"
@@ -31,7 +32,7 @@ def as_it_runs(job: Job, default_region: str) -> Job:
 
 def _procs(job: Job, block: SageMaker) -> int:
     """Ranks on each node, as what starts them counts."""
-    distribution, asked = distribution_of(job.spec, block), job.spec.procs_per_node
+    distribution, asked = distribution_of(job.spec), job.spec.procs_per_node
     if distribution is not None:
         own = _own_count(distribution, None if isinstance(asked, str) else asked)
         if own is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from muster.api.agent_spec import Agent
-from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_block import block_of
 from muster.api.spec import Cleanup, Job, Network, Resources, Spec
 from muster.backends.sagemaker.request.distribution import groups_are_apart
 
@@ -16,7 +16,7 @@ _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
 def training_notes(job: Job) -> tuple[str, ...]:
     """Lines for people about a job of backend SageMaker; none where there is nothing to say."""
     unused = kubernetes_fields(job.spec)
-    block = job.spec.sagemaker or SageMaker()
+    block = block_of(job.spec)
     notes = []
     if unused:
         notes.append(f"left alone, for Kubernetes: {', '.join(unused)}; what ranks need of it belongs in env or source")
@@ -28,7 +28,7 @@ def training_notes(job: Job) -> tuple[str, ...]:
         )
     if job.spec.checkpoint is not None and job.spec.checkpoint.s3 is None:
         notes.append("spec.checkpoint names no s3: snapshots go with the instances, and no attempt resumes")
-    if groups_are_apart(job.spec, block):
+    if groups_are_apart(job.spec):
         notes.append(
             "spec.sagemaker.distribution.instanceGroup: SageMaker's SDK doesn't tell the toolkit of it with this"
             " distribution: each group starts ranks, as a world of its own, unless the program looks where it is"

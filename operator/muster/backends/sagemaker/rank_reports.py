@@ -13,8 +13,8 @@ from json import dumps, loads
 from typing import Literal
 
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, is_on_some_instances, launch
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
 from muster.backends.sagemaker.request.distribution import groups_are_apart
@@ -68,11 +68,11 @@ def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -
 
 def may_report(job: Job) -> bool:
     """Whether the job's ranks may report, by its spec alone: then it is worth while to read their log as it grows."""
-    block = job.spec.sagemaker or SageMaker()
-    distribution = distribution_of(job.spec, block)
+    block = block_of(job.spec)
+    distribution = distribution_of(job.spec)
     if is_on_some_instances(block):
         return False
-    if block.rank_reports == "Auto" and starts_ranks(job.spec, launch(job.spec, block)):
+    if block.rank_reports == "Auto" and starts_ranks(job.spec, launch(job.spec)):
         return True
     if block.rank_reports != "Auto" or distribution is None:
         return block.rank_reports == "On"
@@ -82,7 +82,7 @@ def may_report(job: Job) -> bool:
 
 def launchers_tell(job: Job) -> bool:
     """Whether what launchers say of a rank is of the job's: ranks of other worlds have the same numbers."""
-    return not groups_are_apart(job.spec, job.spec.sagemaker or SageMaker())
+    return not groups_are_apart(job.spec)
 
 
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:

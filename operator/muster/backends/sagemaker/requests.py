@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from muster.api.document import quoted
 from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
-from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_block import block_of
 from muster.api.source_spec import GitSource
 from muster.api.spec import Job
 from muster.aws.client import Aws
@@ -59,7 +59,7 @@ class PreparedRequests:
 
         Raises `InvalidResource`, `StorageTrouble`, AwsError, and `ApiError` while the API server doesn't answer.
         """
-        role = (job.spec.sagemaker or SageMaker()).role or ""
+        role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
         # The account that the configuration was asked about, whosever the operator's credentials are by now.
         setting = Setting(place.region, account_of(role), name, tags=own_tags(job, attempt))

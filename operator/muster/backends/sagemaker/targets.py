@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_block import block_of
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import from_text
@@ -40,7 +40,7 @@ class Target:
 
 def whereabouts(job: Job) -> Whereabouts:
     """Where the job's next training job is made; its region is known once it is taken as it runs."""
-    block = job.spec.sagemaker or SageMaker()
+    block = block_of(job.spec)
     return Whereabouts(block.region or "", block.assume_role_arn)
 
 

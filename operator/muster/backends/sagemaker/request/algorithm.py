@@ -1,5 +1,6 @@
 """The part of the request that says which image runs, and how. Pure."""
 
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import SERVICE_COMMAND, Launch
 from muster.api.sagemaker_spec import SageMaker
@@ -19,7 +20,7 @@ _FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
 
 def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
     """AlgorithmSpecification. Raises `InvalidResource` when AWS has no such image."""
-    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    spec, block = job.spec, block_of(job.spec)
     fields: Fields = {"TrainingImage": image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
     entrypoint, arguments = container_command(spec, how, source)
     if entrypoint:
@@ -38,7 +39,7 @@ def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: Imag
 
 def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The container's entry point and its arguments; empty where the image's own counts."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     if block.container_entrypoint or block.container_arguments:
         return block.container_entrypoint, block.container_arguments
     if how.start == "Channels":

@@ -2,9 +2,9 @@
 
 from muster.api.data_spec import Input
 from muster.api.document import JSON
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_channels import ChannelOptions, FileSystem
 from muster.api.sagemaker_launch import uses_toolkit
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 from muster.backends.sagemaker.request.code import CODE_CHANNEL, Code
 from muster.backends.sagemaker.request.drivers import DRIVERS_CHANNEL
@@ -24,7 +24,7 @@ def channels(spec: Spec, source: Code) -> list[JSON]:
 
 
 def _code_channel(spec: Spec, source: Code) -> Fields:
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
     if block.input_mode == "File" or uses_toolkit(block):
         return fields
@@ -34,7 +34,7 @@ def _code_channel(spec: Spec, source: Code) -> Fields:
 
 def _own_channels(spec: Spec, source: Code) -> list[JSON]:
     """Code and start script; for all groups where a channel names its own: SageMaker wants it of all or of none."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     named = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
     groups = tuple(group.name for group in block.instance_groups) if named else ()
     places = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import START_SCRIPT, Launch
-from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
 from muster.backends.sagemaker.request.drivers import DRIVERS_CHANNEL, driver_files
 from muster.backends.sagemaker.request.places import code_key, code_uri, input_uri
@@ -33,7 +33,7 @@ class Code:
 
 def code(job: Job, how: Launch, setting: Setting) -> Code:
     """How the job's code reaches the containers."""
-    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    spec, block = job.spec, block_of(job.spec)
     if how.start == "Channels":
         return _in_channels(job, how, setting)
     archive = _archive(job, how, setting)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.sagemaker_support import WITHOUT_DEBUGGER, is_trainium
@@ -21,7 +22,7 @@ from muster.backends.sagemaker.request.training_request import Fields
 
 def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
     """All of the request that has to do with it. Raises `InvalidResource` where the region hasn't what is asked for."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     kept = output_uri(spec, setting)
     fields: Fields = {**_hook(spec, block, setting.region, kept), **_profiler(block, setting.region, kept)}
     if block.debugger.rules and not _has_parameter_server(block):

@@ -6,6 +6,7 @@ huggingface/estimator.py.
 """
 
 from muster.api.document import JSON
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import DataParallel, Distribution
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import distribution_of, is_on_some_instances, rank_groups, said_procs
@@ -41,13 +42,14 @@ def distribution_parameters(
     return {**told, **_processes(spec, distribution)}
 
 
-def groups_are_apart(spec: Spec, block: SageMaker) -> bool:
+def groups_are_apart(spec: Spec) -> bool:
     """Whether ranks are started in each of several instance groups, as worlds of their own.
 
     With torchDistributed (of HuggingFace also pytorchDdp) the SDK doesn't say which group was named, and the toolkit
     then takes each host's own: sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups.
     """
-    distribution, framework = distribution_of(spec, block), block.framework
+    block = block_of(spec)
+    distribution, framework = distribution_of(spec), block.framework
     if distribution is None or framework is None or not is_on_some_instances(block):
         return False
     return _GROUPS not in distribution_parameters(spec, block, framework, distribution)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import Launch
 from muster.api.sagemaker_spec import SageMaker
@@ -20,7 +21,7 @@ _MODEL_FOLDER = "/opt/ml/model"
 
 def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fields:
     """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
-    spec, block = job.spec, job.spec.sagemaker or SageMaker()
+    spec, block = job.spec, block_of(job.spec)
     own = _encoded(_told(spec, block, how, source, setting))
     given = {**_user(spec, how), **block.raw_hyperparameters}
     _refuse_lost(spec, own)

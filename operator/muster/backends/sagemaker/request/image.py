@@ -1,6 +1,7 @@
 """Which image runs the job: the one that it names, or that of its framework. Pure."""
 
 from muster.api.problems import InvalidResource, Problem
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import distribution_of
@@ -12,7 +13,7 @@ from muster.backends.sagemaker.images import Library, NoSuchImage, Wanted, decid
 
 def image(spec: Spec, region: str, facts: ImageFacts) -> str:
     """The image's address. Raises `InvalidResource` when AWS has none such."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     if spec.image is not None or block.framework is None:
         return spec.image or ""
     try:
@@ -30,7 +31,7 @@ def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> 
         region=region,
         instance_type=block.instance_type or deciding_type(types),
         python=framework.python_version or "",
-        library=_library(framework, distribution_of(spec, block)),
+        library=_library(framework, distribution_of(spec)),
         pytorch=framework.pytorch_version or "",
         tensorflow=framework.tensorflow_version or "",
     )

@@ -1,7 +1,7 @@
 """Where in Amazon S3 a training job's output, snapshots and code lie, as the SageMaker SDK places them. Pure."""
 
 from muster.api.s3_uri import S3Uri, parse
-from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_block import block_of
 from muster.api.spec import Spec
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Fields
@@ -24,7 +24,7 @@ def joined(uri: str, *parts: str) -> str:
 
 def output(spec: Spec, setting: Setting) -> Fields:
     """OutputDataConfig."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     fields: Fields = {"S3OutputPath": output_uri(spec, setting)}
     if block.output_kms_key is not None:
         fields["KmsKeyId"] = block.output_kms_key
@@ -44,7 +44,7 @@ def checkpoint(spec: Spec) -> Fields:
 
 def code_uri(spec: Spec, setting: Setting) -> str:
     """Where sourcedir.tar.gz lies: in the folder for code, else in the output's bucket."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     parts = (setting.training_job, "source", "sourcedir.tar.gz")
     if block.code_location is not None:
         return joined(block.code_location, *parts)
@@ -53,7 +53,7 @@ def code_uri(spec: Spec, setting: Setting) -> str:
 
 def input_uri(spec: Spec, setting: Setting, channel: str) -> str:
     """Where a channel of muster's own lies: in the folder for code, else in the output's bucket."""
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     place = block.code_location or f"s3://{parse(output_uri(spec, setting)).bucket}"
     return joined(place, setting.training_job, "input", channel)
 
@@ -63,7 +63,7 @@ def code_key(spec: Spec, setting: Setting) -> str:
 
     Source: estimator.py, _stage_user_code_in_s3.
     """
-    block = spec.sagemaker or SageMaker()
+    block = block_of(spec)
     if block.output_kms_key is None:
         return ""
     bucket = parse(output_uri(spec, setting)).bucket

@@ -1,6 +1,7 @@
 """A job as the request that makes it a training job of Amazon SageMaker. Pure."""
 
 from muster.api.document import JSON
+from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import Launch, is_on_some_instances, launch
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job
@@ -26,8 +27,8 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
 
     Raises `InvalidResource` for what only shows here: an image that AWS doesn't have, more than a request can hold.
     """
-    spec, block = job.spec, job.spec.sagemaker or SageMaker()
-    how = launch(spec, block)
+    spec, block = job.spec, block_of(job.spec)
+    how = launch(spec)
     source = code(job, how, setting)
     body: Fields = {
         "TrainingJobName": setting.training_job,
