@@ -34,9 +34,6 @@ MAX_ACTIVITY_CHARS = 120
 MAX_METRICS = 256
 """Metrics of one node: the 40 of the resource and what scripts report themselves, with room."""
 
-MAX_FAILURE_CHARS = 1024
-"""Characters of a node's output/failure: as many as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
-
 TOKEN_AUDIENCE = "muster-collector"
 """The audience that an agent's token must name; no other service accepts such a token."""
 

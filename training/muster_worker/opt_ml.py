@@ -6,7 +6,7 @@ import json
 import os
 
 from muster_worker import sagemaker
-from muster_worker.contract import MAX_FAILURE_CHARS, Plan
+from muster_worker.contract import Plan
 
 _FOLDERS = ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints")
 
@@ -26,7 +26,7 @@ def write_failure(root: str, text: str) -> None:
     path = os.path.join(root, "output", "failure")
     try:
         with open(path, "x", encoding="utf-8", errors="replace") as file:
-            file.write(text[:MAX_FAILURE_CHARS])
+            file.write(text[: sagemaker.MAX_FAILURE_CHARS])
     except OSError:
         return  # the script's own text stays, and a full disk must not hide the failure itself
 

@@ -14,6 +14,9 @@ from typing import Dict, Mapping, Tuple
 from muster_worker.arguments import to_arguments, to_text
 from muster_worker.contract import Channel, Plan
 
+MAX_FAILURE_CHARS = 1024
+"""Of a node's output/failure: as many as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
+
 _GROUP = "homogeneousCluster"
 
 

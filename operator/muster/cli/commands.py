@@ -45,6 +45,19 @@ AwsAccount = Annotated[
 app.add_typer(storage, name="storage", hidden=True)
 
 
+LocalInputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME=DIR", help="Read this input from DIR instead. May be repeated."),
+]
+LocalCheckpoint = Annotated[
+    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Keep snapshots in DIR, and resume from there.")
+]
+RunFolder = Annotated[
+    Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
+]
+KeepHere = Annotated[
+    bool, typer.Option("--keep-here", help="Leave snapshots and results in the run's folder, and ask S3 for none.")
+]
 OnlyRank = Annotated[
     list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
 ]
@@ -81,19 +94,10 @@ def _muster(
 def run(
     *,
     file: File,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", metavar="NAME=DIR", help="Read this input from DIR instead. May be repeated."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", metavar="DIR", help="Keep snapshots in DIR, and resume from there.")
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
-    ] = None,
-    keep_here: Annotated[
-        bool, typer.Option("--keep-here", help="Leave snapshots and results in the run's folder, and ask S3 for none.")
-    ] = False,
+    inputs: LocalInputs = None,
+    checkpoint: LocalCheckpoint = None,
+    folder: RunFolder = None,
+    keep_here: KeepHere = False,
     logs: Annotated[bool, typer.Option("--logs", help="Show what the ranks print.")] = False,
     rank: OnlyRank = None,
     output: FinalOutput = None,

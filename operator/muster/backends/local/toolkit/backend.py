@@ -31,7 +31,6 @@ from muster.plan.facts import (
 )
 from muster.plan.world import procs_per_node
 from muster_worker.contract import (
-    MAX_FAILURE_CHARS,
     AgentPhase,
     Command,
     CommandKind,
@@ -39,6 +38,7 @@ from muster_worker.contract import (
     RankState,
     Report,
 )
+from muster_worker.sagemaker import MAX_FAILURE_CHARS
 
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
