@@ -35,20 +35,10 @@ from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.cli.job_file import read_job
+from muster.cli.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
-from muster.cli.run import (
-    SCRATCH,
-    Run,
-    finish,
-    folder_of,
-    kept_here,
-    machine_of,
-    new_display,
-    resolved_job,
-    told,
-    with_uid,
-)
+from muster.cli.shown_run import Run, finish, new_display, told
 from muster.plan.world import world_size
 from muster.runtime.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.storage.storage_plan import StoragePlan
