@@ -28,6 +28,8 @@ _POINT_FLOAT = re.compile(r"\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?")
 
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64
+_DECIMAL_DIGITS = len(str(_UINT64_END))
+"""None of more fits, and Python reads no more than some thousands: docs.python.org, `sys.set_int_max_str_digits`."""
 
 
 class NotJSON(ValueError):
@@ -80,6 +82,8 @@ def _integer(plain: str) -> int | None:
     groups = match.groupdict()
     kind = next(name for name, digits in groups.items() if digits is not None)
     digits = groups[kind]
+    if kind == "dec" and len(digits) > _DECIMAL_DIGITS:
+        return None
     size = int(digits.lower().replace("o", ""), {"hex": 16, "bin": 2, "oct": 8, "dec": 10}[kind])
     value = -size if plain[0] == "-" else size
     # beyond 64 bits Go gives up on an integer; what has a decimal point's spelling is a float then

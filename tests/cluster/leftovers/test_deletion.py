@@ -72,6 +72,7 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     one_rank(jobs, "robbed")
     for name in ("bare", "robbed"):
         jobs.wait(name, RUNNING)
+        jobs.started_pod(f"{name}-0-0")
     jobs.run("delete", "service/bare-muster", "configmap/bare-muster")
     jobs.run("delete", "pod/robbed-0-0")
     jobs.wait("robbed", "condition=Failed")

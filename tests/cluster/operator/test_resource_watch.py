@@ -81,12 +81,12 @@ class OneWatch:
     """The next watch has this fate, all others the usual one."""
 
     fate: Fate
-    is_over: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __call__(self, call: Call) -> Fate:
-        if call.verb != "watch" or self.is_over:
+        if call.verb != "watch" or self.over.is_set():
             return PASS
-        self.is_over = True
+        self.over.set()
         return self.fate
 
 
@@ -127,10 +127,11 @@ async def test_whatever_becomes_of_a_watch_the_next_thing_is_heard_of(
     known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: Fate
 ) -> None:
     async with watching(known_jobs, tmp_path, monkeypatch) as site:
-        site.proxy.decide = OneWatch(fate)
+        watch = site.proxy.decide = OneWatch(fate)
         await site.apply("early")
         await site.heard.until("ADDED", "early")
-        assert site.proxy.decide.is_over
+        async with asyncio.timeout(SOON_SECONDS):
+            await watch.over.wait()  # a list that came late has told of the job, and the first watch comes after it
         await site.apply("late")
         await site.heard.until("ADDED", "late")
 

@@ -88,6 +88,11 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
     assert document.value == {"a": 1, "b": 2}
 
 
+def test_a_number_of_more_digits_than_python_reads_is_a_text_as_to_kubectl() -> None:
+    (document,) = load_bytes(b"a: " + b"1" * 5000, "f")
+    assert document.value == {"a": "1" * 5000}
+
+
 def test_an_empty_text_has_no_document() -> None:
     assert load("", "f") == []
     assert load("---\n# nothing\n---\n", "f") == []

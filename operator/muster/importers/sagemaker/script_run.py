@@ -64,9 +64,8 @@ class Order:
 def run_script(order: Order, answer: Answer) -> Recording:
     """Run the script to its end and give back what it said. Raises `OSError` when its Python can't be started."""
     with tempfile.TemporaryDirectory(prefix="muster-import-") as home, _process(order, home) as (process, said, told):
-        # a script that waits for something that never happens is ended; its last record is missing then
-        timer = threading.Timer(order.timeout_seconds, _end, (process,))
-        timer.start()
+        end = threading.Thread(target=_end_in_time, args=(process, order.timeout_seconds))
+        end.start()
         try:
             told.write(_first_line(order))
             told.flush()
@@ -78,10 +77,17 @@ def run_script(order: Order, answer: Answer) -> Recording:
             raise
         finally:
             code = process.wait()
-            timer.cancel()
+            end.join()
     if heard.failure is _SILENCE:
         return Recording(heard.runs, heard.notes, heard.files, _ended_early(order, code))
     return heard
+
+
+def _end_in_time(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """A script that waits for something that never happens is ended; its last record is missing then."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
