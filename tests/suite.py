@@ -11,16 +11,13 @@ from side_by_side import Part, run
 SHORT = Part(marked="not long", beside=3)
 """Most of them wait for processes, so that more run than there are processors."""
 
-AS_COLLECTED = "--no-loadscope-reorder"
-"""tests/integration first: the many quick files of tests/unit fill what the last slow ones leave of the processors."""
-
 LONG = Part(marked="long")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests; 0 when all that ran passed."""
     rest = [argument for argument in arguments if argument != "--long"]
-    return run(LONG, rest) if len(rest) < len(arguments) else run(SHORT, [AS_COLLECTED, *rest])
+    return run(LONG if len(rest) < len(arguments) else SHORT, rest)
 
 
 if __name__ == "__main__":

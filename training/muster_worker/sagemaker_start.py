@@ -140,16 +140,19 @@ def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
 
 def start_ranks(command: Sequence[str], place: Place, procs: int, environment: Mapping[str, str]) -> int:
     """Run the node's ranks; the exit code of the first that fails, which ends the others, else 0."""
-    ranks = [
-        subprocess.Popen(command, env={**environment, **rank_variables(place, procs, local)}) for local in range(procs)
-    ]
+    ranks: List[subprocess.Popen[bytes]] = []
     asked_to_stop: List[int] = []
 
     def stop(number: int, _: object) -> None:
         asked_to_stop.append(number)
-        end(ranks)
+        if len(ranks) == procs and len(asked_to_stop) == 1:
+            end(ranks)
 
     signal.signal(signal.SIGTERM, stop)
+    for local in range(procs):
+        ranks.append(subprocess.Popen(command, env={**environment, **rank_variables(place, procs, local)}))
+        if asked_to_stop and len(ranks) == procs:
+            end(ranks)  # who asked while they were being started has reached none of them
     running = {rank.pid: rank for rank in ranks}
     failed = 0
     while running:

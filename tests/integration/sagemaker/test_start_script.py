@@ -123,16 +123,25 @@ def test_a_rank_that_fails_ends_the_others(tmp_path: Path, ends: str, code: int)
 
 def test_a_stop_reaches_the_ranks(tmp_path: Path) -> None:
     program = (
-        "import signal, sys\n"
-        "def saved(*_):\n    print('saved', flush=True)\n    sys.exit(0)\n"
-        "signal.signal(signal.SIGTERM, saved)\nprint('ready', flush=True)\nwhile True: signal.pause()"
-    )
+        "import os, signal, sys, time\n"
+        "def saved(*_):\n    os.write(1, b'saved\\n')\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, saved)\nos.write(1, b'ready\\n')\nwhile True: time.sleep(0.1)"
+    )  # not print, which a signal may find still at work; not pause, which it may come just before
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 2, "command": python(program)})
     with hosts.start("algo-1") as started:
         assert started.stdout is not None
         assert [started.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
         started.send_signal(signal.SIGTERM)
         assert started.stdout.read() == "saved\n" * 2
+    assert started.returncode == 128 + signal.SIGTERM
+
+
+def test_a_stop_while_the_ranks_are_being_started_reaches_them_all(tmp_path: Path) -> None:
+    command = ["sh", "-c", '[ "$LOCAL_RANK" = 0 ] && kill -TERM "$PPID"; exec sleep 600']
+    hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 20, "command": command})
+    with hosts.start("algo-1") as started:
+        assert started.stdout is not None
+        assert started.stdout.read() == ""  # none of them holds it any more
     assert started.returncode == 128 + signal.SIGTERM
 
 
