@@ -137,7 +137,7 @@ def test_a_stop_reaches_the_ranks(tmp_path: Path) -> None:
 
 
 def test_a_stop_while_the_ranks_are_being_started_reaches_them_all(tmp_path: Path) -> None:
-    command = ["sh", "-c", '[ "$LOCAL_RANK" = 0 ] && kill -TERM "$PPID"; exec sleep 600']
+    command: list[JSON] = ["sh", "-c", '[ "$LOCAL_RANK" = 0 ] && kill -TERM "$PPID"; exec sleep 600']
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 20, "command": command})
     with hosts.start("algo-1") as started:
         assert started.stdout is not None
