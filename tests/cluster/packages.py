@@ -108,6 +108,8 @@ def fetch() -> Path:
         for archive in sorted(archives.glob("*.deb")):
             run(["dpkg", "-x", str(archive), str(tree)], archives)
         choose_iptables(tree / "usr/sbin")
+        # `dpkg -x` gives the tree the date of the newest package, which `prune` would take for the last use.
+        used(tree)
         tree.rename(root)
     return root
 
