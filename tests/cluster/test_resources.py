@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.shared import Cluster, Kubectl
-from muster.api.changes import CHANGE_SENTENCE
+from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON, Document
 from muster.api.load import NotReadable, load
@@ -272,6 +272,28 @@ async def test_what_was_not_accepted_may_be_corrected(client: Client, job: Objec
     said = await change(client, job, {"nodes": 3})
     assert said.endswith(says)
     assert bool(said) == bool(says)
+
+
+@pytest.mark.parametrize("kind", ["Complete", "Failed"])
+@pytest.mark.parametrize("is_suspended", [False, True])
+async def test_a_job_that_is_over_keeps_its_spec(client: Client, job: Object, kind: str, *, is_suspended: bool) -> None:
+    assert await change(client, job, {"suspend": is_suspended}) == ""
+    end: dict[str, JSON] = {
+        "type": kind,
+        "status": "True",
+        "reason": "Ended",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    refused: JSON = {**end, "type": "Accepted", "status": "False"}
+    namespace, name = str(part(dict(job), "metadata", "namespace")), str(part(dict(job), "metadata", "name"))
+    await client.merge(TWIN, namespace, name, {"status": {"conditions": [refused, end]}}, "status")
+    changing = [changes for changes in (*ALLOWED, *OTHERS) if changes and "suspend" not in changes]
+    changing.append({"suspend": not is_suspended})
+    for changes in changing:
+        assert f"spec: Forbidden: {OVER_SENTENCE}" in await change(client, job, changes)
+    await client.merge(TWIN, namespace, name, {"metadata": {"labels": {"team": "a"}}}, None)
 
 
 async def test_kubectl_scale_is_a_change_like_any_other(twin: Kubectl, client: Client, job: Object) -> None:

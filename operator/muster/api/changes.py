@@ -1,6 +1,9 @@
-"""What of a job may change once it was accepted, in CEL: the API server has both specs, muster has the new one only."""
+"""What of a job may change once it was accepted, in CEL and for the webhook: both are shown both specs.
 
-from collections.abc import Mapping
+The operator has the new one only. It knows of a change after the end by the generation (`status.after_the_end`).
+"""
+
+from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
 
@@ -12,22 +15,32 @@ CHANGE_SENTENCE = (
     " set spec.suspend to true first, or give the changed job another name"
 )
 
-_IS_OPEN = (
-    "oldSelf.spec.suspend"
-    " || (has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(condition,"
-    " condition.type == 'Accepted' && condition.status == 'False'))"
-)
+OVER_SENTENCE = "the job is over, and its spec stays the one that ran: delete the job, or use another name"
+
+_CONDITIONS = "has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(condition, "
+
+_IS_OVER = f"({_CONDITIONS}(condition.type == 'Complete' || condition.type == 'Failed') && condition.status == 'True'))"
+
+_IS_OPEN = f"oldSelf.spec.suspend || ({_CONDITIONS}condition.type == 'Accepted' && condition.status == 'False'))"
+
+
+def over_rule(spec: Mapping[str, JSON]) -> str:
+    """The rule of the resource's root about a job that is over, from the spec's schema."""
+    return f"!{_IS_OVER} || ({_are_kept(spec, ())})"
 
 
 def change_rule(spec: Mapping[str, JSON]) -> str:
-    """The rule of the resource's root, from the spec's schema."""
+    """The rule of the resource's root about a job that isn't over, from the spec's schema."""
+    return f"{_IS_OVER} || {_IS_OPEN} || ({_are_kept(spec, CHANGEABLE)})"
+
+
+def _are_kept(spec: Mapping[str, JSON], changeable: Sequence[str]) -> str:
     fields = spec["properties"]
-    kept = [
+    return " && ".join(
         _is_kept(name, schema, spec.get("required"))
         for name, schema in (fields.items() if isinstance(fields, dict) else ())
-        if name not in CHANGEABLE and isinstance(schema, dict)
-    ]
-    return f"{_IS_OPEN} || ({' && '.join(kept)})"
+        if name not in changeable and isinstance(schema, dict)
+    )
 
 
 def _is_kept(name: str, schema: Mapping[str, JSON], required: JSON) -> str:

@@ -4,13 +4,13 @@ from copy import deepcopy
 
 import yaml
 
-from muster.api.changes import CHANGE_SENTENCE, change_rule
+from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE, change_rule, over_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
     ("Backend", "string", ".spec.backend", "Who runs it: Kubernetes or SageMaker.", 0),
-    ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, ...: see status.phase.", 0),
+    ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, Refused, ...: see status.phase.", 0),
     ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
     ("Ranks", "string", ".status.ranks.ready", "Running or succeeded ranks of all ranks.", 0),
     ("Step", "integer", ".status.progress.step", "Optimizer steps that every running rank has taken.", 0),
@@ -81,6 +81,12 @@ def _root() -> Schema:
             {
                 "rule": "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
                 "message": NAME_SENTENCE,
+            },
+            {
+                "rule": over_rule(spec),
+                "message": OVER_SENTENCE,
+                "reason": "FieldValueForbidden",
+                "fieldPath": ".spec",
             },
             {
                 "rule": change_rule(spec),

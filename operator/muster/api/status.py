@@ -167,7 +167,8 @@ class Status(Model):
     observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
     phase: str = Field(
         default="Pending",
-        description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, Succeeded or Failed.",
+        description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, "
+        "Refused, Succeeded or Failed.",
     )
     message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
     # bounded, as the CRD's rule about changes looks through them

@@ -30,6 +30,7 @@ _COLOURS = {
     "Stopping": "yellow",
     "Suspended": "blue",
     "Succeeded": "cyan",
+    "Refused": "bold red",
     "Failed": "bold red",
     "Stopped": "magenta",
     "Unknown": "yellow",

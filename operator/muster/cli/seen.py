@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.api.document import JSON
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.timestamps import from_text
 from muster.cli.view import View
 from muster.kube.answers import mapping, string
 from muster.kube.kinds import Object
+from muster.plan.incarnations import REFUSED
 from muster.plan.outcome import final_condition
 
 NOBODY_LOOKED = "muster's operator has not looked at it yet"
@@ -21,10 +23,11 @@ NOBODY_LOOKED = "muster's operator has not looked at it yet"
 
 @dataclass(frozen=True)
 class Seen:
-    """`created_at` is in Unix seconds, None where the resource doesn't say."""
+    """`created_at` is in Unix seconds, None where the resource doesn't say; `generation` is that of its spec."""
 
     name: str
     uid: str
+    generation: int
     created_at: float | None
     status: Status
 
@@ -32,6 +35,11 @@ class Seen:
     def is_over(self) -> bool:
         """Whether nothing about it will change any more."""
         return final_condition(self.status) is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the operator has looked at the spec as it is now, and won't run it before somebody corrects it."""
+        return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 
 def read(resource: Object) -> Seen:
@@ -43,6 +51,7 @@ def read(resource: Object) -> Seen:
     return Seen(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
+        generation=_number(metadata.get("generation")),
         created_at=_seconds(string(metadata.get("creationTimestamp"))),
         status=status,
     )
@@ -67,6 +76,10 @@ def elapsed(seen: Seen, now: float) -> float:
     ended = _seconds(seen.status.completion_time or "")
     until = now if ended is None else ended
     return 0.0 if since is None else max(0.0, until - since)
+
+
+def _number(value: JSON) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _seconds(text: str) -> float | None:

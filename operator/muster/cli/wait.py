@@ -23,7 +23,10 @@ TIMED_OUT = 124
 
 
 def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
-    """Wait until the job is over, at most `timeout` seconds: 0 Complete, 1 failed or deleted, 124 not over yet."""
+    """Wait until the job is over, at most `timeout` seconds.
+
+    0: Complete. 1: failed, refused or deleted. 124: not over yet.
+    """
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
 
     async def wait(target: Target) -> int:
@@ -43,7 +46,7 @@ async def _wait(target: Target, display: LineDisplay) -> int:
             async for seen in jobs:
                 view = view_of(seen, time.time())
                 display.show(view)
-                if seen.is_over:
+                if seen.is_over or seen.is_refused:
                     display.close(view)
                     return 0 if is_complete(seen.status) else FAILED
     except JobDeleted:

@@ -5,7 +5,10 @@ from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent
 from muster.plan.suspension import is_resumed, is_suspended
 
-_BEFORE_THE_START = ("Pending", "Queued", "Starting")
+REFUSED = "Refused"
+"""The phase of a job that was not started, and will not be before its spec is corrected."""
+
+_BEFORE_THE_START = ("Pending", "Queued", "Starting", REFUSED)
 
 
 def was_started(previous: Status) -> bool:

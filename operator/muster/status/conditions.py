@@ -14,6 +14,9 @@ from muster.status.sentences import fit
 from muster.status.troubles import PASSING, SharedTrouble, shared_troubles
 from muster.status.views import Picture
 
+ACCEPTED = "Accepted"
+"""The condition that says whether the operator runs the spec as it is now."""
+
 NODES_NOT_PLACED = "NodesNotPlaced"
 """Nodes wait for a place, as all do for a while: no trouble is known of them."""
 
@@ -63,11 +66,11 @@ def refusal_of(picture: Picture) -> Trouble | None:
 def _accepted(picture: Picture) -> _Claim:
     refusal = refusal_of(picture)
     if refusal is not None:
-        return _Claim("Accepted", False, refusal.reason, fit(refusal.message))
+        return _Claim(ACCEPTED, False, refusal.reason, fit(refusal.message))
     remarks = picture.facts.remarks
     if remarks:
-        return _Claim("Accepted", True, REMARKS, fit(f"The resource is valid; {'; '.join(remarks)}"))
-    return _Claim("Accepted", True, "Valid", "The resource is valid")
+        return _Claim(ACCEPTED, True, REMARKS, fit(f"The resource is valid; {'; '.join(remarks)}"))
+    return _Claim(ACCEPTED, True, "Valid", "The resource is valid")
 
 
 def _scheduled(picture: Picture) -> _Claim:

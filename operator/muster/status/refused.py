@@ -3,23 +3,25 @@
 from muster.api.problems import InvalidResource
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
+from muster.plan.incarnations import REFUSED, was_started
 from muster.plan.outcome import final_condition
-from muster.status.conditions import since
+from muster.status.after_the_end import after_the_end
+from muster.status.conditions import ACCEPTED, since
 from muster.status.sentences import fit
 
 MAX_PROBLEMS = 3
 """Problems in a sentence before it says how many more."""
 
-_TURNED = {"Accepted": "False", "Stalled": "True"}
+_TURNED = {ACCEPTED: "False", "Stalled": "True"}
 
 
 def refused(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
     """`previous` with the word that the resource's `generation` is refused, and why; `now` is in Unix seconds.
 
-    What is known of an earlier version that runs stays; a job that is over has nothing to accept any more.
+    What is known of an earlier version that runs stays; any other job's phase is Refused, until its spec is corrected.
     """
     if final_condition(previous) is not None:
-        return previous.model_copy(update={"observed_generation": generation})
+        return after_the_end(previous, generation, now)
     message = _message(invalid)
     turned = tuple(
         Condition(
@@ -34,7 +36,9 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
     )
     kept = tuple(entry for entry in previous.conditions if entry.type not in _TURNED)
     conditions = (turned[0], *kept, turned[1])
-    return previous.model_copy(update={"observed_generation": generation, "message": message, "conditions": conditions})
+    phase = previous.phase if was_started(previous) else REFUSED
+    told = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
+    return previous.model_copy(update=told)
 
 
 def _message(invalid: InvalidResource) -> str:

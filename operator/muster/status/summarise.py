@@ -7,10 +7,12 @@ from muster.api.status import NetworkStatus, NodeCounts, Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
+from muster.plan.incarnations import REFUSED
 from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
 from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
-from muster.status.conditions import conditions
+from muster.status.after_the_end import after_the_end
+from muster.status.conditions import conditions, refusal_of
 from muster.status.network import network_of
 from muster.status.progress import progress_of
 from muster.status.rank_status import rank_status
@@ -26,7 +28,9 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
 
     A job that is over keeps the status with which it ended.
     """
-    if final_condition(previous) is not None or _is_told_better(previous, facts, outcome, now):
+    if final_condition(previous) is not None:
+        return after_the_end(previous, job.metadata.generation, now)
+    if _is_told_better(previous, facts, outcome, now):
         # Whoever waits for a change of the spec to be looked at waits for this.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     seen = Picture(job, previous, facts, outcome, now)
@@ -71,6 +75,12 @@ def _phase(seen: Picture) -> str:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
+    return _phase_on_the_way(seen)
+
+
+def _phase_on_the_way(seen: Picture) -> str:
+    if refusal_of(seen) is not None:
+        return REFUSED
     beyond = {view.state for view in seen.views} - {PENDING, STARTING}
     # Whether ranks that are not heard of ever ran is not known: they still do if they did.
     if beyond - {UNKNOWN} or (beyond and seen.previous.phase == "Running"):

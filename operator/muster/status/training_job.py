@@ -6,7 +6,7 @@ from muster.api.spec import Job
 from muster.api.status import NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import ProcessState
-from muster.plan.incarnations import was_started
+from muster.plan.incarnations import REFUSED, was_started
 from muster.plan.nodes import is_silent
 from muster.plan.outcome import Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
@@ -14,8 +14,9 @@ from muster.plan.training_job_course import told_of
 from muster.plan.training_job_ends import Sequel
 from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement
+from muster.status.after_the_end import after_the_end
 from muster.status.blind import blinded
-from muster.status.conditions import conditions
+from muster.status.conditions import conditions, refusal_of
 from muster.status.progress import MAX_METRICS, progress_of
 from muster.status.rank_status import rank_status
 from muster.status.training_job_record import training_record
@@ -44,7 +45,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
     """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
     generation = job.metadata.generation
     if final_condition(previous) is not None:
-        return previous.model_copy(update={"observed_generation": generation})
+        return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
     if facts.blind is not None and facts.training is None and told_of(previous) is not None:
         return blinded(previous, seen.facts.trouble, generation, now)
@@ -78,6 +79,8 @@ def _phase(picture: Picture, facts: TrainingFacts, seen: Judgement) -> str:
         return "Stopping"
     if outcome.is_decided:
         return _ENDS[outcome.verdict]
+    if refusal_of(picture) is not None and (training is None or seen.course.is_next):
+        return REFUSED
     # A training job failed, or could not begin, and another one is to follow.
     if seen.course.is_next:
         ended = seen.course.ended

@@ -63,6 +63,9 @@ def test_waiting_ends_with_the_job_and_its_exit_code_says_how(muster: Muster, to
     late = muster("wait", NAME, "--timeout", "0.5")
     assert late.returncode == 124
     assert "is not over after 0.5 s" in late.stderr
+    told.tell(REFUSED)
+    refused = muster("wait", NAME)
+    assert (refused.returncode, refused.stderr.partition(" ")[2]) == (1, f"Refused: {REFUSED.message}\n")
     told.tell(FAILED)
     failed = muster("wait", NAME)
     assert (failed.returncode, failed.stderr) == (1, f"1:12 Failed: {FAILED.message}\n")

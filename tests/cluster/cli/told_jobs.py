@@ -66,6 +66,8 @@ COMPLETE = FAILED.model_copy(
     }
 )
 REFUSED = Status(
+    observed_generation=1,
+    phase="Refused",
     message="spec.metrics[0].regex: found '('",
     conditions=(Condition(type="Accepted", status="False", reason="Invalid", last_transition_time=STARTED),),
 )

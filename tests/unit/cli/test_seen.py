@@ -43,6 +43,13 @@ def test_a_clock_that_is_behind_the_clusters_shows_no_negative_time() -> None:
     assert elapsed(seen(), CREATED_AT - 5) == 0
 
 
+def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() -> None:
+    source = resource(Status(phase="Refused", message="no", observed_generation=2))
+    verdicts = [read({**source, "metadata": {"generation": number}}).is_refused for number in (2, 3)]
+    assert verdicts == [True, False]
+    assert not seen(phase="Running").is_refused
+
+
 def test_ranks_are_told_to_their_nodes_without_the_spec() -> None:
     ranks = RankStatus(world=8, running=8, ready="8/8")
     assert procs_per_node(Status(nodes=NodeCounts(desired=2, ready=2), ranks=ranks)) == 4

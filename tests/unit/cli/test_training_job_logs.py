@@ -14,7 +14,7 @@ TRAINING = SageMakerStatus(
 
 
 def seen(status: Status) -> Seen:
-    return Seen(name="vit", uid="u", created_at=None, status=status)
+    return Seen(name="vit", uid="u", generation=1, created_at=None, status=status)
 
 
 def test_the_command_that_reads_its_log_is_told() -> None:

@@ -5,8 +5,14 @@ from dataclasses import replace
 import pytest
 
 from muster.api.problems import InvalidResource, Problem
+from muster.api.spec import Job
 from muster.api.status import Condition, Status
+from muster.api.timestamps import to_seconds
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.incarnations import was_started
+from muster.plan.outcome import final_condition
+from muster.status.after_the_end import after_the_end
+from muster.status.events import notes
 from muster.status.refused import refused
 from unit.plan.builders import (
     START,
@@ -145,6 +151,9 @@ def test_a_refused_pod_is_told_by_accepted() -> None:
 
     assert told(status, "Accepted") == ("False", "InvalidPod")
     assert told(status, "Stalled") == ("True", "InvalidPod")
+    assert (status.phase, told(status, "Failed")[0]) == ("Refused", "False")
+    # It says Refused no longer than it is so.
+    assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
     assert status.message == refusal.message == condition(status, "Accepted").message
 
 
@@ -159,22 +168,67 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
         "spec.x2: found 0; allowed are 1 to 9; and 2 more"
     )
     assert (told(status, "Accepted"), told(status, "Stalled")) == (("False", "Invalid"), ("True", "Invalid"))
+    assert (status.phase, final_condition(status), was_started(status)) == ("Refused", None, False)
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
     assert refused(status, InvalidResource(problems), 7, START + 99) == status
     corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
-    assert told(corrected, "Accepted") == ("True", "Valid")
+    assert (corrected.phase, told(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
 
-def test_a_job_that_is_over_is_not_refused_any_more() -> None:
-    known = facts(done(0, ended(0, 9, exit_code=0)))
-    over = status_of(job(1, 1), Status(), known, START + 10)
+def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
+    before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
 
-    assert refused(over, InvalidResource((Problem("spec.x", "no"),)), 3, START + 20) == over
-    later = job(1, 1)
-    later = later.model_copy(update={"metadata": later.metadata.model_copy(update={"generation": 4})})
-    assert status_of(later, over, known, START + 20) == over.model_copy(update={"observed_generation": 4})
+    status = refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10)
+
+    assert (status.phase, told(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+
+
+def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
+    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
+    before = Status(phase="Pending", incarnation=2, conditions=(resumed,))
+
+    assert not was_started(refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10))
+
+
+def at_generation(number: int, of: Job) -> Job:
+    return of.model_copy(update={"metadata": of.metadata.model_copy(update={"generation": number})})
+
+
+@pytest.mark.parametrize("exit_code", [0, 3])
+def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
+    known = facts(done(0, ended(0, 9, exit_code=exit_code)))
+    over = status_of(at_generation(3, job(1, 1)), Status(), known, START + 10)
+    invalid = InvalidResource((Problem("spec.x", "no"),))
+    changed = at_generation(4, job(1, 1))
+    suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
+
+    assert status_of(at_generation(3, job(1, 1)), over, known, START + 20) == over
+    for status in (
+        refused(over, invalid, 4, START + 20),
+        status_of(changed, over, known, START + 20),
+        status_of(suspended, over, facts(missing(0)), START + 20),
+    ):
+        accepted = condition(status, "Accepted")
+        assert (accepted.status, accepted.reason, accepted.observed_generation) == ("False", "JobIsOver", 4)
+        assert accepted.message == (
+            "The changed spec was not run, and will not be: the job is over, and its spec stays the one that ran: "
+            "delete the job, or use another name"
+        )
+        others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
+        assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
+        assert [note.reason for note in notes(over, status)] == ["Refused"]
+        # Told once, also of what is changed after that; and a later operator judges as this one did.
+        again = status_of(at_generation(5, job(1, 1)), status, known, START + 30)
+        assert (notes(status, again), again.observed_generation) == ((), 5)
+        assert final_condition(again) == final_condition(over)
+
+
+def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=to_seconds(START))
+    status = after_the_end(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+    assert status.conditions == (end,)
 
 
 def test_the_start_is_written_before_it_is_told() -> None:
