@@ -95,6 +95,9 @@ _LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
 
 _NOT_TOLD_WHY = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
+_SILENT = "Received error when attempting to retrieve container metadata"
+"""botocore's words for an agent of EKS Pod Identity that is away: it says nothing about the credentials."""
+
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
 _ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
 _ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
@@ -257,6 +260,8 @@ def _unasked(error: Exception, action: str, place: Place) -> AwsError:
         )
     if isinstance(error, SSOError | LoginError | TokenRetrievalError):
         return ExpiredCredentials(f"The AWS sign-in has expired: {words} Sign in again with `aws sso login`.")
+    if isinstance(error, CredentialRetrievalError) and _SILENT in words:
+        return Unavailable(f"What hands out AWS credentials gives no answer for {action} in {place}: {words}")
     if isinstance(error, CredentialRetrievalError):
         return ExpiredCredentials(f"No AWS credentials are handed out for {action} in {place}: {words}")
     if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):

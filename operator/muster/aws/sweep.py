@@ -12,6 +12,7 @@ from typing import Protocol
 from muster.aws.errors import AwsError, Invalid, NotFound
 from muster.aws.listing import Page, Since
 from muster.aws.pauses import pause
+from muster.aws.refused_row import RefusedRow
 from muster.aws.sightings import Reach, Sighting, Sightings
 from muster.aws.training_job import Description
 
@@ -61,6 +62,11 @@ class Watch:
         """Why nothing new is heard of any job of this place."""
         return self._sweep.trouble
 
+    @property
+    def refused_seconds(self) -> float:
+        """For how long the requests that `trouble` is about have been refused in a row."""
+        return self._sweep.refused_seconds
+
     def look(self) -> None:
         """Have the job described soon: something was done to it."""
         self._sweep.look(self.name)
@@ -89,11 +95,18 @@ class Sweep:
         self._full_at = float("-inf")
         self._failures: Counter[str] = Counter()
         self._troubles: dict[str, AwsError] = {}
+        self._refused: dict[str, RefusedRow] = {}
 
     @property
     def trouble(self) -> AwsError | None:
         """Why nothing is heard, if that has lasted or won't end by itself."""
         return next(iter(self._troubles.values()), None)
+
+    @property
+    def refused_seconds(self) -> float:
+        """For how long the requests that `trouble` is about have been refused in a row."""
+        operation = next(iter(self._troubles), "")
+        return self._refused.get(operation, RefusedRow()).seconds
 
     def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
         """Follow a job that was (or will be) created after `since`, by any clock that is right to some minutes.
@@ -226,6 +239,8 @@ class Sweep:
     async def _failed(self, operation: str, error: AwsError) -> None:
         self._failures[operation] += 1
         failures = self._failures[operation]
+        now = asyncio.get_running_loop().time()
+        self._refused[operation] = self._refused.get(operation, RefusedRow()).after(error, now)
         _log.log(logging.WARNING if failures > PATIENCE else logging.INFO, "%s: %s", self._place, error.message)
         if failures > PATIENCE or not error.may_pass:
             known = self._troubles.get(operation)
@@ -237,6 +252,7 @@ class Sweep:
 
     def _succeeded(self, operation: str) -> None:
         self._failures[operation] = 0
+        self._refused.pop(operation, None)
         if self._troubles.pop(operation, None) is not None:
             self._tell_all()
 

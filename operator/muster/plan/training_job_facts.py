@@ -131,14 +131,22 @@ class Obstacle(StrEnum):
     SERVICE = "Service"  # no answer, or a request to come later
 
 
+REFUSALS = (Obstacle.ACCESS, Obstacle.REFUSED)
+"""AWS has looked at the request, and said no."""
+
+
 @dataclass(frozen=True)
 class Setback:
-    """What a request came to, `tries` times in a row, last at `at`. `trouble` says it in words."""
+    """What a request came to, `tries` times in a row, last at `at`. `trouble` says it in words.
+
+    `refused_seconds` is for how long tries have been refused in a row, and none has succeeded (`aws/refused_row.py`).
+    """
 
     obstacle: Obstacle
     trouble: Trouble
     at: float
     tries: int = 1
+    refused_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 from muster.api.status import Status
 from muster.plan.training_job_course import arrives_until
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingFacts
+from muster.plan.training_job_facts import REFUSALS, Setback, TrainingFacts
 from muster.plan.training_job_pauses import asked_again_at
 
 GIVE_UP_SECONDS = 600.0
-"""How long a deleted resource is kept because nobody may stop its training job: a namespace may wait for it."""
+"""How long AWS has to refuse, try after try, before a deleted resource is let go: a namespace may wait for it."""
+
+LOOK_AGAIN_SECONDS = 15.0
+"""When to look again whether the tries that others make have been refused for long enough."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,14 @@ def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at:
     if training is not None and training.is_over and facts.unclear is None:
         return LetGo()
     obstacle = next((one for one in (facts.blind, facts.stale, facts.unclear, facts.setback) if one is not None), None)
-    # What passes by itself is waited for. A right that is missing may be missing for good.
-    is_shut_out = obstacle is not None and obstacle.obstacle in (Obstacle.ACCESS, Obstacle.REFUSED)
-    give_up_at = deleted_at + GIVE_UP_SECONDS if is_shut_out else None
-    if give_up_at is not None and now >= give_up_at and not _never_came(facts):
+    if obstacle is None or obstacle.obstacle not in REFUSALS:
+        # What passes by itself is waited for.
+        return _bring_to_end(uid, previous, facts, now, None)
+    # A right that is missing may be missing for good. Refusals from before the deletion don't shorten the wait.
+    give_up_at = max(deleted_at, now - obstacle.refused_seconds) + GIVE_UP_SECONDS
+    if now >= give_up_at and not _never_came(facts):
         return LetGo(obstacle)
-    return _bring_to_end(uid, previous, facts, now, give_up_at)
+    return _bring_to_end(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
 
 
 def _never_came(facts: TrainingFacts) -> bool:

@@ -1,13 +1,17 @@
 """The status of a resource that was deleted, for as long as its training job has to be brought to its end."""
 
+import re
+
+from muster.api.sagemaker_spec import REGION_PATTERN
+from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Metadata
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts
+from muster.plan.training_job_facts import TrainingFacts, Whereabouts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
-from muster.plan.training_job_name import training_job_name
+from muster.plan.training_job_name import name_stem, training_job_name
 from muster.status.conditions import since
 from muster.status.sentences import fit
 
@@ -20,14 +24,14 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
     """`previous` with what is done about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
     told = told_of(previous)
-    if told is None or (final_condition(previous) is not None and not _is_left(todo)):
+    if isinstance(todo, LetGo):
+        if todo.left_behind is None:
+            return kept
+        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.trouble.message), now)
+    if told is None or final_condition(previous) is not None:
         return kept
     # Made anew: others may write the status, too, and people do what it says.
     name = training_job_name(metadata, told.attempt)
-    if isinstance(todo, LetGo):
-        return (
-            kept if todo.left_behind is None else _left(kept, name, told.region, todo.left_behind.trouble.message, now)
-        )
     obstacle = facts.blind or facts.stale or facts.unclear or facts.setback
     why = f"; {obstacle.trouble.message}" if obstacle is not None and obstacle.tries > 1 else ""
     what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
@@ -35,15 +39,35 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
     return kept.model_copy(update={"phase": "Stopping", "message": message})
 
 
-def _is_left(todo: Leave) -> bool:
-    return isinstance(todo, LetGo) and todo.left_behind is not None
-
-
-def _left(kept: Status, name: str, region: str, why: str, now: float) -> Status:
-    message = fit(
-        f"Training job {name} may still run, and cost money: muster can't stop it, and lets its resource go. Stop it: "
-        f"aws sagemaker stop-training-job --region {region} --training-job-name {name}. {why}"
+def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
+    """What is said of a training job that muster could not stop, with the command by which a person stops it."""
+    told = told_of(previous)
+    if told is None and facts.training is None:
+        what, remedy = "A training job of this job", "Look for it"
+        place, name = facts.whereabouts, name_stem(metadata)
+        command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
+    else:
+        # Made anew: others may write the status, too, and people do what it says.
+        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(told))
+        place = facts.seen_at or (facts.whereabouts if told is None else Whereabouts(told.region, told.assume_role_arn))
+        what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
+    role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
+    return fit(
+        f"{what} may still run, and cost money: muster can't stop it, and lets its resource go. {remedy}{role}: "
+        f"`aws sagemaker {command} --region {_in_a_command(place.region)}`. {why}"
     )
+
+
+def _in_a_command(region: str) -> str:
+    """A region as it may be pasted into a shell: others may write the status, too."""
+    return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
+
+
+def _attempt(told: SageMakerStatus | None) -> int:
+    return 0 if told is None else told.attempt
+
+
+def _left(kept: Status, message: str, now: float) -> Status:
     stalled = Condition(
         type="Stalled",
         status="True",

@@ -326,7 +326,7 @@ def test_a_finalizer_is_given_up_when_nobody_may_stop_the_training_job(wire: Wir
         assert site.now() - deleted_at > 590
         await site.until_settled(5.0)
         (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
-        assert f"aws sagemaker stop-training-job --region {HERE.region} --training-job-name {NAME}" in told["message"]
+        assert f"`aws sagemaker stop-training-job --training-job-name {NAME} --region {HERE.region}`" in told["message"]
 
     lived(wire, life)
 

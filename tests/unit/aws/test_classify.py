@@ -86,6 +86,14 @@ def test_answers_mean(code: str, message: str, status: int, error: type[AwsError
         (ProfileNotFound(profile="lab"), NoCredentials, "The config profile (lab) could not be found"),
         (UnauthorizedSSOTokenError(), ExpiredCredentials, "aws sso login"),
         (CredentialRetrievalError(provider="x", error_msg="y"), ExpiredCredentials, "retrieving credentials from x: y"),
+        (
+            CredentialRetrievalError(
+                provider="container-role",
+                error_msg="Received error when attempting to retrieve container metadata: Connect timeout",
+            ),
+            Unavailable,
+            "gives no answer",
+        ),
         (ParamValidationError(report="no Name"), Invalid, "no Name"),
         (EndpointConnectionError(endpoint_url="http://x"), Unavailable, "http://x"),
         (ConnectTimeoutError(endpoint_url="http://x"), Unavailable, "http://x"),

@@ -7,13 +7,15 @@ from muster.plan.facts import Trouble
 from muster.plan.training_job_course import CREATION_SECONDS
 from muster.plan.training_job_facts import Obstacle, TrainingFacts
 from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
+from muster.plan.training_job_pauses import asked_again_at
 from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0, UID, facts, job, setback, told
 
 SEEN = told(job(), BEGUN, facts(RUNNING))
 MADE = told(job(), BEGUN)
-DENIED = setback(Obstacle.ACCESS, T0)
-TAKEN = Trouble("TrainingJobExists", "it is somebody else's")
 LATE = GIVE_UP_SECONDS + 1
+DENIED = setback(Obstacle.ACCESS, T0, refused_seconds=LATE)
+DENIED_ONCE = setback(Obstacle.ACCESS, T0 + LATE)
+TAKEN = Trouble("TrainingJobExists", "it is somebody else's")
 
 CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("nothing was asked for", Status(), facts(), 0, LetGo()),
@@ -39,6 +41,7 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("nobody may stop it", SEEN, facts(RUNNING, setback=DENIED), LATE, LetGo(DENIED)),
     ("somebody may, by now", SEEN, facts(RUNNING, setback=DENIED), 60, Stop()),
     ("nobody sees it stop", SEEN, facts(STOPPING, stale=DENIED), LATE, LetGo(DENIED)),
+    ("one refusal is no row", SEEN, facts(blind=DENIED_ONCE), LATE, Wait(asked_again_at(UID, DENIED_ONCE))),
     ("it is over whoever may look", SEEN, facts(STOPPED, stale=DENIED), LATE, LetGo()),
     ("there is none whoever may look", MADE, facts(setback=DENIED), LATE, LetGo()),
 ]
@@ -49,6 +52,12 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
 )
 def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wanted: Leave) -> None:
     assert decide_leaving(UID, previous, known, T0, T0 + seconds) == wanted
+
+
+def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
+    known = facts(blind=setback(Obstacle.ACCESS, T0, refused_seconds=100_000))
+    assert isinstance(decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
+    assert decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS) == LetGo(known.blind)
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
     return replace(known, **changes)
 
 
-def setback(obstacle: Obstacle, at: float = T0, tries: int = 1) -> Setback:
-    return Setback(obstacle, Trouble(f"No{obstacle}", "it was not to be"), at, tries)
+def setback(obstacle: Obstacle, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> Setback:
+    return Setback(obstacle, Trouble(f"No{obstacle}", "it was not to be"), at, tries, refused_seconds)
 
 
 def turn(

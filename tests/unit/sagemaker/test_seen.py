@@ -45,6 +45,27 @@ def test_what_comes_in_a_row_is_counted() -> None:
     assert again(denied, again(slow, None)).tries == 1
 
 
+def test_only_refusals_make_a_row_of_refusals_longer() -> None:
+    def after(*kinds: str) -> float:
+        known = None
+        for minute, kind in enumerate(kinds):
+            known = None if kind == "success" else again(setback_of(_ERRORS[kind], 60.0 * minute), known)
+        return 0.0 if known is None else known.refused_seconds
+
+    assert after("denied") == 0.0
+    assert after("denied", "denied", "denied") == 120.0
+    assert after("denied", "denied", "slow", "denied") == 60.0
+    assert after("denied", "denied", "success", "denied") == 0.0
+    assert after("denied", "denied", "full") == 0.0
+
+
+_ERRORS = {
+    "denied": errors.NoCredentials("none"),
+    "slow": errors.Throttled("slow"),
+    "full": errors.NoCapacity("full"),
+}
+
+
 def described(**changes: object) -> Description:
     fields: dict[str, object] = {
         "name": "vit-1",

@@ -25,6 +25,7 @@ class Ledger:
     asked for since that was seen; `unclear` why that isn't known, where it had to be. `found` is one that runs and that
     the status doesn't tell of. `setback` is what the last action came to, None when it went well; `generation` is the
     spec's that it was about. `missing_since` is since when SageMaker says that there is none where there was one.
+    `untagged` is why it isn't known whose the watched one is, None once its tags were read.
     `forgotten` are the training jobs that SageMaker forgot for muster.
     """
 
@@ -42,6 +43,7 @@ class Ledger:
     is_clear: bool = False
     unclear: Setback | None = None
     found: Found | None = None
+    untagged: Setback | None = None
     forgotten: set[str] = field(default_factory=set)
 
     def knows_of_no_other(self, metadata: Metadata, attempt: int) -> bool:

@@ -14,7 +14,7 @@ from muster.aws.training_job import ENDED, Description, Summary
 from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.setbacks import setback_of
+from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.backends.sagemaker.targets import Target
 from muster.plan.facts import Trouble
 from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob, Whereabouts
@@ -108,7 +108,9 @@ class Lookout:
         try:
             tags = await self.aws.training_jobs(place).tags(arn)
         except AwsError as error:
-            return Sight(blind=setback_of(error, self.clock()))
+            ledger.untagged = again(setback_of(error, self.clock()), ledger.untagged)
+            return Sight(blind=ledger.untagged)
+        ledger.untagged = None
         if is_of(tags, target.uid, target.attempt):
             ledger.made = target.name
             return None
@@ -150,7 +152,7 @@ def _trouble(watch: Watch, now: float) -> Setback | None:
     if error is None:
         return None
     told = setback_of(error, now)
-    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD)
+    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD, watch.refused_seconds)
 
 
 def taken_by_others(name: str) -> Trouble:

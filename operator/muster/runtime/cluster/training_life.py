@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -32,7 +33,9 @@ from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.resource import Resource
 from muster.runtime.reconcile import LOOK_AGAIN_SECONDS
 from muster.runtime.training_turn import reconcile_training_job
-from muster.status.training_job_leaving import leaving
+from muster.status.training_job_leaving import leaving, left_running
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class TrainingLife:
         await journal.write(leaving(metadata, previous, facts, todo, resource.generation, now))
         match todo:
             case LetGo():
+                if todo.left_behind is not None:
+                    why = todo.left_behind.trouble.message
+                    _log.warning("%s: %s", resource, " ".join(left_running(metadata, previous, facts, why).split()))
                 self.backend.let_go(resource.uid)
                 await journal.release()
                 return Outlook(None, is_over=True)

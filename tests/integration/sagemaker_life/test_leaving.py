@@ -1,0 +1,135 @@
+"""A deleted resource stays until its training job is seen to be over, or AWS has refused for ten minutes in a row."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+
+import pytest
+
+from muster.aws.training_job import ENDED
+from sagemaker_service.faults import Fault
+from sagemaker_service.script import until_training
+from sagemaker_site.life import lived
+from sagemaker_site.site import HERE, Site, Wire, spec
+
+MINUTE = 60.0
+
+
+async def _running(site: Site) -> None:
+    site.service.jobs().script = lambda _: until_training()
+    site.stored.create("vit", spec())
+    await site.until(lambda: site.phase() == "Running")
+
+
+def _left_running(site: Site) -> list[str]:
+    return [one["message"] for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+
+
+def _runs(site: Site) -> bool:
+    states = (job.state(site.service.now())[1].status for job in site.service.jobs().by_name.values())
+    return any(state not in ENDED for state in states)
+
+
+async def _gone(site: Site) -> None:
+    await site.until(lambda: site.stored.read("vit") is None)
+    await site.until_settled(5.0)
+
+
+@pytest.mark.parametrize("away", [Fault.DROP, Fault.FAIL, Fault.THROTTLE, Fault.SILENCE])
+@pytest.mark.parametrize("refusal", [Fault.EXPIRED, Fault.UNKNOWN_CALLER, Fault.DENY])
+def test_one_refusal_after_aws_was_away_lets_nothing_go(wire: Wire, away: Fault, refusal: Fault) -> None:
+    async def life(site: Site) -> None:
+        await _running(site)
+        site.service.faults.chance = lambda _: away
+        await site.until_settled(10 * MINUTE)
+        site.stored.delete("vit")
+        await site.until_settled(10 * MINUTE)
+        answers = itertools.chain((refusal,), itertools.repeat(None))
+        site.service.faults.chance = lambda _: next(answers)
+        await _gone(site)
+        assert not _runs(site)
+        assert site.service.called("StopTrainingJob")
+        assert not _left_running(site)
+
+    lived(wire, life)
+
+
+def test_time_without_an_answer_is_not_counted(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        await _running(site)
+        # five minutes of refusals, half an hour without an answer, four minutes of refusals
+        began = site.now()
+
+        def fault(_: str) -> Fault | None:
+            minutes = (site.now() - began) / MINUTE
+            if minutes < 5 or 35 <= minutes < 39:
+                return Fault.EXPIRED
+            return Fault.DROP if minutes < 35 else None
+
+        site.service.faults.chance = fault
+        site.stored.delete("vit")
+        await _gone(site)
+        assert not _runs(site)
+        assert not _left_running(site)
+
+    lived(wire, life)
+
+
+def test_nine_minutes_of_refusals_let_nothing_go(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        await _running(site)
+        deleted_at = site.now()
+
+        def fault(operation: str) -> Fault | None:
+            # who may look may not stop, for a while
+            if operation != "StopTrainingJob":
+                return None
+            return Fault.DENY if site.now() - deleted_at < 9 * MINUTE else None
+
+        site.service.faults.chance = fault
+        site.stored.delete("vit")
+        await _gone(site)
+        assert not _runs(site)
+        assert not _left_running(site)
+
+    lived(wire, life)
+
+
+def test_another_operator_counts_from_its_own_beginning(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def life(site: Site) -> None:
+        await _running(site)
+        name = site.record().training_job_name
+        site.service.faults.chance = lambda _: Fault.EXPIRED
+        site.stored.delete("vit")
+        await site.until_settled(9 * MINUTE)
+        site.operator_dies()
+        await site.until(lambda: site.deaths == 1)
+        died_at = site.now()
+        await _gone(site)
+        assert site.now() - died_at > 10 * MINUTE
+        (message,) = _left_running(site)
+        command = f"`aws sagemaker stop-training-job --training-job-name {name} --region {HERE.region}`"
+        assert command in message
+        assert any(command in record.getMessage() for record in caplog.records)
+
+    lived(wire, life)
+
+
+@pytest.mark.parametrize("is_wiped", [pytest.param(True, id="status wiped"), pytest.param(False, id="status kept")])
+def test_giving_up_always_says_what_a_person_can_do(wire: Wire, is_wiped: bool) -> None:  # noqa: FBT001
+    async def life(site: Site) -> None:
+        await _running(site)
+        site.operator_dies()
+        if is_wiped:
+            site.stored.wipe("vit")
+        site.service.faults.chance = lambda _: Fault.UNKNOWN_CALLER
+        site.stored.delete("vit")
+        await _gone(site)
+        (message,) = _left_running(site)
+        wanted = "list-training-jobs --status-equals InProgress" if is_wiped else "stop-training-job"
+        assert f"aws sagemaker {wanted}" in message
+
+    lived(wire, life)
