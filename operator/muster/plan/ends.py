@@ -40,6 +40,7 @@ class End:
     activity: str | None = None
     stopped: bool = False
     rss_bytes: int | None = None
+    memory_limit: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -129,6 +130,7 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
         activity=report.activity,
         stopped=report.stopped,
         rss_bytes=report.rss_bytes,
+        memory_limit=node.process.memory_limit,
     )
 
 

@@ -110,6 +110,24 @@ def test_a_rank_that_the_kernel_killed_for_its_memory() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        (412 * 2**20, "it held 412 MiB, and the limit of its container is 512Mi: raise spec.resources.limits.memory"),
+        (None, "the limit of its container is 512Mi: raise spec.resources.limits.memory"),
+    ],
+)
+def test_the_limit_that_a_killed_rank_met_is_named(held: int | None, why: str) -> None:
+    killed = ended(1, 9, signal=9, reason="OOMKilled")
+    killed = replace(killed, report=replace(killed.report, rss_bytes=held))
+    node = halted(1, killed)
+    limited = replace(node, process=replace(node.process, memory_limit="512Mi"))
+
+    status = status_of(job(2, 1), Status(), facts(halted(0, stopped(0, 10)), limited), START + 20)
+
+    assert status.message.startswith(f"Rank 1 on digits-1 was OOM-killed: {why}; ")
+
+
 @pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
 def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
     taken = terminated(with_trouble(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)

@@ -166,7 +166,8 @@ def _end(container: Container) -> Terminated | None:
 
 def _how(pod: PodView, container: Container, state: Terminated) -> str:
     if state.reason == "OOMKilled":
-        return "ran out of memory: raise its memory limit in spec.template"
+        limit = f"; its limit is {container.memory_limit}" if container.memory_limit else ""
+        return f"ran out of memory{limit}: raise its memory limit in spec.template"
     last = telling_line(tuple(state.message.splitlines()[-8:]))
     # Without terminationMessagePolicy FallbackToLogsOnError its last line is in its log alone.
     said = quote(last) or f"`kubectl logs {pod.name} -c {container.name}` may tell why"

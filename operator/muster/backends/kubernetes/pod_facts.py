@@ -35,6 +35,7 @@ def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFac
         grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
         lingers=isinstance(state, Terminated) and _is_anything_running(pod),
         last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
+        memory_limit=pod.trainer.memory_limit,
     )
 
 
