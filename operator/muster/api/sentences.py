@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic_core import ErrorDetails
 
+from muster.api.amounts import amount
 from muster.api.document import JSON, Path, quoted
 from muster.api.schema import field_names, lookup
 
@@ -151,9 +152,10 @@ def _too_short(path: Path, value: JSON, context: _Context) -> str:
 
 def _too_long(_: Path, value: JSON, context: _Context) -> str:
     if isinstance(value, str):
-        return f"found {len(value)} characters; at most {context.get('max_length')} are allowed"
-    count = len(value) if isinstance(value, list | dict) else "more"
-    return f"found {count} entries; at most {context.get('max_length')} are allowed"
+        return f"found {amount(len(value), 'character')}; at most {context.get('max_length')} are allowed"
+    count = len(value) if isinstance(value, list | dict) else 0
+    entries = {0: "more entries", 1: "1 entry"}.get(count, f"{count} entries")
+    return f"found {entries}; at most {context.get('max_length')} are allowed"
 
 
 def _pattern(path: Path, value: JSON, context: _Context) -> str:

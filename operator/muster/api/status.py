@@ -125,7 +125,9 @@ class RankStatus(Model):
 
     world: int = Field(description="How many ranks the job has.")
     running: int = Field(description="How many run.")
-    ready: str = Field(description="Running or succeeded ranks/world, for the RANKS column.")
+    ready: str = Field(
+        description="Running ranks/world, for the RANKS column: 0 of them before the start and after the end."
+    )
     by_state: tuple[StateRange, ...] = Field(
         default=(), description="Every rank, by state; the counts add up to world."
     )
@@ -140,7 +142,10 @@ class RankStatus(Model):
 class Progress(Model):
     """How far the job is."""
 
-    step: int | None = Field(default=None, description="Optimizer steps that every running rank has taken.")
+    step: int | None = Field(
+        default=None,
+        description="Optimizer steps that every running rank has taken; unset until a rank has taken one.",
+    )
     steps_per_second: float | None = Field(default=None, description="The pace over the last steps.")
     slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
     metrics: dict[str, float] = Field(

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.api.amounts import amount
 from muster.cli.view import NodeRow, RankRow, View, clock, mebibytes, metric_parts, node_rows, pace_parts, rank_rows
 from muster.plan.last_words import clean
 
@@ -92,7 +93,7 @@ def _header(view: View) -> Text:
     parts = [clock(view.elapsed)]
     if status.ranks is not None and status.completion_time is None:
         # how many run is no news of a job that is over
-        parts.append(f"{status.ranks.ready} ranks")
+        parts.append(f"ranks {status.ranks.ready}")
     header.append("  " + "  ·  ".join([*parts, *pace_parts(status), *metric_parts(status)]))
     return header
 
@@ -145,7 +146,7 @@ def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
     table = _table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
     if len(shown) == len(rows):
         return table
-    return Group(table, Text(f"and {len(rows) - len(shown)} nodes more", style="dim"))
+    return Group(table, Text(f"and {amount(len(rows) - len(shown), 'more node')}", style="dim"))
 
 
 def _with_trouble_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from muster.api.amounts import amount
 from muster.api.document import Document
 from muster.api.load import NotReadable, load_bytes
 from muster.api.problems import InvalidResource
@@ -32,5 +33,5 @@ def _only_job(documents: list[Document], source: str) -> Document:
         found = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
         raise BadInput(f"{source}: {found} in it; give a file with one")
     # a job may stand beside the ConfigMap that it uses on a cluster
-    typer.echo(f"{source}: passed over {len(documents) - 1} resources of other kinds", err=True)
+    typer.echo(f"{source}: passed over {amount(len(documents) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

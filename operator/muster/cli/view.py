@@ -56,6 +56,9 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
     states = rank_states(view.status)
     reports = _reports(view.facts)
     steps = {rank: report.step for rank, report in reports.items()} if view.facts else rank_steps(view.status)
+    if not any(steps.values()):
+        # 0 of every rank: nothing steps an optimizer of torch here
+        steps = {}
     behind = _behind(view, states) if view.facts else _told_behind(view.status, steps)
     notes = _notes(view)
     world = view.status.ranks.world if view.status.ranks else 0

@@ -3,6 +3,7 @@
 import signal
 from collections import Counter
 
+from muster.api.amounts import amount
 from muster.api.spec import Job
 from muster.plan import last_words
 from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
@@ -75,7 +76,8 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
 
 def asked_for(job: Job) -> str:
     """The world that the job wants: "The job asked for 4 ranks (2 nodes x 2)"."""
-    return f"The job asked for {world_size(job)} ranks ({rank_nodes(job)} nodes x {procs_per_node(job)})"
+    nodes = amount(rank_nodes(job), "node")
+    return f"The job asked for {amount(world_size(job), 'rank')} ({nodes} x {procs_per_node(job)})"
 
 
 def _culprits(job: Job, failure: Failure) -> str:
@@ -193,8 +195,8 @@ def _why(job: Job, end: End) -> str:
         return line if program in line else f"{program} was not found"
     if end.reason == EndReason.COMMAND_NOT_EXECUTABLE:
         return line if program in line else f"{program} is not executable"
-    if end.reason == OOM_KILLED and end.rss_bytes:
-        return f"it held {end.rss_bytes / 2**20:,.0f} MiB"
+    if end.reason == OOM_KILLED and (end.rss_bytes or end.memory_limit):
+        return _memory(end)
     # What a process wrote before somebody killed it is not why.
     own_word = end.stopped or end.signal == signal.SIGABRT or last_words.calls_abort(end.lines)
     if end.signal is not None and not own_word:
@@ -202,8 +204,17 @@ def _why(job: Job, end: End) -> str:
     return line
 
 
+def _memory(end: End) -> str:
+    held = f"it held {end.rss_bytes / 2**20:,.0f} MiB" if end.rss_bytes else ""
+    if not end.memory_limit:
+        return held
+    limit = f"the limit of its container is {end.memory_limit}: raise spec.resources.limits.memory"
+    return f"{held}, and {limit}" if held else limit
+
+
 def _at_step(end: End) -> str:
-    return f" at step {end.step}" if end.step is not None else ""
+    # 0: none was counted, as in a script that has an optimizer and never steps it.
+    return f" at step {end.step}" if end.step else ""
 
 
 def _nodes(failure: Failure) -> str:

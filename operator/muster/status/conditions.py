@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from muster.api.amounts import capital, share
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import Trouble
@@ -12,7 +13,7 @@ from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
 from muster.status.released import released
 from muster.status.sentences import fit
 from muster.status.troubles import PASSING, SharedTrouble, shared_troubles
-from muster.status.views import Picture
+from muster.status.views import RUNNING, Picture
 
 ACCEPTED = "Accepted"
 """The condition that says whether the operator runs the spec as it is now."""
@@ -24,12 +25,15 @@ REMARKS = "ValidWithRemarks"
 """Of a spec that says more than anybody heeds."""
 
 
+_ENDS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.STOPPED: "was stopped"}
+
+
 @dataclass(frozen=True)
 class _Claim:
     kind: str
     holds: bool
     reason: str
-    message: str = ""
+    message: str
 
 
 def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, ...]:
@@ -42,7 +46,7 @@ def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, .
     claims = (
         _accepted(picture),
         _scheduled(picture),
-        _Claim("Running", phase == "Running", phase, message if phase == "Running" else ""),
+        _running(picture, phase, message),
         _stalled(picture, message),
         _suspended(picture),
         _final("Complete", (Verdict.SUCCEEDED,), outcome, message),
@@ -83,14 +87,24 @@ def _scheduled(picture: Picture) -> _Claim:
     unplaced = tuple(node for node in nodes if not is_placed(node))
     # What was lost later had its place.
     if outcome.started or not unplaced:
-        return _Claim("Scheduled", True, "AllNodesPlaced", "All nodes have their place")
+        words = "The node has its place" if len(nodes) == 1 else "All nodes have their place"
+        return _Claim("Scheduled", True, "AllNodesPlaced", words)
     trouble = picture.facts.trouble
     if trouble is not None:
         return _Claim("Scheduled", False, trouble.reason, fit(trouble.message))
     shared = shared_troubles(unplaced, len(nodes))
     if shared:
         return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
-    return _Claim("Scheduled", False, NODES_NOT_PLACED, f"{len(unplaced)} of {len(nodes)} nodes have no place yet")
+    words = capital(share(len(unplaced), len(nodes), "node", "has no place yet", "have no place yet"))
+    return _Claim("Scheduled", False, NODES_NOT_PLACED, words)
+
+
+def _running(picture: Picture, phase: str, message: str) -> _Claim:
+    if phase == "Running":
+        return _Claim("Running", True, phase, message)
+    running = sum(view.state == RUNNING for view in picture.views)
+    words = capital(share(running, len(picture.views), "rank", "runs", "run")) if running else "No rank runs"
+    return _Claim("Running", False, phase, f"{words}: the job's phase is {phase}")
 
 
 def _stalled(picture: Picture, message: str) -> _Claim:
@@ -106,7 +120,7 @@ def _stalled(picture: Picture, message: str) -> _Claim:
     for_people = tuple(entry for entry in shared if not entry.passes)
     if for_people:
         return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))
-    return _Claim("Stalled", False, "NothingToSolve")
+    return _Claim("Stalled", False, "NothingToSolve", "Nothing is known that a person has to solve")
 
 
 def _sentences(shared: tuple[SharedTrouble, ...]) -> str:
@@ -122,14 +136,14 @@ def _suspended(picture: Picture) -> _Claim:
     before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
     if is_suspended(previous) or (before is not None and before.reason == RESUMED):
         return _Claim(SUSPENDED, False, RESUMED, "The job was suspended, and started anew")
-    return _Claim(SUSPENDED, False, "NotSuspended")
+    return _Claim(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 
 
 def _final(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> _Claim:
     if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED):
-        return _Claim(kind, False, "NotOver")
+        return _Claim(kind, False, "NotOver", "The job is not over")
     if outcome.verdict not in verdicts:
-        return _Claim(kind, False, f"Not{kind}")
+        return _Claim(kind, False, f"Not{kind}", f"The job {_ENDS[outcome.verdict]}")
     if not outcome.settled:
         return _Claim(kind, False, STOPPING, "The ranks that are left are being stopped")
     return _Claim(kind, True, outcome.reason, message)

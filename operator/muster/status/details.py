@@ -70,7 +70,7 @@ def _detail(view: RankView) -> RankDetail:
         pid=report.pid if report is not None else None,
         exit_code=report.exit_code if report is not None else None,
         signal=report.signal if report is not None else None,
-        step=report.step if report is not None else None,
+        step=(report.step or None) if report is not None else None,
         activity=view.activity,
         at=to_millis(view.end.at) if view.end is not None else None,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from muster.api.amounts import amount
 from muster.api.status import Condition, NetworkCheck, Status
 from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.suspension import RESUMED, SUSPENDED
@@ -68,8 +69,10 @@ def _start(status: Status) -> str:
     world = status.ranks.world if status.ranks is not None else 0
     told = None if status.backend is None else status.backend.sagemaker
     if told is None:
-        return f"All nodes are ready: {world} ranks are started (incarnation {status.incarnation})"
-    made = f"Training job {told.training_job_name} is created for {world} ranks"
+        nodes = "The node is" if status.nodes is not None and status.nodes.desired == 1 else "All nodes are"
+        ranks = f"{amount(world, 'rank')} {'is' if world == 1 else 'are'} started"
+        return f"{nodes} ready: {ranks} (incarnation {status.incarnation})"
+    made = f"Training job {told.training_job_name} is created for {amount(world, 'rank')}"
     last = told.earlier[-1] if told.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
     return fit(made + after)

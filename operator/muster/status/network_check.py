@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from muster.api.amounts import amount
 from muster.api.status import NetworkCheck, SlowNode
 from muster.plan.facts import NodeFacts
 from muster.plan.last_words import clean
@@ -103,5 +104,5 @@ def _gaps(problems: Sequence[tuple[NodeFacts, str]]) -> list[str]:
     if not problems:
         return []
     node, problem = problems[0]
-    more = f", and {len(problems) - 1} more nodes missed something" if len(problems) > 1 else ""
+    more = f", and {amount(len(problems) - 1, 'more node')} missed something" if len(problems) > 1 else ""
     return [f"{node.name}: {clean(problem, limit=_MAX_PROBLEM_CHARS)}{more}"]

@@ -58,8 +58,13 @@ def _slowest(behind: Mapping[int, int]) -> int | None:
 
 
 def counting(views: tuple[RankView, ...]) -> list[RankView]:
-    """The ranks whose steps are the job's: the running ones, or all when none runs any more."""
+    """The ranks whose steps are the job's: the running ones, or all when none runs any more.
+
+    None of them before the first step of any: who imports torch and never steps an optimizer of it counts nothing.
+    """
     counted = [view for view in views if view.facts is not None and view.facts.report.step is not None]
+    if not any(step_of(view) for view in counted):
+        return []
     return [view for view in counted if view.state == RUNNING] or counted
 
 

@@ -13,11 +13,11 @@ def rank_status(seen: Picture) -> RankStatus:
     for view in seen.views:
         by_state.setdefault(view.state, []).append(view.rank)
     order = (RUNNING, STARTING, PENDING, SUCCEEDED, FAILED, STOPPED, UNKNOWN)
-    running, succeeded = (len(by_state.get(state, ())) for state in (RUNNING, SUCCEEDED))
+    running = len(by_state.get(RUNNING, ()))
     return RankStatus(
         world=len(seen.views),
         running=running,
-        ready=f"{running + succeeded}/{len(seen.views)}",
+        ready=f"{running}/{len(seen.views)}",
         by_state=tuple(
             StateRange(state=state, count=len(by_state[state]), ranks=ranges(by_state[state]))
             for state in order

@@ -1,5 +1,6 @@
 """The status' message: one sentence that a person would say."""
 
+from muster.api.amounts import amount, capital, share
 from muster.api.mpi_rules import is_runner
 from muster.api.spec import Job
 from muster.api.status import Progress
@@ -54,8 +55,9 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
     if any(view.state not in (PENDING, STARTING) for view in picture.views):
         return fit(running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
-        return fit(_with_troubles(f"The ranks start: 0 of {len(picture.views)} run", picture.facts))
-    return fit(released(picture) or _waiting(picture.facts))
+        start = f"The ranks start: 0 of {len(picture.views)} run" if len(picture.views) > 1 else "The rank starts"
+        return fit(_with_troubles(start, picture.facts))
+    return fit(released(picture) or _waiting(picture.facts, len(picture.views)))
 
 
 def fit(text: str) -> str:
@@ -81,7 +83,8 @@ def ended(picture: Picture, progress: Progress | None) -> str:
         return mismatch(picture.facts.nodes) or "The nodes' networks don't lead to each other"
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = picture.job.spec.startup_timeout_seconds
-        return f"Not all nodes were ready within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
+        who = "Not all nodes were ready" if picture.job.spec.nodes > 1 else "The node was not ready"
+        return f"{who} within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
     return f"{_cut_short(picture, progress)}; {bystanders(picture.views, 'rank')}"
 
 
@@ -94,8 +97,8 @@ def _failed(picture: Picture, failure: Failure) -> str:
 def _open(views: tuple[RankView, ...]) -> str:
     """Some ranks have ended, and it isn't known yet which of them was the first."""
     bad = sum(view.end is not None and not view.end.is_good for view in views)
-    was = "was" if bad == 1 else "were"
-    return f"{bad} of {len(views)} ranks {was} killed or failed; who was first is known once all nodes have ended"
+    told = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
+    return f"{told}; who was first is known once all nodes have ended"
 
 
 def _suspended(picture: Picture) -> str:
@@ -110,8 +113,11 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
         return f"Stopped by {last_words.clean(request.by, limit=64)}{_at_step(progress)}"
     if picture.outcome.reason == DEADLINE_EXCEEDED:
         seconds = picture.job.spec.active_deadline_seconds
-        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) were over"
-    return f"All nodes ended, but not all of the {len(picture.views)} ranks told how"
+        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) is over"
+    if len(picture.views) == 1:
+        return "The node ended, but its rank did not tell how"
+    nodes, whose = ("All nodes", "the") if picture.job.spec.nodes > 1 else ("The node", "its")
+    return f"{nodes} ended, but not all of {whose} {len(picture.views)} ranks told how"
 
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
@@ -127,12 +133,13 @@ def _mismatch(job: Job, facts: JobFacts) -> str:
 def running(picture: Picture, progress: Progress | None) -> str:
     """What ranks do, of which some have begun."""
     views = picture.views
-    parts = [f"{_count(views, RUNNING)} of {len(views)} ranks run"]
+    parts = [capital(share(_count(views, RUNNING), len(views), "rank", "runs", "run"))]
     if progress is not None and progress.step is not None:
         pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{pace}")
         if progress.slowest_rank is not None:
-            parts.append(f"rank {progress.slowest_rank} is {lags(picture)[progress.slowest_rank]} steps behind")
+            behind = lags(picture)[progress.slowest_rank]
+            parts.append(f"rank {progress.slowest_rank} is {amount(behind, 'step')} behind")
     else:
         parts.extend(_why_no_steps(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
@@ -172,19 +179,20 @@ def _silence(picture: Picture) -> str:
     if mute and not silent:
         return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not been heard yet"
     if not silent:
-        return "their nodes ended without a word about them"
+        alone = _count(picture.views, UNKNOWN) == 1
+        return f"{'its node' if alone else 'their nodes'} ended without a word about {'it' if alone else 'them'}"
     heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)
     return f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {to_seconds(heard_at)}"
 
 
-def _waiting(facts: JobFacts) -> str:
+def _waiting(facts: JobFacts, world: int) -> str:
     ready = sum(is_ready(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return _with_troubles(f"{who}; the ranks are about to start", facts)
+        return _with_troubles(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
     if len(facts.nodes) == 1:
         return _missing(facts)
-    return f"{ready} of {len(facts.nodes)} nodes are ready{_separated(facts)}"
+    return f"{share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_separated(facts)}"
 
 
 def _separated(facts: JobFacts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from muster.api.amounts import amount
 from muster.api.s3_uri import S3Uri, parse
 from muster.storage.bucket import Bucket
 from muster.storage.code import bring_code
@@ -35,7 +36,7 @@ def bring(plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path |
         _channel(plan, channel, node, folders, means)
     if plan.checkpoint is not None:
         count = snapshots(plan.checkpoint, folders, means).bring()
-        means.say(f"snapshots: {count} files from {plan.checkpoint}")
+        means.say(f"snapshots: {amount(count, 'file')} from {plan.checkpoint}")
 
 
 def snapshots(uri: str, folders: NodeFolders, means: Means) -> Snapshots:
@@ -56,7 +57,7 @@ def _channel(plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFold
     if _folds_case(into):
         check_case(mine, field)
     size = sum(one.stored.size for one in mine)
-    means.say(f"input {channel.name}: {len(mine)} of {len(found)} files, {_shown(size)}, from {uri}")
+    means.say(f"input {channel.name}: {len(mine)} of {amount(len(found), 'file')}, {_shown(size)}, from {uri}")
     fetch(bucket, mine, into, means.pause, _teller(channel.name, size, means))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from muster.api.amounts import amount
 from muster.api.s3_uri import parse
 from muster.storage.bring import OUTPUT_FIELD, snapshots
 from muster.storage.bucket import Bucket
@@ -79,4 +80,4 @@ class Keeping:
 
     def _say(self, what: str, count: int, place: str) -> None:
         if count:
-            self.means.say(f"{what}: {count} files to {place}")
+            self.means.say(f"{what}: {amount(count, 'file')} to {place}")

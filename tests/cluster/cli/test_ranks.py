@@ -11,7 +11,7 @@ def test_a_board_that_is_no_terminals_is_shown_once(muster: Muster, told: ToldJo
     told.create(RUNNING)
     done = muster("ranks", NAME)
     header, message, _, titles, *rows = [line.rstrip() for line in done.stdout.splitlines()]
-    assert re.fullmatch(r"told  Running  [\d:]+  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.25", header)
+    assert re.fullmatch(r"told  Running  [\d:]+  ·  ranks 4/4  ·  step 120  ·  3.4 steps/s  ·  loss 0.25", header)
     assert message == RUNNING.message
     assert titles == "RANK  NODE    STATE      STEP  BEHIND"
     assert rows[0] == "   0  told-0  ● Running   131       -"

@@ -43,7 +43,9 @@ async def test_what_others_write_meanwhile_stays_and_the_status_goes_on(
     assert resource["metadata"]["annotations"][MARK] == str(mark)
     let_go(kubectl, namespace, "marked")
     kubectl.wait("condition=Complete", f"{JOB}/marked", f"--namespace={namespace}")
-    assert status(kubectl, namespace, "marked")["ranks"]["ready"] == "4/4"
+    assert status(kubectl, namespace, "marked")["ranks"]["byState"] == [
+        {"state": "Succeeded", "count": 4, "ranks": "0-3"}
+    ]
     kubectl("delete", JOB, "marked", f"--namespace={namespace}")
 
 

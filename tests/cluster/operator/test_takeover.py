@@ -41,7 +41,10 @@ def test_a_killed_leader_is_followed_and_its_jobs_go_on(operators: Replicas, job
     jobs.wait("new", "condition=Complete")
     jobs.wait("long", "condition=Complete")
     status = jobs.status("long")
-    assert (status["incarnation"], status["ranks"]["ready"]) == (1, "4/4")
+    assert (status["incarnation"], status["ranks"]["byState"][0]) == (
+        1,
+        {"state": "Succeeded", "count": 4, "ranks": "0-3"},
+    )
     assert {"pod/long-0-0", "pod/long-1-0"} == jobs.children("long", "pods")
 
 

@@ -52,7 +52,7 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
 def test_a_running_job_has_a_line_for_each_rank() -> None:
     view = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((120, 132, None, 131)), {2: "loading data"})
     assert drawn(view) == [
-        "digits  Running  1:12  ·  4/4 ranks  ·  step 120  ·  3.4 steps/s  ·  loss 0.3123",
+        "digits  Running  1:12  ·  ranks 4/4  ·  step 120  ·  3.4 steps/s  ·  loss 0.3123",
         "What is going on.",
         "",
         "RANK  NODE      STATE       PID  STEP  BEHIND",
@@ -61,6 +61,13 @@ def test_a_running_job_has_a_line_for_each_rank() -> None:
         "   2  digits-1  ● Running  4002     -       -  loading data",
         "   3  digits-1  ● Running  4003   131       -",
     ]
+
+
+def test_where_no_step_was_taken_no_step_is_shown() -> None:
+    view = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((0, 0, 0, 0)))
+    assert [row.step for row in rank_rows(view)] == [None] * 4
+    late = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((0, 1, 1, 1)))
+    assert [row.step for row in rank_rows(late)] == [0, 1, 1, 1]
 
 
 def test_a_failed_rank_says_how_it_ended() -> None:
@@ -129,7 +136,7 @@ def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
     lines = drawn(view, height=20)
     assert len(lines) <= 20
     assert lines[4].split() == ["digits-25", "✘", "1", "Failed", "●", "3", "Running", "5", "-"]
-    assert lines[-1] == "and 27 nodes more"
+    assert lines[-1] == "and 27 more nodes"
 
 
 def test_a_small_terminal_gets_nodes_instead_of_ranks() -> None:

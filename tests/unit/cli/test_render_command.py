@@ -89,4 +89,4 @@ def test_devices_that_differ_are_told_instead_of_a_guess() -> None:
     )
     text = render_text(job, b"")
     assert mapping(documents(text)[0]["spec"])["nodes"] == 2
-    assert "# not for a cluster yet: spec.procsPerNode: found Auto, and node 0 has devices for 1 ranks" in text
+    assert "# not for a cluster yet: spec.procsPerNode: found Auto, and node 0 has devices for 1 rank" in text

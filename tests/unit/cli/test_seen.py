@@ -58,7 +58,7 @@ def test_ranks_are_told_to_their_nodes_without_the_spec() -> None:
 
 def test_a_status_without_process_ids_has_no_column_for_them() -> None:
     nodes, ranks = NodeCounts(desired=1, ready=1), RankStatus(world=1, running=1, ready="1/1")
-    view = view_of(seen(phase="Running", message="1 of 1 ranks run", nodes=nodes, ranks=ranks), CREATED_AT)
+    view = view_of(seen(phase="Running", message="The rank runs", nodes=nodes, ranks=ranks), CREATED_AT)
     console = Console(file=io.StringIO(), width=80, color_system=None)
     with console.capture() as capture:
         console.print(board(view, 80, 24))

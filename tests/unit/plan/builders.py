@@ -34,6 +34,7 @@ from muster_worker.contract import (
     RankState,
     Report,
 )
+from unit.plan.telling import well_told
 
 T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
 START = T0 + 5
@@ -205,7 +206,7 @@ def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status
     """What the status says after `previous`."""
     facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
-    return summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now)
+    return well_told(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
 
 
 def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:

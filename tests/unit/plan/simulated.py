@@ -16,6 +16,7 @@ from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
+from unit.plan.telling import well_told
 
 NOTHING = ProcessFacts(ProcessState.MISSING, generation=-1)
 
@@ -211,7 +212,7 @@ class World:
         facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
         actions = decide(self.job, facts, outcome, self.now, self.term)
-        self.status = summarise(self.job, self.status, facts, outcome, actions, self.now)
+        self.status = well_told(summarise(self.job, self.status, facts, outcome, actions, self.now))
         for action in actions[:applied]:
             self.apply(action)
         if applied is not None:

@@ -165,7 +165,7 @@ async def test_a_job_whose_ranks_can_t_be_counted_is_refused_like_an_invalid_one
         await idle(here)
         accepted = next(one for one in here.server.status["conditions"] if one["type"] == "Accepted")
         assert accepted["status"] == "False"
-        assert "spec.procsPerNode: found Auto, and node 0 has devices for 1 ranks" in accepted["message"]
+        assert "spec.procsPerNode: found Auto, and node 0 has devices for 1 rank" in accepted["message"]
         assert here.world.turns == {}
 
 

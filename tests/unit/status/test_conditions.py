@@ -100,7 +100,7 @@ def test_placement_and_what_a_person_has_to_solve(
         (
             facts(ready(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
             (
-                "1 of 4 nodes are ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
+                "1 of 4 nodes is ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
                 "digits-1: none of 5 nodes has room; digits-3 has not reported"
             ),
         ),
@@ -126,13 +126,13 @@ def test_placement_and_what_a_person_has_to_solve(
                 ),
             ),
             (
-                "1 of 4 nodes are ready; 2 of 4 nodes: insufficient gpu (digits-1: none of 5 nodes has room: 5 lack "
+                "1 of 4 nodes is ready; 2 of 4 nodes: insufficient gpu (digits-1: none of 5 nodes has room: 5 lack "
                 "gpu); 1 of 4 nodes: quota team has no room for pods (digits-3: quota team is exceeded)"
             ),
         ),
         (
             facts(ready(0), waiting(1, placed=False), waiting(2)),
-            "1 of 3 nodes are ready: digits-1 waits for a place; digits-2 is being started",
+            "1 of 3 nodes is ready: digits-1 waits for a place; digits-2 is being started",
         ),
         (
             facts(*(waiting(number, replace(ROOM, message=f"{number} nodes are full")) for number in range(6))),

@@ -66,7 +66,7 @@ def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
 
 
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
-START_TOLD = ("Normal", "Started", "All nodes are ready: 1 ranks are started (incarnation 1)")
+START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (incarnation 1)")
 CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
     ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
     (

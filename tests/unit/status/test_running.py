@@ -45,8 +45,8 @@ STARTED = node(0, agent(0, AgentPhase.READY), told=command(CommandKind.START))
 
 CASES = (
     (facts(missing(0), missing(1)), "Pending", "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet"),
-    (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes are ready: digits-1 does not exist yet"),
-    (facts(ready(0), node(1)), "Starting", "1 of 2 nodes are ready: digits-1 has not reported"),
+    (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes is ready: digits-1 does not exist yet"),
+    (facts(ready(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
     (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
     (
         facts(with_trouble(ready(0)), ready(1)),
@@ -93,6 +93,22 @@ def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> No
     status = status_of(job(), Status(), known, START + 10)
 
     assert (status.phase, status.message) == (phase, message)
+
+
+def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
+    """Who imports torch has an optimizer's hook, and may never step one."""
+    idle = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
+    begun = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 1, 2), at(9, 1, 3)))
+    failed = facts(running(0, ended(0, 9, exit_code=3, step=0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
+
+    nothing, first, end = (status_of(job(), Status(), known, START + 10) for known in (idle, begun, failed))
+
+    assert (nothing.progress, nothing.message) == (None, "4 of 4 ranks run")
+    assert first.progress is not None
+    assert first.progress.step == 0
+    assert "step" not in end.message
+    assert end.ranks is not None
+    assert {detail.step for detail in end.ranks.details} == {None}
 
 
 def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
@@ -192,7 +208,7 @@ def test_there_is_no_pace_once_no_rank_runs() -> None:
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (150, None)
-    assert status.message == "0 of 1 ranks run; step 150; 1 done (0)"
+    assert status.message == "No rank runs; step 150; 1 done (0)"
 
 
 @pytest.mark.parametrize(("more", "slowest"), [(22, None), (50, 1), (0, 0)])
@@ -259,13 +275,16 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert later.completion_time is None
 
 
-def test_succeeded_ranks_are_as_good_as_running_ones() -> None:
+def test_the_ranks_column_is_the_running_ones_in_every_phase() -> None:
+    waiting = facts(missing(0), missing(1))
     half = facts(running(0, ended(0, 9, exit_code=0)), running(1, rank(1)))
     failed = facts(running(0, ended(0, 9, exit_code=7)), running(1, rank(1)))
+    done = facts(*(node(each, agent(each, AgentPhase.ENDED, (ended(each, 9, exit_code=0),))) for each in range(2)))
 
-    ranks = [status_of(job(2, 1), Status(), known, START + 10).ranks for known in (half, failed)]
+    seen = [status_of(job(2, 1), Status(), known, START + 10) for known in (waiting, half, failed, done)]
 
-    assert [(entry.running, entry.ready) for entry in ranks if entry is not None] == [(1, "2/2"), (1, "1/2")]
+    ranks = [(status.phase, status.ranks.running, status.ranks.ready) for status in seen if status.ranks is not None]
+    assert ranks == [("Pending", 0, "0/2"), ("Running", 1, "1/2"), ("Stopping", 1, "1/2"), ("Succeeded", 0, "0/2")]
 
 
 def test_a_job_that_is_over_stays_as_it_was() -> None:
@@ -289,5 +308,5 @@ def test_deadlines_say_which_field_set_them() -> None:
     )
 
     assert late.message == "Not all nodes were ready within startupTimeoutSeconds (10 s): digits-1 has not reported"
-    assert long.message == "Stopped because activeDeadlineSeconds (60 s) were over; 4 ranks were still running"
+    assert long.message == "Stopped because activeDeadlineSeconds (60 s) is over; 4 ranks were still running"
     assert (late.phase, long.phase) == ("Stopping", "Stopping")

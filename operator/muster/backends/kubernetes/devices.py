@@ -1,5 +1,6 @@
 """How many ranks a node runs when the job leaves it to its devices."""
 
+from muster.api.amounts import amount
 from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
@@ -25,7 +26,7 @@ def with_procs(job: Job) -> Job:
     for node, count in others:
         if count != procs:
             raise _unclear(
-                f"found Auto, and node {first} has devices for {procs} ranks, node {node} for {count}; set it"
+                f"found Auto, and node {first} has devices for {amount(procs, 'rank')}, node {node} for {count}; set it"
             )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 

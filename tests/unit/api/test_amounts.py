@@ -1,0 +1,22 @@
+import pytest
+
+from muster.api.amounts import amount, capital, share
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks")])
+def test_one_has_no_plural(count: int, told: str) -> None:
+    assert amount(count, "rank") == told
+
+
+@pytest.mark.parametrize(
+    ("count", "of", "told"),
+    [
+        (0, 4, "0 of 4 ranks run"),
+        (1, 4, "1 of 4 ranks runs"),
+        (4, 4, "4 of 4 ranks run"),
+        (1, 1, "The rank runs"),
+        (0, 1, "No rank runs"),
+    ],
+)
+def test_the_verb_goes_with_the_number(count: int, of: int, told: str) -> None:
+    assert capital(share(count, of, "rank", "runs", "run")) == told
