@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+import yaml
+
 from cluster import images, lan, lifecycle, node, operator_image, packages, places, programs
 from cluster.images import Image
 from cluster.node import Machine
@@ -121,6 +123,18 @@ class Kubectl:
     def apply(self, *manifests: Manifest) -> None:
         """Apply manifests."""
         self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+
+    def define(self, definition: str) -> None:
+        """Have a CustomResourceDefinition as it is written, and wait until its resources are served.
+
+        Whoever asks for its condition before it has any is refused: first it gets its names, and with them conditions.
+        """
+        metadata, spec = (yaml.safe_load(definition)[part] for part in ("metadata", "spec"))
+        # Others may have applied it, or helm.
+        self("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=definition)
+        name = f"crd/{metadata['name']}"
+        self.wait(f"jsonpath={{.status.acceptedNames.kind}}={spec['names']['kind']}", name)
+        self.wait("condition=Established", name)
 
     def wait(self, condition: str, *objects: str) -> None:
         """Wait until objects have a condition."""

@@ -35,8 +35,7 @@ def known(cluster: Cluster) -> Kubectl:
     """kubectl on a cluster that knows muster's resource as it is now."""
     cluster.up()
     kubectl = Kubectl(cluster.kubeconfig)
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
-    kubectl("wait", "--for=condition=Established", f"crd/{part(crd(), 'metadata', 'name')}")
+    kubectl.define(crd_yaml())
     return kubectl
 
 
@@ -151,8 +150,7 @@ def twin(known: Kubectl) -> Iterator[Kubectl]:
     fields(copied)["metadata"] = {"name": f"{TWIN.plural}.{TWIN.group}"}
     fields(copied, "spec")["group"] = TWIN.group
     fields(copied, "spec")["names"] = {"kind": TWIN.name, "plural": TWIN.plural}
-    known.apply(copied)
-    known.wait("condition=Established", f"crd/{TWIN.plural}.{TWIN.group}")
+    known.define(json.dumps(copied))
     yield known
     known("delete", "crd", f"{TWIN.plural}.{TWIN.group}", "--wait=false")
 

@@ -11,6 +11,5 @@ from muster.kube.client import Client
 @pytest.fixture
 async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
     """A job of two nodes that nobody has begun to run."""
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd_yaml())
-    kubectl("wait", "--for=condition=Established", "crd/distributedtrainingjobs.muster.dev")
+    kubectl.define(crd_yaml())
     return await World.begin(client, namespace)

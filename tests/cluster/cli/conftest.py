@@ -11,7 +11,7 @@ from muster.api.crd import crd_yaml
 @pytest.fixture
 def told(kubectl: Kubectl, namespace: str) -> ToldJobs:
     """Jobs of the test's namespace."""
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     return ToldJobs(kubectl, namespace)
 
 

@@ -39,7 +39,7 @@ def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
     """A cluster that knows DistributedTrainingJobs, and whose pods reach this machine."""
     shared_cluster.up()
     kubectl = Kubectl(shared_cluster.kubeconfig)
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     return kubectl
 
 

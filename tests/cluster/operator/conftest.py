@@ -18,7 +18,7 @@ def operators(
 ) -> Iterator[Replicas]:
     """Operators as processes for the test's namespace, none of them started."""
     del shared_cluster  # pods of another cluster don't reach this machine
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
         yield none_yet
 

@@ -43,7 +43,7 @@ def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
     cluster.up()
     kubectl, namespace = Kubectl(cluster.kubeconfig), f"test-{name}-{uuid.uuid4().hex[:6]}"
     second = f"{namespace}-second"
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     try:
         for each in (namespace, second):
             kubectl("create", "namespace", each)

@@ -57,7 +57,7 @@ class Site:
 @pytest.fixture
 def known_jobs(kubectl: Kubectl, jobs: Jobs) -> Jobs:
     """Jobs on a cluster that knows of such, with no operator."""
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     return jobs
 
 

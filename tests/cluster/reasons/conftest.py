@@ -21,7 +21,7 @@ def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     cluster.up()
     kubectl, folder = Kubectl(cluster.kubeconfig), tmp_path_factory.mktemp("reasons")
     namespace = f"test-reasons-{uuid.uuid4().hex[:6]}"
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     kubectl("create", "namespace", namespace)
     kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
     timeline = Timeline(kubectl, namespace)

@@ -34,7 +34,7 @@ def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory
     cluster.up()
     kubectl, folder = Kubectl(cluster.kubeconfig), tmp_path_factory.mktemp("storage")
     namespace = f"test-storage-{uuid.uuid4().hex[:6]}"
-    kubectl("apply", "-f", "-", stdin=crd_yaml())
+    kubectl.define(crd_yaml())
     kubectl("create", "namespace", namespace)
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     kubectl("create", "serviceaccount", ACCOUNT, f"--namespace={namespace}")
