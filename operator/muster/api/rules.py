@@ -13,6 +13,7 @@ from muster.api.launch_rules import LAUNCH_RULES
 from muster.api.mpi_rules import MPI_RULES
 from muster.api.override_rules import OVERRIDE_RULES
 from muster.api.placement_rules import PLACEMENT_RULES
+from muster.api.pod_field_rules import POD_FIELD_RULES
 from muster.api.recovery_rules import RECOVERY_RULES
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_data_rules import SAGEMAKER_DATA_RULES
@@ -37,7 +38,7 @@ def _repeated_names(spec: Spec) -> Iterator[Breach]:
                 yield Breach((field, index, "name"), f"{quoted(name)} twice")
 
 
-RULES: tuple[Rule, ...] = (
+LASTING_RULES: tuple[Rule, ...] = (
     Rule(
         places=("spec",),
         why="One of the two would be lost.",  # the CRD says it by its list maps
@@ -59,3 +60,7 @@ RULES: tuple[Rule, ...] = (
     *SAGEMAKER_DATA_RULES,
     *RECOVERY_RULES,
 )
+"""What every job keeps to for as long as there is something of it: the rest of muster counts on them."""
+
+RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
+"""What a job keeps to that isn't started yet."""

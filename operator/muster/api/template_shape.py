@@ -7,6 +7,9 @@ from muster.api.spec import Spec
 
 CONTAINERS = ("containers", "initContainers")
 
+NAMED = (*CONTAINERS, "volumes", "env", "volumeMounts")
+"""Lists whose entries have names, by which several templates are laid over each other."""
+
 _POD_LISTS = (*CONTAINERS, "ephemeralContainers", "volumes", "tolerations", "imagePullSecrets", "hostAliases",
               "topologySpreadConstraints", "readinessGates", "schedulingGates", "resourceClaims")  # fmt: skip
 _POD_FIELDS = ("securityContext", "dnsConfig", "affinity", "nodeSelector", "overhead")

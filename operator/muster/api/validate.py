@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from muster.api import names
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.problems import InvalidResource, Problem
+from muster.api.rule import Rule
 from muster.api.rules import RULES
 from muster.api.schema import lookup
 from muster.api.sentences import COMING_FROM_MPI_OPERATOR, found, sentence, unknown_field
@@ -36,8 +37,10 @@ _GIVEN_BY_THE_SERVER = (
 Finding = tuple[Path, str]
 
 
-def validate(document: Document) -> Job:
+def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     """The job that a document describes. Raises `InvalidResource` with every problem found, in the file's order.
+
+    `rules` are LASTING_RULES for a job that was started: it was accepted by the others of its time.
 
     `status` is not read: a resource that came from the cluster is as good as one that was written by hand.
     """
@@ -53,7 +56,7 @@ def validate(document: Document) -> Job:
         raise _invalid(document, foreign)
     findings = [*_unknown_at_top(value), *_metadata_findings(value.get("metadata"))]
     written = _without_nulls(value.get("spec"), ("spec",))
-    spec, spec_findings = _spec(written)
+    spec, spec_findings = _spec(written, rules)
     findings += spec_findings
     if findings or spec is None:
         raise _invalid(document, findings)
@@ -149,7 +152,7 @@ def _without_nulls(value: JSON, path: Path) -> JSON:
     return {key: item for key, item in known.items() if item is not None or lookup((*path, key)) is None}
 
 
-def _spec(value: JSON) -> tuple[Spec | None, list[Finding]]:
+def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding]]:
     if value is None:
         return None, [(("spec",), "missing, and required: what the job is and how it runs")]
     if not isinstance(value, dict):
@@ -159,12 +162,12 @@ def _spec(value: JSON) -> tuple[Spec | None, list[Finding]]:
         return None, [(("spec",), f"found {size} bytes; at most {MAX_SPEC_BYTES} are allowed: put data in a file")]
     spec, findings = _typed(value)
     if spec is not None:
-        return spec, _broken(spec)
+        return spec, _broken(spec, rules)
     # the rules are asked of what is left without all that is wrong
     left, kept = _left(value, [path for path, _ in findings])
     rest, _ = _typed(left)
     gone = {path[1] for path, _ in findings} - kept.keys()
-    broken = [] if rest is None else _broken(rest)
+    broken = [] if rest is None else _broken(rest, rules)
     return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in gone]
 
 
@@ -221,10 +224,10 @@ def _real(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> Path:
     return tuple(path)
 
 
-def _broken(spec: Spec) -> list[Finding]:
+def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
     return [
         (("spec", *breach.path), f"found {breach.found}; {rule.sentence}")
-        for rule in RULES
+        for rule in rules
         for breach in rule.breaches(spec)
     ]
 

@@ -69,6 +69,7 @@ VOLUMES = some(
     ),
     by="name",
 )
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TOLERATIONS: st.SearchStrategy[JSON] = st.lists(fields(key=WORD, operator=st.just("Exists")), max_size=3).map(list)
 POD = st.builds(
     lambda trainer, sidecars, rest: {"containers": [*([trainer] if trainer else []), *sidecars], **rest},
@@ -89,7 +90,7 @@ POD = st.builds(
         hostAliases=some(st.builds(lambda ip, name: {"ip": ip, "hostnames": [name]}, WORD, WORD), by="ip"),
         imagePullSecrets=some(st.builds(lambda name: {"name": name}, WORD), by="name"),
         dnsConfig=st.builds(lambda name: {"searches": [name]}, WORD),
-        affinity=st.builds(lambda key: {"nodeAffinity": {"required": {"terms": [{"key": key}]}}}, WORD),
+        affinity=st.builds(lambda name: {"podAffinity": {REQUIRED: [{"topologyKey": name}]}}, WORD),
         securityContext=fields(fsGroup=st.integers(0, 9)).map(dict),
     ),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document
 from muster.api.problems import InvalidResource, Problem
+from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.status_reader import status_of
@@ -13,6 +14,7 @@ from muster.api.timestamps import from_text
 from muster.api.validate import validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
+from muster.plan.incarnations import was_started
 
 FINALIZER = "muster.dev/training-job"
 """On a resource whose training job may run: nothing in the cluster goes with it, so muster has to see to that."""
@@ -63,7 +65,7 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
     metadata = mapping(source.get("metadata"))
     generation = _integer(metadata.get("generation"))
     written = mapping(source.get("status"))
-    uid = str(metadata.get("uid"))
+    uid, status = str(metadata.get("uid")), status_of(source)
     same = known is not None and (known.uid, known.generation) == (uid, generation)
     return Resource(
         namespace=str(metadata.get("namespace")),
@@ -74,16 +76,17 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         created_at=_time(metadata.get("creationTimestamp")) or 0.0,
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
-        job=known.job if known is not None and same else _job(source),
-        status=status_of(source),
+        job=known.job if known is not None and same else _job(source, status),
+        status=status,
         unclear=status_problems(written),
         written=written,
     )
 
 
-def _job(source: Object) -> Job | InvalidResource:
+def _job(source: Object, status: Status) -> Job | InvalidResource:
+    rules = LASTING_RULES if was_started(status) else RULES
     try:
-        return validate(Document(dict(source), "the resource"))
+        return validate(Document(dict(source), "the resource"), rules)
     except InvalidResource as invalid:
         return invalid
 

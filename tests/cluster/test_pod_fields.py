@@ -1,0 +1,46 @@
+"""The fields that a template may have are those of a real API server's pods."""
+
+import json
+from collections.abc import Mapping
+
+from cluster.shared import Cluster
+from muster.api.document import JSON
+from muster.api.pod_schema import pod_schema
+from muster.kube.answers import mapping, string
+from muster.kube.client import Client
+
+OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "FieldsV1": "anything"}
+
+
+def kind(schema: Mapping[str, JSON]) -> str:
+    """The type of a field, as muster writes it."""
+    listed = schema.get("allOf")
+    referring = mapping(listed[0]) if isinstance(listed, list) else schema
+    reference = string(referring.get("$ref")).rpartition(".")[2]
+    if reference:
+        return OF_THEIR_OWN.get(reference, reference)
+    match schema.get("type"):
+        case "array":
+            return f"[{kind(mapping(schema.get('items')))}]"
+        case "object":
+            return f"{{{kind(mapping(schema.get('additionalProperties')))}}}"
+        case "string":
+            return "text"
+        case other:
+            return str(other)
+
+
+async def test_what_the_api_server_knows_of_pods_muster_knows(cluster: Cluster) -> None:
+    cluster.up()
+    client = await Client.connect(str(cluster.kubeconfig))
+    try:
+        schemas = mapping(json.loads(await client.read("/openapi/v3/api/v1"))["components"]["schemas"])
+    finally:
+        await client.close()
+    core = {name.rpartition(".")[2]: mapping(value) for name, value in schemas.items() if ".core.v1." in name}
+    known = pod_schema().types
+    told = {name: mapping(core[name].get("properties")) for name in known if name in core}
+    assert {name: {field: kind(mapping(each)) for field, each in fields.items()} for name, fields in told.items()} == {
+        name: {field: known[name][field] for field in fields if field in known[name]} for name, fields in told.items()
+    }
+    assert len(told) > len(known) * 0.9
