@@ -112,6 +112,8 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
             instance_type=_instance_type(job, node),
             interface="INTERFACE",
             directory=CODE if plan.has_code else ".",
+            # As under a runtime that forbids it: of one that doesn't, MPICH has its own way.
+            memory_unreadable=True,
         ),
         root=ROOT,
         run=RUN,

@@ -183,7 +183,7 @@ def test_the_owner_s_variable_counts() -> None:
 
 def test_a_script_finds_the_type_by_sagemakers_name() -> None:
     assert variables(nodePool={"instanceType": "ml.own"}) == {"SM_CURRENT_INSTANCE_TYPE": "ml.own"}
-    own = {"name": "SM_CURRENT_INSTANCE_TYPE", "value": "local"}
+    own: JSON = {"name": "SM_CURRENT_INSTANCE_TYPE", "value": "local"}
     assert variables(env=[own])["SM_CURRENT_INSTANCE_TYPE"] == "local"
     assert variables(nodePool=None) == {}
 
