@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cluster import lan
+from cluster.ended_job import succeeded
 from cluster.fields.side_by_side import condition, template
 from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.operator.site import Site
@@ -106,7 +107,7 @@ def test_a_machine_s_devices_make_the_ranks(odd: Jobs) -> None:
         asked = {"limits": {gpu: gpus}}
         odd.apply("devices", TELLS, nodes=2, procsPerNode="Auto", resources=asked)
         odd.wait("devices", "condition=Complete")
-        assert odd.status("devices")["ranks"]["ready"] == "4/4"
+        assert succeeded(odd.status("devices")) == "4/4"
         odd.apply("too-many", FOREVER, nodes=2, procsPerNode="Auto", resources={"limits": {gpu: 16}})
         odd.wait("too-many", 'jsonpath={.status.conditions[?(@.type=="Scheduled")].reason}=Unschedulable')
         assert gpu in condition(odd, "too-many", "Scheduled")["message"]

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cluster.digits.example_job import EXAMPLES, put_code
+from cluster.ended_job import succeeded
 from cluster.mpi.mpi_site import USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 
@@ -32,7 +33,7 @@ def test_commands(mpi_site: MpiSite) -> None:
     forgetful(mpi_site, "forgetful")
     messages(mpi_site)
     status = mpi_site.ended("own", "Complete")
-    assert status["ranks"]["ready"] == "4/4", mpi_site.why("own")
+    assert succeeded(status) == "4/4", mpi_site.why("own")
     said = mpi_site.jobs.run("logs", "own-0-0")  # mpirun prints what ranks say
     assert all(f"hello {rank} 4" in said for rank in range(4)), said
     runs_nothing(mpi_site, "forgetful")
@@ -81,5 +82,5 @@ def messages(site: MpiSite) -> None:
 def averages(site: MpiSite, name: str) -> None:
     """On all its 3 nodes."""
     status = site.ended(name, "Complete")
-    assert (status["ranks"]["ready"], status["phase"]) == ("6/6", "Succeeded"), site.why(name)
+    assert (succeeded(status), status["phase"]) == ("6/6", "Succeeded"), site.why(name)
     assert abs(float(status["progress"]["metrics"]["average"]) - 0.5) < TOLERANCE

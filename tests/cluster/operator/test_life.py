@@ -2,6 +2,7 @@
 
 import json
 
+from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.operator.operator_process import OperatorProcess
 
@@ -20,7 +21,7 @@ def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, job
     jobs.wait("hello", "condition=Complete")
     resource = jobs.resource("hello")
     status = resource["status"]
-    assert (status["phase"], status["incarnation"], status["ranks"]["ready"]) == ("Succeeded", 1, "0/4")
+    assert (status["phase"], status["incarnation"], succeeded(status)) == ("Succeeded", 1, "4/4")
     assert {"pod/hello-0-0", "pod/hello-1-0"} == jobs.children("hello", "pods")
     assert "rank 3 of 4" in jobs.log("hello-1-0")
     # nobody else's book-keeping in the user's resource
