@@ -145,7 +145,7 @@ async def collector_site(
     )
     url = await collector.start("127.0.0.1")
     if leads:
-        collector.lead()
+        collector.lead(lambda: True)
     connector = aiohttp.TCPConnector(ssl=trusting(certificate))
     try:
         async with aiohttp.ClientSession(connector=connector) as client:

@@ -55,7 +55,7 @@ async def test_who_leads_again_hears_again(site: Site) -> None:
     site.collector.step_down("muster-7d4f")
     await answer(site, site.token(0))
 
-    site.collector.lead()
+    site.collector.lead(lambda: True)
 
     assert (await site.post(site.report(0), site.token(0)))[0] == 200
 

@@ -102,7 +102,7 @@ class Operator:
         tools = Tools(
             backend=_NoPods(),
             store=RankStore(),
-            desk=Desk(client, WriteBudget(), self.site.now, Told(events)),
+            desk=Desk(client, WriteBudget(), self.site.now, Told(events), lambda: True),
             as_it_runs=_not_here,
             admit=self.site.admit,
             term=1,

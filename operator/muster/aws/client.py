@@ -10,7 +10,7 @@ from functools import partial
 
 from muster.api.role_arn import account_of
 from muster.aws import decode
-from muster.aws.connection import Answer, Connection, Service
+from muster.aws.connection import Answer, Connection, Service, always
 from muster.aws.errors import Unavailable
 from muster.aws.gate import Gate
 from muster.aws.place import Endpoints, Place
@@ -31,12 +31,19 @@ class Identity:
 class Aws:
     """Belongs to one event loop. Places share an account's pace, whichever role they ask as.
 
-    `chance` gives numbers from 0 to 1, by which pauses differ.
+    `chance` gives numbers from 0 to 1, by which pauses differ. What changes something is sent only while
+    `may_change()` holds, which is asked in threads.
     """
 
-    def __init__(self, endpoints: Endpoints | None = None, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        endpoints: Endpoints | None = None,
+        chance: Callable[[], float] = random.random,
+        may_change: Callable[[], bool] = always,
+    ) -> None:
         self._endpoints = endpoints or Endpoints()
         self._chance = chance
+        self._may_change = may_change
         self._threads = Threads()
         self._connections: dict[Place, Connection] = {}
         self._gates: dict[tuple[str, str, str], Gate] = {}
@@ -68,7 +75,7 @@ class Aws:
     def connection(self, place: Place) -> Connection:
         """Requests without a pace of their own, such as S3's."""
         if place not in self._connections:
-            self._connections[place] = Connection(place, self._endpoints, self._threads)
+            self._connections[place] = Connection(place, self._endpoints, self._threads, self._may_change)
         return self._connections[place]
 
     def training_jobs(self, place: Place) -> TrainingJobs:

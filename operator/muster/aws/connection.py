@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from botocore import xform_name
@@ -15,7 +15,7 @@ from botocore.session import Session
 
 from muster.aws.classify import classified
 from muster.aws.credentials import new_session
-from muster.aws.errors import ExpiredCredentials, NoCredentials
+from muster.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
 from muster.aws.place import Endpoints, Place
 from muster.aws.threads import MAX_THREADS, Threads
 
@@ -31,6 +31,9 @@ ANSWER_SECONDS = 20.0
 RENEW_SECONDS = 5.0
 """Clients are made anew no more often: each reads all that AWS describes of its service, and files of credentials."""
 
+_READING = ("Assume", "Describe", "Get", "Head", "List")
+"""What the operations begin with that change nothing."""
+
 _CONFIG = Config(
     connect_timeout=CONNECT_SECONDS,
     read_timeout=ANSWER_SECONDS,
@@ -41,13 +44,28 @@ _CONFIG = Config(
 )
 
 
-class Connection:
-    """Asks from one place. Its clients are made when they are needed, and anew when their credentials are no good."""
+def always() -> bool:
+    """What is asked when nothing speaks against it."""
+    return True
 
-    def __init__(self, place: Place, endpoints: Endpoints, threads: Threads) -> None:
+
+class _MayNotChange(Exception):
+    """The Lease isn't held: what the request would change is another operator's."""
+
+
+class Connection:
+    """Asks from one place. Its clients are made when they are needed, and anew when their credentials are no good.
+
+    What changes something is sent only while `may_change()` holds, which is asked in threads.
+    """
+
+    def __init__(
+        self, place: Place, endpoints: Endpoints, threads: Threads, may_change: Callable[[], bool] = always
+    ) -> None:
         self.place = place
         self._endpoints = endpoints
         self._threads = threads
+        self._may_change = may_change
         self._forgot_at = float("-inf")
         # An upload takes as long as its bucket's region is away: training jobs are looked at meanwhile.
         self._s3_threads = Threads()
@@ -73,6 +91,8 @@ class Connection:
         try:
             client = self.client(service)
             answer: Answer = getattr(client, xform_name(operation))(**request)
+        except _MayNotChange as error:
+            raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
         except (BotoCoreError, ClientError) as error:
             told = classified(error, service, operation, self.place)
             if isinstance(told, NoCredentials | ExpiredCredentials):
@@ -96,7 +116,15 @@ class Connection:
             "sts": self._endpoints.sts,
             "logs": self._endpoints.logs,
         }
-        return self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
+        client = self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
+        # The last moment: what comes before it, such as fetching credentials, may take long.
+        client.meta.events.register_first("before-send", self._before_send)
+        return client
+
+    def _before_send(self, event_name: str, **_: object) -> None:
+        operation = event_name.rpartition(".")[2]
+        if not operation.startswith(_READING) and not self._may_change():
+            raise _MayNotChange
 
     def _forget(self, now: float) -> None:
         # A client keeps what it found when it was made, even if it found nothing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from urllib.parse import urlsplit
 
@@ -24,7 +23,7 @@ def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
     """Work until asked to stop; the exit code. Raises `BadInput` for what can't work as it was given."""
     start_log(log_format)
     try:
-        asyncio.run(serve(options))
+        serve(options)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     except (CannotStart, NoTrust, ApiError) as problem:

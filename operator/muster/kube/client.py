@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
@@ -12,7 +12,7 @@ from muster.kube.access import find
 from muster.kube.answers import decoded, mapping, objects, status_error, string
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import PODS, Kind, Object
-from muster.kube.session import Request, Session
+from muster.kube.session import Request, Session, always
 
 PAGE = 500
 """Objects in one answer to a list: more take the API server's memory, and this process's time, in one piece."""
@@ -54,15 +54,23 @@ class LogOptions:
 
 
 class Client:
-    """Every method raises ApiError: as answered, or with status NO_ANSWER. It repeats nothing: a turn is repeated."""
+    """Every method raises ApiError: as answered, or with status NO_ANSWER. It repeats nothing: a turn is repeated.
 
-    def __init__(self, session: Session) -> None:
+    What changes something is sent only while `may_change()` holds.
+    """
+
+    def __init__(self, session: Session, may_change: Callable[[], bool] = always) -> None:
         self._session = session
+        self._may_change = may_change
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> Self:
         """A client of the cluster that kubectl would ask (None), or of a kubeconfig's. Raises NoCluster."""
         return cls(Session(await find(kubeconfig), kubeconfig))
+
+    def changing_while(self, may_change: Callable[[], bool]) -> Client:
+        """The same connections, for changes that are sent only while `may_change()` holds."""
+        return Client(self._session, may_change)
 
     @property
     def namespace(self) -> str:
@@ -113,14 +121,11 @@ class Client:
     ) -> Object:
         """The object after a JSON merge patch."""
         path = kind.path(namespace, name, subresource)
-        request = Request("PATCH", path, {"fieldManager": MANAGER}, dict(patch), "application/merge-patch+json")
-        return await self._session.ask(request)
+        return await self._change("PATCH", path, {"fieldManager": MANAGER}, patch, "application/merge-patch+json")
 
     async def replace(self, kind: Kind, namespace: str, name: str, body: Object) -> Object:
         """The object as replaced; a conflict if it's no longer of the body's resourceVersion."""
-        return await self._session.ask(
-            Request("PUT", kind.path(namespace, name), {"fieldManager": MANAGER}, dict(body))
-        )
+        return await self._change("PUT", kind.path(namespace, name), {"fieldManager": MANAGER}, body)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
@@ -132,7 +137,7 @@ class Client:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         try:
-            await self._session.ask(Request("DELETE", kind.path(namespace, name), body=options))
+            await self._change("DELETE", kind.path(namespace, name), {}, options)
         except ApiError as error:
             # Only the message tells another uid from other conflicts.
             is_another = uid is not None and error.is_conflict and "uid" in error.message.lower()
@@ -178,7 +183,17 @@ class Client:
 
     async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
-        return await self._session.ask(Request("POST", kind.path(namespace), query, dict(body)))
+        return await self._change("POST", kind.path(namespace), query, body)
+
+    async def _change(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int],
+        body: Object,
+        content_type: str = "application/json",
+    ) -> Object:
+        return await self._session.ask(Request(method, path, query, dict(body), content_type, self._may_change))
 
 
 def _with_type(kind: Kind, item: Object) -> Object:

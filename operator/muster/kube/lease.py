@@ -25,6 +25,7 @@ from muster.kube.election import (
 )
 from muster.kube.errors import ApiError
 from muster.kube.kinds import LEASES, Object
+from muster.kube.session import always
 
 REQUEST_SECONDS = 2.0
 """How long one look or renewal may take, so that another is tried before it is too late."""
@@ -37,11 +38,18 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
+def nothing() -> None:
+    """What is called when nobody wants to hear."""
+
+
 class Leadership:
     """Waits for a Lease, and leads while it holds it.
 
     A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
     of the same host, and also when the Lease was deleted (`muster.kube.election.next_term`).
+
+    `on_change` is called after each answer of the API server. `is_fit` is asked before the Lease is taken or renewed:
+    whoever could not do a leader's work lets it run out.
     """
 
     def __init__(
@@ -53,13 +61,19 @@ class Leadership:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         clock: Callable[[], float] = time.time,
+        on_change: Callable[[], None] = nothing,
+        is_fit: Callable[[], bool] = always,
     ) -> None:
+        self.held_until = float("-inf")
+        """Monotonic seconds: until then nobody else takes the Lease, whatever becomes of this process."""
         self._client = client
         self._namespace = namespace
         self._name = name
         self._identity = identity
         self._monotonic = monotonic
         self._clock = clock
+        self._on_change = on_change
+        self._is_fit = is_fit
         self._known: Record | None = None
         self._observed_at = 0.0
         self._highest = 0
@@ -80,12 +94,14 @@ class Leadership:
         while True:
             term, held_since = await self._acquire()
             _log.info("%s leads, term %d", self._identity, term)
+            self._is_held(held_since)
             work = asyncio.ensure_future(lead(term))
             try:
                 await self._hold(term, held_since, work)
                 if work.done():
                     return work.result()
             finally:
+                self._is_held(float("-inf"))
                 await _stop(work)
                 await self._release(term)
             _log.warning("%s does not lead any more", self._identity)
@@ -96,9 +112,10 @@ class Leadership:
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     await self._look()
+                    self._on_change()
                     asked_at = self._monotonic()
                     step = next_step(self._known, self._observed_at, asked_at, self._identity)
-                    if step is not Step.WAIT:
+                    if step is not Step.WAIT and self._is_fit():
                         return await self._take(step), asked_at
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not look at the Lease or take it: %s", self._identity, _why(error))
@@ -123,15 +140,24 @@ class Leadership:
             left = renewed_at + GIVE_UP_SECONDS - asked_at
             if work.done() or left <= 0:
                 return
+            if not self._is_fit():
+                wait = min(LOOK_SECONDS, left)
+                continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, left)):
                     await self._change(term, renewed)
                 renewed_at, wait = asked_at, RENEW_SECONDS
+                self._is_held(renewed_at)
             except _Lost:
                 return
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not renew the Lease: %s", self._identity, _why(error))
                 wait = min(LOOK_SECONDS, left)
+
+    def _is_held(self, since: float) -> None:
+        """A request that was sent at `since` has taken or renewed the Lease; -inf: it is not held any more."""
+        self.held_until = since + GIVE_UP_SECONDS
+        self._on_change()
 
     async def _release(self, term: int) -> None:
         """So that another needn't wait; if that fails, it waits."""

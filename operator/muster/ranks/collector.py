@@ -82,9 +82,9 @@ class Collector:
         """How many connections there are, in whatever state."""
         return 0 if self._connections is None else len(self._connections)
 
-    def lead(self) -> None:
-        """This operator decides: agents are heard from now on."""
-        self._routes.lead()
+    def lead(self, holds_lease: Callable[[], bool]) -> None:
+        """This operator decides: agents are heard from now on, and told something while `holds_lease()`."""
+        self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
         """`leader` decides (None: nobody knows who): every agent gets 503, those that wait for a command at once."""

@@ -52,7 +52,7 @@ class Routes:
         self._refused = refused
         self._polls = Polls(store)
         self._encoded: tuple[Command, bytes] | None = None
-        self._leads = False
+        self._leads = _never
         self._leader = _LEADER_UNKNOWN
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -64,13 +64,13 @@ class Routes:
         except UnknownJob:
             return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS))
 
-    def lead(self) -> None:
-        """This operator decides: agents are heard."""
-        self._leads = True
+    def lead(self, holds_lease: Callable[[], bool]) -> None:
+        """This operator decides: agents are heard, as long as it holds what makes it the leader."""
+        self._leads = holds_lease
 
     def step_down(self, leader: str | None) -> None:
         """`leader` decides (None: nobody knows who): agents are sent away, those that wait for a command too."""
-        self._leads = False
+        self._leads = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()
 
@@ -79,7 +79,7 @@ class Routes:
         self._polls.close()
 
     def _require_leading(self) -> None:
-        if not self._leads:
+        if not self._leads():
             raise Refused(Reason.NOT_LEADER, detail=self._leader)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
@@ -132,6 +132,10 @@ class Routes:
     def _refuse(self, refused: Refused) -> web.Response:
         self._refused[refused.reason] += 1
         return refusal(refused)
+
+
+def _never() -> bool:
+    return False
 
 
 def refusal(refused: Refused) -> web.Response:

@@ -24,11 +24,12 @@ class Site:
     client: Client
     budget: WriteBudget = field(default_factory=WriteBudget)
     now: float = 1000.0
+    holds_lease: bool = True
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def journal(self) -> Journal:
         assert self.server.resource is not None
-        desk = Desk(self.client, self.budget, lambda: self.now, self.publish)
+        desk = Desk(self.client, self.budget, lambda: self.now, self.publish, lambda: self.holds_lease)
         return Journal(read_resource(self.server.resource), desk)
 
     def publish(self, _: Resource, before: Status, after: Status) -> None:

@@ -83,13 +83,14 @@ class Site:
     forgotten: list[str] = field(default_factory=list)
     cpu: Cpu = field(default_factory=Cpu)
     relistings: int = 0
+    holds_lease: bool = True
     jobs: Jobs = field(init=False)
 
     def __post_init__(self) -> None:
         tools = Tools(
             backend=self.world,
             store=self.store,
-            desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None),
+            desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease),
             as_it_runs=partial(as_it_runs, pools=()),
             admit=partial(check, tenants=(), default_region=""),
             term=1,

@@ -19,6 +19,7 @@ from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import kinds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.kube.fair_slots import FairSlots
 from muster.kube.kinds import PODS, Object
 from muster.plan.actions import CreateNode
 from muster.plan.facts import Trouble
@@ -50,7 +51,7 @@ class Creation:
     setting: Setting
     children: Children
     clock: Callable[[], float]
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _slots: FairSlots = field(default_factory=lambda: FairSlots(AT_ONCE))
 
     async def create(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> None:
         """Make these nodes' pods, and what they need. Raises `ApiError` for what is to be tried again as it is.
@@ -119,7 +120,7 @@ class Creation:
         return failures
 
     async def _create_one(self, turn: _Round, action: CreateNode) -> None:
-        async with self._slots:
+        async with self._slots.slot(turn.job.metadata.namespace):
             # What one pod of the job is refused for, the next is, too.
             if turn.barred is not None:
                 return

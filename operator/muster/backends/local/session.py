@@ -104,7 +104,7 @@ async def open_session(
         store=store, verifier=tokens.verifier(), directory=tokens, certificate=certificate, clock=clock
     )
     url = await collector.start(COLLECTOR_HOST)
-    collector.lead()
+    collector.lead(lambda: True)
     try:
         _write_files(job, layout, machine, url, certificate.authority)
         processes = AgentProcesses(clock, on_line, changed.set)

@@ -21,7 +21,7 @@ from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
-from muster.runtime.cluster.journal import Desk, JobGone, Journal, Superseded
+from muster.runtime.cluster.journal import Desk, JobGone, Journal, NotLeading, Superseded
 from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.resource import Resource, read_resource
 from muster.runtime.cluster.training_life import TrainingLife
@@ -35,6 +35,9 @@ LEAST_REST_SECONDS = 0.02
 
 URGENT_SECONDS = 0.5
 """How often a long rest is looked up from: what changes a rank's state is told within a second."""
+
+NOT_LEADING_SECONDS = 0.5
+"""Until the next turn after one that was not let act."""
 
 BUG_PATIENCE = 4.0
 """What failed by a mistake in muster rarely gets better by itself: the pauses are so many times as long."""
@@ -146,6 +149,9 @@ class Actor:
             return None
         except Superseded:
             return _Rest(LEAST_REST_SECONDS, self.tools.clock())
+        except NotLeading:
+            # Either the Lease is renewed in a moment, or this actor is stopped.
+            return _Rest(NOT_LEADING_SECONDS, self.tools.clock())
         except StatusUnclear as problem:
             self._complain(str(problem), str(problem))
             return None

@@ -25,18 +25,26 @@ class Superseded(Exception):
     """The resource has changed since the turn began: the turn is done again, on the newest version."""
 
 
+class NotLeading(Exception):
+    """The Lease isn't held at this moment: what the turn decided is another operator's to do."""
+
+
 class JobGone(Exception):
     """There is no such resource any more; at most another one of its name."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What all journals share. `clock` gives Unix seconds; `publish` hears what was written: before, after."""
+    """What all journals share. `clock` gives Unix seconds; `publish` hears what was written: before, after.
+
+    `holds_lease` says whether this process may act as leader at this moment.
+    """
 
     client: Client
     budget: WriteBudget
     clock: Callable[[], float]
     publish: Callable[[Resource, Status, Status], None]
+    holds_lease: Callable[[], bool]
 
 
 class Journal:
@@ -70,11 +78,14 @@ class Journal:
         return self._base
 
     async def write(self, status: Status) -> None:
-        """Keep the turn's status: news now, progress when it is due.
+        """Keep the turn's status: news now, progress when it is due. Afterwards the turn may act.
 
-        Raises `Superseded`, `JobGone`, and `ApiError` when the API server does not take it.
+        Raises `Superseded`, `JobGone`, `NotLeading`, and `ApiError` when the API server does not take it.
         """
         await self._keep(status, status_fields(status))
+        # Also when nothing was to be written: the process may have been stopped since the turn began.
+        if not self._desk.holds_lease():
+            raise NotLeading
 
     async def annotate(self, fields: dict[str, JSON]) -> None:
         """Keep a status that can't be read as a whole, as these fields. Raises what `write` raises."""

@@ -23,6 +23,7 @@ from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.resources import ResourceWatch
+from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.sweep import Sweep
 from muster.runtime.cluster.told import Told
 from muster.runtime.cluster.training_life import TrainingLife
@@ -42,6 +43,7 @@ class Parts:
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
     given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none.
+    `identity` is the process' name, `holds_lease` says whether it may act as leader at this moment.
     """
 
     client: Client
@@ -51,7 +53,8 @@ class Parts:
     collector: Collector
     backend: Callable[[], KubernetesBackend]
     training: Callable[[Callable[[str], None]], TrainingLife]
-    events: EventPoster
+    identity: str
+    holds_lease: Callable[[], bool]
     clock: Callable[[], float]
     node_pools: tuple[NamedPool, ...]
     tenancy: tuple[Tenant, ...]
@@ -83,36 +86,43 @@ class Leading:
         # A pod that is not known yet would be made a second time, or taken for lost.
         for informer in parts.informers:
             await informer.synced.wait()
-        parts.collector.lead()
+        parts.collector.lead(parts.holds_lease)
         backend, training, gap = parts.backend(), parts.training(self.wake), asyncio.Event()
+        events = EventPoster(parts.client, parts.identity, parts.clock, random.random)
 
         def forget(job_uid: str) -> None:
             backend.forget(job_uid)
             training.backend.forget(job_uid)
 
-        jobs = self._jobs = Jobs(self._tools(backend, training), parts.events.catch_up, forget, gap.set)
+        jobs = self._jobs = Jobs(self._tools(backend, training, events), events.catch_up, forget, gap.set)
         sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
         resources = self._resources = ResourceWatch(parts.namespaces, jobs.take, time.monotonic, random.random)
         resources.start()
-        sweeping = asyncio.create_task(sweep.run(), name="sweep")
+        beside = (
+            asyncio.create_task(supervised("the look for jobs that vanished", sweep.run, random.random), name="sweep"),
+            asyncio.create_task(supervised("the sending of Events", events.run, random.random), name="events"),
+        )
         try:
             await resources.ended.wait()
             raise KopfEnded("kopf ended too often in a row; its messages say why")
         finally:
-            sweeping.cancel()
             resources.stop()
             await jobs.stop(TURN_SECONDS)
+            # Whoever leads next tells what was not told.
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
             training.backend.close()
             parts.collector.step_down(None)
             # What agents said and were told in this term is nothing to the next one's.
             parts.store.clear()
 
-    def _tools(self, backend: KubernetesBackend, training: TrainingLife) -> Tools:
+    def _tools(self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster) -> Tools:
         parts = self._parts
         return Tools(
             backend=backend,
             store=parts.store,
-            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(parts.events)),
+            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(events), parts.holds_lease),
             as_it_runs=partial(as_it_runs, pools=parts.node_pools),
             admit=partial(tenancy.check, tenants=parts.tenancy, default_region=parts.default_region),
             term=self._term,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -22,14 +23,14 @@ from muster.kube.client import Client
 from muster.kube.election import LOOK_SECONDS
 from muster.kube.informer import Informer
 from muster.kube.kinds import EVENTS, PODS
-from muster.kube.lease import Leadership, new_identity
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.events import EventPoster
-from muster.runtime.cluster.health import Check, serve_health
+from muster.runtime.cluster.health import Check
+from muster.runtime.cluster.leader_election import LeaderElection
 from muster.runtime.cluster.leading import Leading, Parts
 from muster.runtime.cluster.startup import check_cluster, patiently
+from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.trust import Trust, TrustSetting
 from muster.runtime.steady_clock import steady_clock
@@ -60,26 +61,28 @@ class OperatorOptions:
 
 @dataclass
 class Replica:
-    """`run` goes on until it is cancelled, or until a part that has to go on ended."""
+    """`run` goes on until it is cancelled, or until what only a new process can put right.
+
+    `identity` is the process' name, under which `election` has the Lease held.
+    """
 
     client: Client
     options: OperatorOptions
+    identity: str
+    election: LeaderElection
     _leading: Leading | None = None
     _is_ready: bool = False
-    _identity: str = field(default_factory=new_identity)
 
     def __post_init__(self) -> None:
         self._clock = steady_clock(time.time(), time.monotonic)
         self._store = RankStore()
         self._pods = PodIndex(self._pod_changed)
-        self._events = EventPoster(self.client, self._identity, self._clock, random.random)
         self._informers = self._make_informers()
-        self._leadership = Leadership(self.client, self._namespace, self.options.lease_name, self._identity)
 
     async def run(self) -> None:
-        """Work. Raises `CannotStart`, and an `ExceptionGroup` with what ended a part."""
+        """Work. Raises `CannotStart`, and an `ExceptionGroup` with what ended it."""
         async with AsyncExitStack() as stack:
-            await self._open_health(stack)
+            self._open_health(stack)
             await check_cluster(self.client, self.options.namespaces, random.random)
             trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
             await patiently("the collector's certificates and the cluster's keys", trust.start, random.random)
@@ -87,13 +90,15 @@ class Replica:
             parts = self._parts(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
                 # A standby watches pods, too: it takes over at once, for the price of one more watch.
-                for informer in self._informers:
-                    tasks.create_task(informer.run())
-                tasks.create_task(trust.run())
-                tasks.create_task(self._events.run())
-                tasks.create_task(self._name_leader(collector))
+                for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
+                    self._begin(tasks, f"the watch of {name}", informer.run)
+                self._begin(tasks, "the renewal of certificates", trust.run)
+                self._begin(tasks, "the collector's word of who leads", lambda: self._name_leader(collector))
                 self._is_ready = True
-                await self._leadership.run(lambda term: self._lead(parts, term))
+                await self.election.run(lambda term: self._lead(parts, term))
+
+    def _begin(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        tasks.create_task(supervised(name, work, random.random), name=name)
 
     @property
     def _namespace(self) -> str:
@@ -115,14 +120,14 @@ class Replica:
         host = urlsplit(self._collector_url).hostname or ""
         return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", (host,))
 
-    async def _open_health(self, stack: AsyncExitStack) -> None:
+    def _open_health(self, stack: AsyncExitStack) -> None:
         alive = (Check("nobody tells of jobs any more", lambda: self._leading is None or self._leading.works),)
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
         )
-        health = await serve_health(self.options.host, self.options.health_port, alive, ready)
-        stack.push_async_callback(health.cleanup)
+        self.election.start(alive, ready)
+        stack.callback(asyncio.create_task(self.election.pulse(), name="pulse").cancel)
 
     async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
         self._collector = Collector(
@@ -138,12 +143,14 @@ class Replica:
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # One for all times as leader: what was asked before counts against the same quotas.
-        aws = Aws(Endpoints(**self.options.sagemaker.endpoints.model_dump()))
+        endpoints = Endpoints(**self.options.sagemaker.endpoints.model_dump())
+        aws = Aws(endpoints, may_change=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
 
     def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
         options, default_region = self.options, self.options.sagemaker.region or ""
+        client = self.client.changing_while(self.election.holds_lease)
         setting = Setting(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
@@ -153,16 +160,17 @@ class Replica:
             s3_endpoint=options.sagemaker.endpoints.s3 or "",
         )
         return Parts(
-            client=self.client,
+            client=client,
             namespaces=self.options.namespaces,
             informers=self._informers,
             store=self._store,
             collector=collector,
             backend=lambda: KubernetesBackend(
-                self.client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
+                client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
-            training=lambda wake: training_life(aws, self.client, default_region, self._clock, wake),
-            events=self._events,
+            training=lambda wake: training_life(aws, client, default_region, self._clock, wake),
+            identity=self.identity,
+            holds_lease=self.election.holds_lease,
             clock=self._clock,
             node_pools=self.options.node_pools,
             tenancy=self.options.tenancy,
@@ -180,7 +188,7 @@ class Replica:
         """Let a standby's collector say who leads."""
         named: str | None = ""
         while True:
-            holder = self._leadership.holder
+            holder = self.election.holder
             if self._leading is None and holder != named:
                 collector.step_down(holder)
             named = holder if self._leading is None else ""

@@ -9,6 +9,11 @@ import signal
 from collections.abc import Callable
 
 from muster.kube.client import Client
+from muster.kube.lease import new_identity
+from muster.runtime.cluster.elector import ElectorOptions
+from muster.runtime.cluster.elector_process import elector_process
+from muster.runtime.cluster.health import listen
+from muster.runtime.cluster.leader_election import LeaderElection
 from muster.runtime.cluster.replica import OperatorOptions, Replica
 
 STOPPED_AT_ONCE = 1
@@ -17,14 +22,22 @@ STOPPED_AT_ONCE = 1
 _log = logging.getLogger(__name__)
 
 
-async def serve(options: OperatorOptions) -> None:
+def serve(options: OperatorOptions) -> None:
     """Run one replica until SIGTERM or SIGINT; it finishes what it is doing, and gives the Lease back.
 
-    Raises `NoCluster`, `CannotStart`, `OSError` when a port is taken, and an `ExceptionGroup` when a part of it ended.
+    Begins a second process, so it is called before there are threads. Raises `NoCluster`, `CannotStart`, `OSError`
+    when a port is taken, and an `ExceptionGroup` when a part of it ended.
     """
+    identity = new_identity()
+    elector = ElectorOptions(options.lease_namespace, options.lease_name, identity)
+    with elector_process(listen(options.host, options.health_port), elector) as election:
+        asyncio.run(_serve(options, identity, election))
+
+
+async def _serve(options: OperatorOptions, identity: str, election: LeaderElection) -> None:
     client = await Client.connect()
     try:
-        work = asyncio.create_task(Replica(client, options).run(), name="replica")
+        work = asyncio.create_task(Replica(client, options, identity, election).run(), name="replica")
         asked = _on_signals(work.cancel)
         try:
             await work

@@ -1,0 +1,73 @@
+"""A number of places that namespaces share, so that whoever wants many doesn't keep those waiting that want few."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+MOST_OF_FREE = 3
+"""A key may hold so many times what is left free: alone three quarters of all, and a newcomer always finds some."""
+
+
+class FairSlots:
+    """At most `total` at once. Of those that wait, the key that holds the fewest is next; within a key the first."""
+
+    def __init__(self, total: int) -> None:
+        self._free = total
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def slot(self, key: str) -> AsyncIterator[None]:
+        """Wait for a slot, and hold it for as long as the block lasts."""
+        await self._acquire(key)
+        try:
+            yield
+        finally:
+            self._release(key)
+
+    async def _acquire(self, key: str) -> None:
+        if key not in self._waiting and self._may_take(key):
+            self._take(key)
+            return
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self._release(key)
+            else:
+                self._forget(key, granted)
+            raise
+
+    def _may_take(self, key: str) -> bool:
+        return self._free > 0 and self._held[key] < MOST_OF_FREE * self._free
+
+    def _take(self, key: str) -> None:
+        self._free -= 1
+        self._held[key] += 1
+
+    def _release(self, key: str) -> None:
+        self._free += 1
+        self._held[key] -= 1
+        if not self._held[key]:
+            del self._held[key]
+        while self._waiting:
+            # Of equals the one that was served longest ago: `_waiting` is in that order.
+            key = min(self._waiting, key=self._held.__getitem__)
+            if not self._may_take(key):
+                return
+            self._take(key)
+            waiting = self._waiting.pop(key)
+            waiting.popleft().set_result(None)
+            if waiting:
+                self._waiting[key] = waiting
+
+    def _forget(self, key: str, granted: asyncio.Future[None]) -> None:
+        waiting = self._waiting[key]
+        waiting.remove(granted)
+        if not waiting:
+            del self._waiting[key]
