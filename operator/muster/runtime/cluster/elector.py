@@ -29,6 +29,9 @@ STUCK_SECONDS = 30.0
 RELEASE_SECONDS = REQUEST_SECONDS + 1.0
 """How long an orderly end waits until the Lease is given back."""
 
+KILLED = 1
+"""The exit code after the main process was killed: nobody looks at it."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,9 +51,10 @@ async def elect(connection: Connection, listening: socket.socket, options: Elect
         work = asyncio.create_task(Elector(main, options).run(), name="elector")
         ended = asyncio.create_task(main.has_ended.wait(), name="end of the main process")
         await asyncio.wait([work, ended], return_when=asyncio.FIRST_COMPLETED)
-        # One that was killed may have been in the middle of a request: its Lease runs out, and is not given back.
-        if not work.done() and main.is_leaving:
-            await asyncio.wait([work], timeout=RELEASE_SECONDS)
+        if not work.done() and not main.is_leaving:
+            # It was killed, maybe in the middle of a request: its Lease runs out, and is not given back.
+            os._exit(KILLED)
+        await asyncio.wait([work], timeout=RELEASE_SECONDS)
         work.cancel()
         ended.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -108,7 +108,9 @@ class _Connection(web.RequestHandler):
     __slots__ = ("_limit", "_visited")
 
     def __init__(self, server: _Server) -> None:
-        super().__init__(server, loop=asyncio.get_running_loop(), access_log=_NO_LOG, max_line_size=1024, max_headers=32)
+        super().__init__(
+            server, loop=asyncio.get_running_loop(), access_log=_NO_LOG, max_line_size=1024, max_headers=32
+        )
         self._visited = server
         self._limit: asyncio.TimerHandle | None = None
 
