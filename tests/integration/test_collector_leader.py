@@ -13,6 +13,7 @@ from integration.collector_site import JOB, Site, collector_site, report, trusti
 from muster.ranks.certificate import issue
 from muster.ranks.refusal import Reason
 from muster_worker import wire
+from muster_worker.contract import Command, CommandKind
 
 
 @pytest.fixture
@@ -113,3 +114,16 @@ async def test_a_new_certificate_is_shown_on_new_connections_and_old_ones_stay(s
         with pytest.raises(aiohttp.ClientConnectorCertificateError) as refused:
             await client.get(site.url)
     assert isinstance(refused.value.certificate_error, ssl.SSLCertVerificationError)
+
+
+async def test_who_does_not_know_whether_it_leads_neither_hears_nor_tells(site: Site) -> None:
+    leads = [True]
+    site.collector.lead(lambda: leads[0])
+    poll = asyncio.create_task(site.poll(0, "wait=30"))
+    await site.until_polled(0)
+
+    leads[0] = False
+    site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
+
+    assert (await poll)[0] == 503
+    assert (await answer(site, site.token(0)))[0] == 503

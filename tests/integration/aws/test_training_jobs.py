@@ -181,3 +181,19 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
             await changed.wait()
             changed.clear()
     assert {watch.sighting.description.name for watch in watches if watch.sighting.description} == set(names)
+
+
+async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:
+    leads = [True]
+    aws = Aws(Endpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
+    jobs = aws.training_jobs(HERE)
+    await jobs.create(training_job_request("a-1"))
+    leads[0] = False
+    for change in (jobs.create(training_job_request("a-2")), jobs.stop("a-1"), jobs.delete("a-1")):
+        with pytest.raises(Unavailable, match="was not sent: this operator doesn't hold the Lease"):
+            await change
+    assert (await jobs.describe("a-1")).name == "a-1"
+    assert [call.operation for call in service.calls if not call.operation.startswith(("Get", "Describe"))] == [
+        "CreateTrainingJob"
+    ]
+    await aws.close()

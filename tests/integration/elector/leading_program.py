@@ -19,7 +19,8 @@ from muster.runtime.cluster.leader_election import LeaderElection
 
 
 def say(text: str) -> None:
-    print(text, flush=True)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def burn(seconds: float) -> None:

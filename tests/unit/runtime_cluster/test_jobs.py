@@ -241,3 +241,16 @@ async def test_a_turn_under_way_is_let_finish_and_none_begins_after_it(tmp_path:
         here.jobs.wake("u-1")
         await asyncio.sleep(0.1)
         assert here.world.turns == turns
+
+
+async def test_nothing_is_done_for_a_job_while_the_lease_is_not_held(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        here.holds_lease = False
+        here.world.process = ProcessFacts(ProcessState.MISSING, generation=-1)
+        here.hear()
+        await here.world.turn(3)
+        assert here.world.applied == []
+        here.holds_lease = True
+        before = here.world.turns["vit"]
+        await here.world.turn(before + 2)
+        assert here.world.applied

@@ -11,7 +11,7 @@ import pytest
 from muster.api.status import Progress, Status
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.runtime.cluster.journal import PROGRESS_SECONDS, Desk, JobGone, Journal, Superseded
+from muster.runtime.cluster.journal import PROGRESS_SECONDS, Desk, JobGone, Journal, NotLeading, Superseded
 from muster.runtime.cluster.resource import Resource, read_resource
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, failure, lost_answer, served
@@ -247,3 +247,16 @@ async def test_what_an_older_crd_does_not_keep_is_not_sent_again_and_again(tmp_p
             await journal.write(status)
         assert len(here.server.patches) == 2
         assert here.server.status["phase"] == "Stopping"
+
+
+async def test_no_turn_may_act_that_does_not_hold_the_lease(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        journal = here.journal()
+        journal.begin()
+        await journal.write(running(1))
+        here.holds_lease = False
+        journal.begin()
+        # Nothing differs, so nothing is sent.
+        with pytest.raises(NotLeading):
+            await journal.write(running(1))
+        assert len(here.server.patches) == 1

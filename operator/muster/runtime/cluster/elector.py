@@ -109,10 +109,10 @@ class MainProcess:
     monotonic: Callable[[], float] = time.monotonic
     is_candidate: asyncio.Event = field(default_factory=asyncio.Event)
     has_ended: asyncio.Event = field(default_factory=asyncio.Event)
-    _pulse: Pulse = Pulse()
+    _pulse: Pulse = field(default_factory=Pulse)
     _heard_at: float = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: LeaseState = LeaseState()
+    _told: LeaseState = field(default_factory=LeaseState)
     _term: int | None = None
     _was_fit: bool = True
 

@@ -56,6 +56,6 @@ def _work(
     other_end.close()
     try:
         asyncio.run(elect(connection, listening, options, parent))
-    except Exception:
+    except Exception:  # noqa: BLE001 - the main process hears of it by the connection's end
         _log.critical("the elector can't go on", exc_info=True)
         raise SystemExit(1) from None

@@ -27,7 +27,7 @@ async def supervised(
         began = monotonic()
         try:
             return await work()
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the others' jobs go on
             failures = 0 if monotonic() - began > GOOD_SECONDS else failures
             seconds = pause(failures, None, chance())
             _log.exception("%s failed by a mistake in muster; begun again in %.1f s", name, seconds)

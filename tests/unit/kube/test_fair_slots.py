@@ -1,0 +1,88 @@
+"""Slots are shared: whoever wants many keeps nobody waiting that wants one."""
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+
+import virtual_time
+from muster.kube.fair_slots import FairSlots
+
+TOTAL = 64
+
+
+class Users:
+    """Those who hold a slot for a second each, again and again."""
+
+    def __init__(self, slots: FairSlots) -> None:
+        self.slots = slots
+        self.held: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.waits: dict[str, list[float]] = {}
+
+    async def use(self, key: str, seconds: float = 1.0) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        async with self.slots.slot(key):
+            self.waits.setdefault(key, []).append(clock() - began)
+            self.held[key] += 1
+            self.most[key] = max(self.most[key], self.held[key])
+            await asyncio.sleep(seconds)
+            self.held[key] -= 1
+
+
+def test_one_alone_gets_three_quarters_and_a_newcomer_waits_for_nothing() -> None:
+    async def main() -> Users:
+        users = Users(FairSlots(TOTAL))
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(1000):
+                tasks.create_task(users.use("evil"))
+            await asyncio.sleep(0.5)
+            tasks.create_task(users.use("victim"))
+        return users
+
+    users = virtual_time.run(main())
+    assert users.most["evil"] == TOTAL * 3 // 4
+    assert users.waits["victim"] == [0.0]
+
+
+def test_many_that_want_much_leave_some_to_the_next() -> None:
+    async def main() -> Users:
+        users = Users(FairSlots(TOTAL))
+        async with asyncio.TaskGroup() as tasks:
+            for namespace in range(10):
+                for _ in range(200):
+                    tasks.create_task(users.use(f"evil-{namespace}"))
+            await asyncio.sleep(7.5)
+            tasks.create_task(users.use("victim"))
+        return users
+
+    users = virtual_time.run(main())
+    # Until one of those under way is over: nobody is let in before it.
+    assert users.waits["victim"] == [0.5]
+    ends = {key: sum(waits) for key, waits in users.waits.items() if key != "victim"}
+    assert max(ends.values()) < 1.3 * min(ends.values())
+
+
+def test_those_who_give_up_waiting_take_no_slot_along() -> None:
+    async def main() -> Users:
+        users = Users(FairSlots(1))
+        first = asyncio.create_task(users.use("a"))
+        await asyncio.sleep(0.5)
+        waiting = [asyncio.create_task(users.use(key)) for key in ("b", "a", "b")]
+        await asyncio.sleep(0)
+        for task in waiting[:2]:
+            task.cancel()
+        await asyncio.gather(first, *waiting, return_exceptions=True)
+        # Granted and given up in the same step of the loop.
+        holder = asyncio.create_task(users.use("a", 0.0))
+        late = asyncio.create_task(users.use("b"))
+        await holder
+        late.cancel()
+        with suppress(asyncio.CancelledError):
+            await late
+        async with asyncio.timeout(5):
+            await users.use("c")
+        return users
+
+    users = virtual_time.run(main())
+    assert users.waits["c"] == [0.0]
