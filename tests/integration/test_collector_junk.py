@@ -171,11 +171,11 @@ BODIES: dict[str, tuple[Callable[[Site], bytes], int, Reason]] = {
     "broken": (lambda site: site.report()[:-1], 400, Reason.MALFORMED),
     "bad UTF-8": (lambda _: b'{"job_uid": "\xff"}', 400, Reason.MALFORMED),
     "deep": (lambda _: b"[" * 500_000, 400, Reason.MALFORMED),
-    "deep objects": (lambda _: b'{"ranks":' * 100_000, 400, Reason.MALFORMED),
+    "deep objects": (lambda _: b'{"ranks":' * 50_000, 400, Reason.MALFORMED),
     "NaN": (lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":NaN'), 400, Reason.MALFORMED),
     "infinite": (lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":1e999'), 400, Reason.MALFORMED),
     "huge integer": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 4000), 400, Reason.MALFORMED),
-    "too many digits": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 90000), 400, Reason.MALFORMED),
+    "too many digits": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 60000), 400, Reason.MALFORMED),
     "unknown field": (lambda site: site.report().replace(b'"step":3', b'"stepp":3'), 400, Reason.MALFORMED),
     "a list": (lambda _: b"[]", 400, Reason.MALFORMED),
     "another job": (lambda site: site.report(job_uid="another"), 403, Reason.OTHER_JOB),
@@ -204,14 +204,14 @@ async def test_ten_mib_are_refused_by_their_length(site: Site) -> None:
     assert (status, site.collector.refused) == (413, {Reason.TOO_LARGE: 1})
 
 
-async def test_ten_mib_in_chunks_are_not_read_to_the_end(site: Site) -> None:
+async def test_chunks_are_not_read(site: Site) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(TEN_MIB // 65536):
             yield b" " * 65536
 
     status, _, _ = await site.post(chunks(), site.token(0))
 
-    assert (status, site.collector.refused) == (413, {Reason.TOO_LARGE: 1})
+    assert (status, site.collector.refused) == (411, {Reason.LENGTH_REQUIRED: 1})
 
 
 async def test_a_compressed_body_is_not_inflated(site: Site) -> None:
@@ -382,7 +382,7 @@ async def test_a_body_that_drips_is_given_up(quick: Site) -> None:
             yield b" "
             await asyncio.sleep(0.05)
 
-    status, _, _ = await quick.post(drops(), quick.token(0))
+    status, _, _ = await quick.post(drops(), quick.token(0), {"Content-Length": "1000"})
 
     assert (status, quick.collector.refused) == (408, {Reason.TOO_SLOW: 1})
 

@@ -73,14 +73,14 @@ async def test_stepping_down_sends_those_away_who_wait_for_a_command(site: Site)
 
 async def test_a_report_that_is_still_coming_in_is_not_taken(site: Site) -> None:
     go_on = asyncio.Event()
+    whole = wire.encode(report(0, 1))
 
     async def body() -> AsyncIterator[bytes]:
-        whole = wire.encode(report(0, 1))
         yield whole[:10]
         await go_on.wait()
         yield whole[10:]
 
-    sending = asyncio.create_task(site.post(body(), site.token(0)))
+    sending = asyncio.create_task(site.post(body(), site.token(0), {"Content-Length": str(len(whole))}))
     await until(lambda: bool(site.collector._routes._admission._pods))  # its token was taken
     site.collector.step_down("muster-7d4f")
     go_on.set()

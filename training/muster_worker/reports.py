@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Tuple
 
 from muster_worker import wire
-from muster_worker.contract import MAX_REPORT_BYTES, LauncherEnd, MetricValue, RankReport, RankState, Report
+from muster_worker.contract import LauncherEnd, MetricValue, RankReport, RankState, Report
 from muster_worker.state import NodeState, RankRecord
 
 
@@ -81,7 +81,7 @@ def encode_report(report: Report) -> bytes:
     """The report as the collector takes it: when it is too large, ranks' oldest lines go first."""
     body = wire.encode(report)
     keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
-    while len(body) > MAX_REPORT_BYTES and keep > 0:
+    while len(body) > wire.max_report_bytes(len(report.ranks)) and keep > 0:
         keep -= 1
         shorter = tuple(
             replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(keep, len(rank.last_lines)) :])

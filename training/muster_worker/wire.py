@@ -13,6 +13,8 @@ import sys
 from functools import lru_cache, partial
 from typing import Any, Callable, Hashable, Mapping, Tuple, Type, TypeVar, Union, cast, get_type_hints
 
+from muster_worker.contract import MAX_REPORT_BYTES
+
 T = TypeVar("T")
 
 MAX_INT = 2**63 - 1
@@ -21,6 +23,11 @@ MAX_INT = 2**63 - 1
 
 class Malformed(ValueError):
     """A document that isn't what its type says; the message names the field."""
+
+
+def max_report_bytes(ranks: int) -> int:
+    """The largest body of a node with so many ranks: tails of eight lines in any alphabet fit, and 256 metrics."""
+    return min(MAX_REPORT_BYTES, 256 * 1024 + ranks * 32 * 1024)
 
 
 def encode(value: object) -> bytes:

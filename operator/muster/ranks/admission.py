@@ -8,7 +8,7 @@ from aiohttp import web
 from muster.ranks.directory import Directory, Member
 from muster.ranks.limits import Limiter, Rate
 from muster.ranks.refusal import Reason, Refused
-from muster.ranks.tokens import Verifier
+from muster.ranks.tokens import PodClaim, Verifier
 
 POD_RATE = Rate(per_second=20.0, burst=100.0)
 """Requests of one pod. An agent has one report in flight and collects events meanwhile: it stays far below."""
@@ -30,14 +30,16 @@ _SCHEME = "Bearer "
 class Admitted:
     """A pod that may ask."""
 
-    pod_uid: str
+    pod: PodClaim
     member: Member
 
 
 class Admission:
-    """Checks tokens and rates; `trust` hears which connection turned out to be which pod's."""
+    """Checks tokens and rates; `trust` hears which connection turned out to be which known pod's."""
 
-    def __init__(self, verifier: Verifier, directory: Directory, trust: Callable[[web.BaseRequest, str], None]) -> None:
+    def __init__(
+        self, verifier: Verifier, directory: Directory, trust: Callable[[web.BaseRequest, PodClaim], None]
+    ) -> None:
         self._verifier = verifier
         self._directory = directory
         self._trust = trust
@@ -46,33 +48,31 @@ class Admission:
 
     def admit(self, request: web.BaseRequest, now: float) -> Admitted:
         """Who sends `request` at `now` (Unix seconds). Raises `Refused`. Reads nothing but the headers."""
-        pod_uid = self._identify(request, now)
-        self._trust(request, pod_uid)
-        wait = self._pods.take(pod_uid, now)
+        pod = self._identify(request, now)
+        wait = self._pods.take(pod.pod_uid, now)
         if wait > 0.0:
             raise Refused(Reason.TOO_FAST, wait)
-        member = self._directory.find(pod_uid)
+        member = self._directory.find(pod.pod_uid)
         if member is None:
             raise Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
-        return Admitted(pod_uid, member)
+        # any pod of the cluster may ask for a token with our audience: its place is a job's pod's
+        self._trust(request, pod)
+        return Admitted(pod, member)
 
-    def _identify(self, request: web.BaseRequest, now: float) -> str:
+    def _identify(self, request: web.BaseRequest, now: float) -> PodClaim:
         header = request.headers.get("Authorization", "")
         token = header.removeprefix(_SCHEME) if header.startswith(_SCHEME) else ""
         # a pod that was here before doesn't pay for what others at its address do
         claim = self._verifier.recall(token, now)
         if claim is not None:
-            return claim.pod_uid
+            return claim
         address = request.remote or ""
-        if self._strangers.is_empty(address, now):
+        # paid before the work, and given back to who was good
+        if self._strangers.take(address, now) > 0.0:
             raise Refused(Reason.TOO_FAST, 1.0)
-        try:
-            return self._verify(token, now)
-        except Refused:
-            self._strangers.take(address, now)
-            raise
-
-    def _verify(self, token: str, now: float) -> str:
         if not token:
             raise Refused(Reason.NO_TOKEN)
-        return self._verifier.verify(token, now).pod_uid
+        claim = self._verifier.verify(token, now)
+        if self._directory.find(claim.pod_uid) is not None:
+            self._strangers.give_back(address, now)
+        return claim

@@ -89,6 +89,9 @@ def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
     """TLS 1.2 and later, with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    # agents begin each connection anew: a ticket would cost a signature's time and be thrown away
+    context.num_tickets = 0
     # Python reads keys from files only; this one is private to the user and gone at once
     with tempfile.NamedTemporaryFile(prefix="muster-") as file:
         file.write(certificate.key + certificate.certificate.encode())

@@ -15,11 +15,13 @@ from aiohttp import web
 from muster.ranks.admission import Admission
 from muster.ranks.certificate import ServingCertificate, server_context
 from muster.ranks.connections import ConnectionLimits, Connections, Guest
+from muster.ranks.cpu_shares import CpuShares
 from muster.ranks.directory import Directory
 from muster.ranks.refusal import Reason, Refused
+from muster.ranks.refusals import Refusals
 from muster.ranks.routes import Routes, refusal
 from muster.ranks.store import RankStore
-from muster.ranks.tokens import Verifier
+from muster.ranks.tokens import PodClaim, Verifier
 
 IDLE_SECONDS = 75.0
 """How long a pod's connection stays open between requests: longer than two heartbeats."""
@@ -29,7 +31,17 @@ LINGER_SECONDS = 2.0
 
 SHUTDOWN_SECONDS = 1.0
 
-BACKLOG = 1024
+BACKLOG = 4096
+"""Connections that wait in the kernel; as many as the system allows."""
+
+MAX_QUEUED_REQUESTS = 1
+"""Behind the one that is answered. Agents wait for an answer before they ask again."""
+
+PARSED_BYTES = 2048
+"""Of what came in, before it is looked at what it is."""
+
+READ_BUFFER_BYTES = 16 * 1024
+"""Of a body, before whoever reads it has to take it."""
 
 _NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
 """A line for each request would cost as much as the request."""
@@ -38,7 +50,7 @@ _NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noq
 class Collector:
     """Takes agents' reports into the store and gives them their commands, once `lead` is called.
 
-    `clock` gives Unix seconds. `refused` counts, by reason, the requests and connections that changed nothing.
+    `clock` gives Unix seconds. `refusals` counts the requests and connections that changed nothing.
     """
 
     def __init__(
@@ -51,14 +63,16 @@ class Collector:
         clock: Callable[[], float],
         limits: ConnectionLimits | None = None,
     ) -> None:
-        self.refused: Counter[Reason] = Counter()
+        self.refusals = Refusals()
         self._context = server_context(certificate)
         self._limits = _within_descriptors(limits or ConnectionLimits())
+        self._cpu = CpuShares(self._connected_pods)
         self._routes = Routes(
             store=store,
             admission=Admission(verifier, directory, _trust),
             clock=clock,
-            refused=self.refused,
+            refusals=self.refusals,
+            cpu=self._cpu,
             body_seconds=self._limits.body_seconds,
         )
         self._server: _Server | None = None
@@ -71,11 +85,18 @@ class Collector:
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
         )
         listening.setblocking(False)
-        self._server = _Server(self._routes, self.refused)
-        self._connections = Connections(listening, self._context, self._server.connection, self._limits, self.refused)
+        self._server = _Server(self._routes, self.refusals)
+        self._connections = Connections(
+            listening, self._context, self._server.connection, self._limits, self.refusals, self._cpu
+        )
         self._accepting = asyncio.create_task(self._connections.run(), name="collector")
         name = f"[{host}]" if ":" in host else host
         return f"https://{name}:{listening.getsockname()[1]}"
+
+    @property
+    def refused(self) -> Counter[Reason]:
+        """How many requests and connections changed nothing, by reason."""
+        return self.refusals.counts
 
     @property
     def open_connections(self) -> int:
@@ -96,6 +117,9 @@ class Collector:
         if self._connections is not None:
             self._connections.context = self._context
 
+    def _connected_pods(self, namespace: str) -> float:
+        return 0.0 if self._connections is None else self._connections.pods_of(namespace)
+
     async def close(self) -> None:
         """Answer the long polls, let requests under way finish, drop all connections."""
         if self._server is None or self._connections is None or self._accepting is None:
@@ -115,12 +139,12 @@ class Collector:
 class _Server(web.Server):
     """aiohttp's server, with connections that know their place."""
 
-    def __init__(self, routes: Routes, refused: Counter[Reason]) -> None:
+    def __init__(self, routes: Routes, refusals: Refusals) -> None:
         super().__init__(
             routes.handle,
             handler_cancellation=True,  # a poll ends with its connection
         )
-        self.refused = refused
+        self.refusals = refusals
 
     def connection(self, guest: Guest) -> "_Connection":
         return _Connection(self, guest)
@@ -129,7 +153,7 @@ class _Server(web.Server):
 class _Connection(web.RequestHandler):
     """One connection's HTTP, as strict as aiohttp can be."""
 
-    __slots__ = ("_refused", "guest")
+    __slots__ = ("_refusals", "_refuses_the_rest", "guest")
 
     def __init__(self, server: _Server, guest: Guest) -> None:
         super().__init__(
@@ -142,13 +166,25 @@ class _Connection(web.RequestHandler):
             max_line_size=2048,
             max_field_size=16 * 1024,  # a token
             max_headers=32,
+            read_bufsize=READ_BUFFER_BYTES,
         )
         self.guest = guest
-        self._refused = server.refused
+        self._refuses_the_rest = False
+        self._refusals = server.refusals
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self.guest.gone()
-        super().connection_lost(exc)
+    def data_received(self, data: bytes) -> None:
+        """Parse little by little: a chunk of one byte costs as much as one of 16 KiB, and chunks are not taken."""
+        for begin in range(0, len(data), PARSED_BYTES):
+            if self._refuses_the_rest:
+                return
+            super().data_received(data[begin : begin + PARSED_BYTES])
+            if len(self._messages) > MAX_QUEUED_REQUESTS:
+                self._refuses_the_rest = True
+                self.guest.refuse(Reason.BAD_HTTP)
+            elif self._messages and getattr(self._messages[-1][0], "chunked", False):
+                # what was asked is answered, and the connection closed without waiting for more
+                self._refuses_the_rest = True
+                self._lingering_time = 0.0
 
     def handle_error(
         self,
@@ -160,14 +196,18 @@ class _Connection(web.RequestHandler):
         """What is no HTTP is counted and not logged: it may hold anything. Our own mistakes are logged."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return super().handle_error(request, status, exc, message)
-        self._refused[Reason.BAD_HTTP] += 1
+        pod = self.guest.pod
+        if pod is None:
+            self._refusals.count(Reason.BAD_HTTP, self.guest.address)
+        else:
+            self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
         return refusal(Refused(Reason.BAD_HTTP))
 
 
-def _trust(request: web.BaseRequest, pod_uid: str) -> None:
+def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
     connection = request.protocol
     if isinstance(connection, _Connection):
-        connection.guest.trust(pod_uid)
+        connection.guest.trust(pod)
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:

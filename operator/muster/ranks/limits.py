@@ -1,4 +1,4 @@
-"""How often somebody may ask: token buckets, one a key, in bounded memory. Pure but for what it remembers."""
+"""How much somebody may ask for: token buckets, one a key, in bounded memory. Pure but for what it remembers."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,25 +18,29 @@ class _Bucket:
     filled_at: float
 
 
-class Limiter:
-    """A token bucket for each key. The key that was used longest ago is forgotten when there are too many."""
+class Balances:
+    """What each key may still use. It may use more than it has: then it waits until the debt is paid.
+
+    The key that was used longest ago is forgotten when there are too many.
+    """
 
     def __init__(self, rate: Rate, max_keys: int) -> None:
         self._rate = rate
         self._max_keys = max_keys
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
-    def take(self, key: str, now: float) -> float:
-        """Take one token at `now` (seconds). 0 when there was one, else the seconds until there will be."""
-        bucket = self._bucket(key, now)
-        if bucket.tokens >= 1.0:
-            bucket.tokens -= 1.0
-            return 0.0
-        return (1.0 - bucket.tokens) / self._rate.per_second
+    def balance(self, key: str, now: float) -> float:
+        """What `key` has at `now` (seconds); below 0 it is in debt."""
+        return self._bucket(key, now).tokens if key in self._buckets else self._rate.burst
 
-    def is_empty(self, key: str, now: float) -> bool:
-        """Whether `take` would have to wait. Takes nothing."""
-        return key in self._buckets and self._bucket(key, now).tokens < 1.0
+    def charge(self, key: str, amount: float, now: float) -> None:
+        """The key used `amount`; below 0 it gets something back."""
+        bucket = self._bucket(key, now)
+        bucket.tokens = min(self._rate.burst, bucket.tokens - amount)
+
+    def wait(self, key: str, now: float) -> float:
+        """Seconds until the key is out of debt."""
+        return max(0.0, -self.balance(key, now) / self._rate.per_second)
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -54,3 +58,30 @@ class Limiter:
         bucket.tokens = min(self._rate.burst, bucket.tokens + elapsed * self._rate.per_second)
         bucket.filled_at = now
         return bucket
+
+
+class Limiter:
+    """How often each key may ask: one token a request."""
+
+    def __init__(self, rate: Rate, max_keys: int) -> None:
+        self._rate = rate
+        self._balances = Balances(rate, max_keys)
+
+    def take(self, key: str, now: float) -> float:
+        """Take one token at `now` (seconds). 0 when there was one, else the seconds until there will be."""
+        tokens = self._balances.balance(key, now)
+        if tokens >= 1.0:
+            self._balances.charge(key, 1.0, now)
+            return 0.0
+        return (1.0 - tokens) / self._rate.per_second
+
+    def give_back(self, key: str, now: float) -> None:
+        """The last token should not have been taken."""
+        self._balances.charge(key, -1.0, now)
+
+    def is_empty(self, key: str, now: float) -> bool:
+        """Whether `take` would have to wait. Takes nothing."""
+        return self._balances.balance(key, now) < 1.0
+
+    def __len__(self) -> int:
+        return len(self._balances)

@@ -18,11 +18,14 @@ class Reason(StrEnum):
     OTHER_JOB = "OtherJob"
     NOT_FOUND = "NotFound"
     TOO_LARGE = "TooLarge"
+    LENGTH_REQUIRED = "LengthRequired"
     TOO_SLOW = "TooSlow"
+    CROWDED_OUT = "CrowdedOut"
     COMPRESSED = "Compressed"
     MALFORMED = "Malformed"
     IMPLAUSIBLE = "Implausible"
     TOO_FAST = "TooFast"
+    TOO_BUSY = "TooBusy"
     TOO_MANY_POLLS = "TooManyPolls"
     BAD_HTTP = "BadHttp"
     BAD_HANDSHAKE = "BadHandshake"
@@ -64,10 +67,15 @@ ANSWERS = {
     Reason.NOT_FOUND: Answer(HTTPStatus.NOT_FOUND, "There are POST /v1/report and GET /v1/command."),
     Reason.TOO_LARGE: Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
     Reason.TOO_SLOW: Answer(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
+    Reason.LENGTH_REQUIRED: Answer(HTTPStatus.LENGTH_REQUIRED, "Send the body's length, and no chunks."),
+    Reason.CROWDED_OUT: Answer(
+        HTTPStatus.TOO_MANY_REQUESTS, "There is no room for this body, or a newer one took its place; try again."
+    ),
     Reason.COMPRESSED: Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
     Reason.MALFORMED: Answer(HTTPStatus.BAD_REQUEST, "The request is not of the contract's form."),
     Reason.IMPLAUSIBLE: Answer(HTTPStatus.BAD_REQUEST, "The report can't be of this job's node."),
     Reason.TOO_FAST: Answer(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
+    Reason.TOO_BUSY: Answer(HTTPStatus.TOO_MANY_REQUESTS, "These requests cost too much; wait before the next one."),
     Reason.TOO_MANY_POLLS: Answer(HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands took this one's place."),
     Reason.BAD_HTTP: Answer(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
 }

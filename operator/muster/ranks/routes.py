@@ -3,35 +3,52 @@
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
 
 from muster.ranks.admission import UNKNOWN_POD_SECONDS, Admission, Admitted
-from muster.ranks.body import read_body
+from muster.ranks.bodies import Bodies
 from muster.ranks.check import Implausible
+from muster.ranks.cpu_shares import CpuShares
+from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.polls import Polls
 from muster.ranks.refusal import ANSWERS, Reason, Refused
+from muster.ranks.refusals import Refusals
+from muster.ranks.report_bounds import OutOfBounds, check_bounds
 from muster.ranks.store import RankStore, UnknownJob
+from muster.ranks.tokens import PodClaim
+from muster.ranks.turnstile import Turnstile
 from muster_worker import wire
-from muster_worker.contract import MAX_REPORT_BYTES, Command, CommandKind, Order, Report, ReportAnswer
+from muster_worker.contract import Command, CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""
 
 _HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
-_CLOSING = frozenset({Reason.NOT_LEADER, Reason.TOO_LARGE, Reason.TOO_SLOW, Reason.COMPRESSED, Reason.BAD_HTTP})
+_CLOSING = frozenset(
+    {
+        Reason.NOT_LEADER,
+        Reason.TOO_LARGE,
+        Reason.TOO_SLOW,
+        Reason.CROWDED_OUT,
+        Reason.LENGTH_REQUIRED,
+        Reason.COMPRESSED,
+        Reason.BAD_HTTP,
+    }
+)
 _LEADER_UNKNOWN = "who is, is not known yet."
 _ORDER = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d)", re.ASCII)
 _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 
 
 class Routes:
-    """Handles requests. `refused` counts, by reason, those that changed nothing; `clock` gives Unix seconds.
+    """Handles requests. `refusals` counts those that changed nothing, `cpu` what they cost; `clock` gives Unix seconds.
 
     A body may take `body_seconds`. Everything is refused until `lead` is called.
     """
@@ -42,14 +59,18 @@ class Routes:
         store: RankStore,
         admission: Admission,
         clock: Callable[[], float],
-        refused: Counter[Reason],
+        refusals: Refusals,
+        cpu: CpuShares,
         body_seconds: float,
     ) -> None:
         self._store = store
         self._admission = admission
         self._clock = clock
         self._body_seconds = body_seconds
-        self._refused = refused
+        self._refusals = refusals
+        self._cpu = cpu
+        self._bodies = Bodies()
+        self._turnstile = Turnstile(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
         self._polls = Polls(store)
         self._encoded: tuple[Command, bytes] | None = None
         self._leads = _never
@@ -58,11 +79,18 @@ class Routes:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the only entry."""
         try:
-            return await self._answer(request)
+            self._require_leading()
+            # whoever has no good token learns nothing, not even what is there
+            admitted = self._admission.admit(request, self._clock())
         except Refused as refused:
-            return self._refuse(refused)
+            return self._refuse(refused, request.remote or "")
+        pod = admitted.pod
+        try:
+            return await self._answer(request, admitted)
+        except Refused as refused:
+            return self._refuse(refused, pod.pod_name, pod.namespace)
         except UnknownJob:
-            return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS))
+            return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
         """This operator decides: agents are heard, as long as it holds what makes it the leader."""
@@ -82,11 +110,10 @@ class Routes:
         if not self._leads():
             raise Refused(Reason.NOT_LEADER, detail=self._leader)
 
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
-        # before any token is looked at: who doesn't lead doesn't know the pods
-        self._require_leading()
-        # whoever has no good token learns nothing, not even what is there
-        admitted = self._admission.admit(request, self._clock())
+    async def _answer(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+        wait = self._cpu.wait(admitted.pod.namespace, admitted.pod.pod_uid, time.monotonic())
+        if wait > 0.0:
+            raise Refused(Reason.TOO_BUSY, wait)
         match request.method, request.path:
             case "POST", "/v1/report":
                 return await self._report(request, admitted)
@@ -95,15 +122,22 @@ class Routes:
         raise Refused(Reason.NOT_FOUND)
 
     async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
-        body = await read_body(request, MAX_REPORT_BYTES, self._body_seconds)
-        self._require_leading()
-        # ages count to the arrival of the last byte
-        at = self._clock()
+        procs = self._store.shape(admitted.member.job_uid).procs_per_node
+        async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
+            # ages count to the arrival of the last byte
+            at = self._clock()
+            async with self._turnstile.turn(admitted.pod.namespace):
+                with self._charged(admitted.pod):
+                    self._require_leading()
+                    self._take(body, admitted.member, procs, at)
+        return _json(_encode_answer(heartbeat_seconds(self._store.agents())))
+
+    def _take(self, body: bytes, member: Member, procs: int, at: float) -> None:
         try:
+            check_bounds(body, procs)
             report = wire.decode(Report, body)
-        except wire.Malformed:
+        except (OutOfBounds, wire.Malformed):
             raise Refused(Reason.MALFORMED) from None
-        member = admitted.member
         if report.job_uid != member.job_uid:
             raise Refused(Reason.OTHER_JOB)
         if (report.node, report.generation) != (member.node, member.generation):
@@ -112,12 +146,19 @@ class Routes:
             self._store.record(member, report, at)
         except Implausible as error:
             raise Refused(Reason.IMPLAUSIBLE, detail=str(error)) from None
-        return _json(_encode_answer(heartbeat_seconds(self._store.agents())))
+
+    @contextmanager
+    def _charged(self, pod: PodClaim) -> Iterator[None]:
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - began, time.monotonic())
 
     async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
         after, wait = _read_query(request)
         member = admitted.member
-        command = await self._polls.wait(admitted.pod_uid, member.job_uid, member.node, after, wait)
+        command = await self._polls.wait(admitted.pod.pod_uid, member.job_uid, member.node, after, wait)
         self._require_leading()
         if command is None:
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
@@ -129,8 +170,8 @@ class Routes:
             self._encoded = (command, wire.encode(command))
         return self._encoded[1]
 
-    def _refuse(self, refused: Refused) -> web.Response:
-        self._refused[refused.reason] += 1
+    def _refuse(self, refused: Refused, source: str, namespace: str = "") -> web.Response:
+        self._refusals.count(refused.reason, source, namespace)
         return refusal(refused)
 
 

@@ -86,6 +86,10 @@ class RankStore:
         for job_uid in list(self._jobs):
             self.forget(job_uid)
 
+    def shape(self, job_uid: str) -> Shape:
+        """What the job was registered with. Raises `UnknownJob`."""
+        return self._entry(job_uid).shape
+
     def agents(self) -> int:
         """How many agents the registered jobs have: what the pace is made from."""
         return self._agents

@@ -27,6 +27,9 @@ LEEWAY_SECONDS = 60.0
 MAX_REMEMBERED = 20_000
 """Verified tokens that are not verified again: one a pod, with those of the last rotation."""
 
+MAX_REMEMBERED_PER_POD = 2
+"""Of one pod: who may ask for tokens for it may have any number made."""
+
 _OPTIONS: Any = {
     "require": ["exp", "aud", "iss"],
     # checked here, against the clock of the caller
@@ -67,12 +70,14 @@ class Verifier:
         self._keys = keys
         self._on_unknown_key = on_unknown_key
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        self._of_pod: dict[str, list[bytes]] = {}
 
     def replace_keys(self, keys: Keys) -> None:
         """From now on the issuer has these keys; a token signed with another one is not good any more."""
         kept = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
         self._keys = keys
-        self._verified = OrderedDict((token, known) for token, known in self._verified.items() if known.kid in kept)
+        for token in [token for token, known in self._verified.items() if known.kid not in kept]:
+            self._forget(token)
 
     def recall(self, token: str, now: float) -> PodClaim | None:
         """The claim of a token that was verified before and is still good; cheap."""
@@ -91,10 +96,27 @@ class Verifier:
         verified = self._verify(token)
         if not verified.not_before <= now < verified.expires:
             raise Refused(Reason.EXPIRED)
-        self._verified[_fingerprint(token)] = verified
-        if len(self._verified) > MAX_REMEMBERED:
-            self._verified.popitem(last=False)
+        self._remember(_fingerprint(token), verified)
         return verified.claim
+
+    def _remember(self, token: bytes, verified: _Verified) -> None:
+        # one that expired is remembered still when it is shown again
+        if token in self._verified:
+            self._forget(token)
+        self._verified[token] = verified
+        of_pod = self._of_pod.setdefault(verified.claim.pod_uid, [])
+        of_pod.append(token)
+        if len(of_pod) > MAX_REMEMBERED_PER_POD:
+            self._forget(of_pod[0])
+        if len(self._verified) > MAX_REMEMBERED:
+            self._forget(next(iter(self._verified)))
+
+    def _forget(self, token: bytes) -> None:
+        pod_uid = self._verified.pop(token).claim.pod_uid
+        of_pod = self._of_pod[pod_uid]
+        of_pod.remove(token)
+        if not of_pod:
+            del self._of_pod[pod_uid]
 
     def _verify(self, token: str) -> _Verified:
         kid, algorithm = self._choose_key(token)

@@ -1,0 +1,322 @@
+"""What hostile pods do to a collector, and to an honest agent that reports beside them.
+
+Prints one JSON line: how late the collector's event loop was, how long an honest agent waited for its answers, how much
+memory and processor time the collector took. The collector, the honest agent and the hostile pods are processes of
+their own; each pod has an address of its own on this machine's loopback, and a real token. Hostile ones run at nice 10:
+what they take of the machine itself is not the collector's doing.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import random
+import ssl
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.ranks.certificate import issue
+from muster.ranks.check import Shape
+from muster.ranks.collector import Collector
+from muster.ranks.directory import Member
+from muster.ranks.keys import read_keys
+from muster.ranks.store import RankStore
+from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster_worker import wire
+from muster_worker.collector_client import CollectorClient, Trust, Unavailable
+from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
+
+ISSUER = "https://bench.muster"
+HOST = "127.0.0.1"
+HONEST = "honest"
+RANKS = 128
+LAG_SECONDS = 0.02
+HONEST_SECONDS = 0.2
+CONNECTIONS = 200
+"""Connections that each hostile pod tries to hold of each kind."""
+
+PROCESSES = 3
+"""That run the hostile pods; more would measure this machine's scheduler."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the collector is, whom to trust, and the pods' tokens by name."""
+
+    url: str
+    authority: str
+    tokens: dict[str, str]
+
+    @property
+    def port(self) -> int:
+        """The collector's."""
+        return int(self.url.rsplit(":", 1)[1])
+
+
+def job_uid(pod: str) -> str:
+    """Every pod is the only one of its job, in a namespace of its own."""
+    return f"job-of-{pod}"
+
+
+def report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> bytes:
+    """A heartbeat; with lines as long as they may be it is the largest report that a pod may send."""
+    reports = tuple(
+        RankReport(local, local, RankState.RUNNING, pid=4000, started_age=1.0, step=sequence, last_lines=tuple(lines))
+        for local in range(ranks)
+    )
+    return wire.encode(Report(job_uid(pod), 0, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, ranks=reports))
+
+
+class Pods:
+    """The directory."""
+
+    def find(self, pod_uid: str) -> Member | None:
+        """Every pod is known."""
+        return Member(job_uid(pod_uid), 0, 0)
+
+
+def memory() -> float:
+    """This process's resident memory, MiB."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]) -> None:
+    """The collector, until somebody asks how it was."""
+    now = time.time()
+    certificate = issue([HOST], now, 3600.0)
+    issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
+    verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
+    store = RankStore()
+    for pod in pods:
+        store.register(Shape(job_uid(pod), 1, RANKS, now - 60.0))
+    collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
+    url = await collector.start(HOST)
+    collector.lead()
+    tokens = {pod: issuer.issue(PodClaim(f"team-{pod}", pod, pod), now, 3600.0) for pod in pods}
+    pipe.send(Site(url, certificate.authority, tokens))
+
+    loop, before, cpu = asyncio.get_running_loop(), memory(), time.process_time()
+    asked = loop.run_in_executor(None, pipe.recv)
+    lags, peak, connections = [], before, 0
+    began = time.monotonic()
+    while not asked.done():
+        due = time.monotonic() + LAG_SECONDS
+        await asyncio.sleep(LAG_SECONDS)
+        lags.append(time.monotonic() - due)
+        peak = max(peak, memory())
+        connections = max(connections, collector.open_connections)
+    lags.sort()
+    pipe.send(
+        {
+            "loop_lag_p99_ms": round(lags[int(len(lags) * 0.99)] * 1e3, 1),
+            "loop_lag_max_ms": round(lags[-1] * 1e3, 1),
+            "memory_growth_mib": round(peak - before, 1),
+            "cpu": round((time.process_time() - cpu) / (time.monotonic() - began), 2),
+            "connections": connections,
+            "refused": {str(reason): number for reason, number in collector.refused.most_common()},
+        }
+    )
+    await collector.close()
+
+
+def run_collector(pipe: multiprocessing.connection.Connection, pods: Sequence[str]) -> None:
+    """The collector's process."""
+    asyncio.run(serve(pipe, pods))
+
+
+def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds: float) -> None:
+    """An agent that reports five times a second, on the connection it has, and as often on a new one."""
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as token:
+        token.write(site.tokens[HONEST])
+        token.flush()
+        kept = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+        waits: dict[str, list[float]] = {"kept": [], "new": []}
+        failures = []
+        until = time.monotonic() + seconds
+        for sequence in itertools.count(1):
+            if time.monotonic() > until:
+                break
+            # the last one closes its connection when it is forgotten
+            fresh = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+            for name, client in (("kept", kept), ("new", fresh)):
+                began = time.monotonic()
+                try:
+                    client.report(report(HONEST, 8, (), 2 * sequence + (name == "new")))
+                except Unavailable as error:
+                    failures.append(f"{name}: {error}")
+                waits[name].append(time.monotonic() - began)
+            time.sleep(HONEST_SECONDS)
+    pipe.send(
+        {
+            **{f"honest_{name}_median_ms": round(statistics.median(found) * 1e3, 1) for name, found in waits.items()},
+            **{f"honest_{name}_max_ms": round(max(found) * 1e3, 1) for name, found in waits.items()},
+            "honest_reports": sum(map(len, waits.values())),
+            "honest_failures": failures[:5],
+        }
+    )
+
+
+@dataclass
+class HostilePod:
+    """A pod that has a good token, an address of its own, and no manners."""
+
+    site: Site
+    name: str
+    address: str
+
+    def __post_init__(self) -> None:
+        self._context = ssl.create_default_context(cadata=self.site.authority)
+        self._large = report(self.name, RANKS, ["\u00fc" * 100] * 8, 1)
+
+    async def run(self, attacks: Sequence[str]) -> None:
+        """All these at once, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for name in attacks:
+                attack, times = self._attacks()[name]
+                for _ in range(times):
+                    tasks.create_task(self._repeat(attack))
+
+    def _attacks(self) -> dict[str, tuple[Callable[[], Awaitable[None]], int]]:
+        """What it can do, and how many times at once."""
+        return {
+            "large": (self._post_large, 4),
+            "lists": (self._post_lists, 4),
+            "halves": (self._send_half_a_body, 4),
+            "chunks": (self._send_chunks, 4),
+            "polls": (self._ask_for_commands, 4),
+            "idle": (self._connect_and_wait, CONNECTIONS),
+            "slow": (self._shake_hands_and_wait, CONNECTIONS),
+        }
+
+    async def _repeat(self, attack: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+                await attack()
+            await asyncio.sleep(0.2 + 0.2 * random.random())  # noqa: S311 - spreads load
+
+    async def _open(self, context: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(HOST, self.site.port, ssl=context, local_addr=(self.address, 0))
+
+    @contextlib.asynccontextmanager
+    async def _talk(self):  # type: ignore[no-untyped-def] # noqa: ANN202
+        reader, writer = await self._open(self._context)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    def _head(self, method: str, path: str, *lines: str) -> bytes:
+        head = (f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {self.site.tokens[self.name]}", *lines)
+        return "\r\n".join((*head, "", "")).encode()
+
+    async def _post(self, body: bytes) -> None:
+        async with self._talk() as (reader, writer):
+            for _ in range(50):
+                writer.write(self._head("POST", "/v1/report", f"Content-Length: {len(body)}") + body)
+                await writer.drain()
+                await reader.readuntil(b"\r\n\r\n")
+
+    async def _post_large(self) -> None:
+        await self._post(self._large)
+
+    async def _post_lists(self) -> None:
+        await self._post(b'{"ranks":[' + b"[]," * 340_000 + b"[]]}")
+
+    async def _send_half_a_body(self) -> None:
+        async with self._talk() as (reader, writer):
+            writer.write(self._head("POST", "/v1/report", "Content-Length: 1000000") + b" " * 500_000)
+            await reader.read()
+
+    async def _send_chunks(self) -> None:
+        async with self._talk() as (reader, writer):
+            writer.write(self._head("POST", "/v1/report", "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 100_000)
+            await reader.read()
+
+    async def _ask_for_commands(self) -> None:
+        async with self._talk() as (reader, writer):
+            for _ in range(50):
+                writer.write(self._head("GET", "/v1/command?wait=0") * 10)
+                await reader.readuntil(b"\r\n\r\n")
+
+    async def _connect_and_wait(self) -> None:
+        reader, writer = await self._open(None)
+        try:
+            await reader.read()
+        finally:
+            writer.transport.abort()
+
+    async def _shake_hands_and_wait(self) -> None:
+        async with self._talk() as (reader, writer):
+            writer.write(b"GET /v1/command HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            await reader.read()
+
+
+ATTACKS = ("large", "lists", "halves", "chunks", "polls", "idle", "slow")
+
+
+def run_hostile(site: Site, pods: Sequence[tuple[str, str]], attacks: Sequence[str]) -> None:
+    """Some of the hostile pods, until this process is ended."""
+    os.nice(10)
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for name, address in pods:
+                tasks.create_task(HostilePod(site, name, address).run(attacks))
+
+    asyncio.run(run())
+
+
+def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object]:
+    """Let `pods` hostile ones work for so long."""
+    spawn = multiprocessing.get_context("spawn")
+    names = [f"hostile-{number}" for number in range(pods)]
+    ours, theirs = spawn.Pipe()
+    collector = spawn.Process(target=run_collector, args=(theirs, [HONEST, *names]))
+    collector.start()
+    site = ours.recv()
+    places = [(name, f"127.0.1.{number + 1}") for number, name in enumerate(names)]
+    parts = range(PROCESSES)
+    hostile = [spawn.Process(target=run_hostile, args=(site, places[part::PROCESSES], attacks)) for part in parts]
+    results, sending = spawn.Pipe(duplex=False)
+    honest = spawn.Process(target=run_honest, args=(sending, site, seconds))
+    try:
+        for process in (*hostile, honest):
+            process.start()
+        found = results.recv()
+        ours.send("how was it?")
+        return {
+            "bench": "hostile_pods",
+            "pods": pods,
+            "attacks": list(attacks),
+            "seconds": seconds,
+            **ours.recv(),
+            **found,
+        }
+    finally:
+        for process in (*hostile, honest, collector):
+            if process.pid is not None:
+                process.kill()
+                process.join()
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=30, help="hostile pods")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=ATTACKS)
+    options = parser.parse_args()
+    print(json.dumps(bench(options.pods, options.seconds, options.attacks)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Which requests and connections changed nothing, and why: counted, and told at a bounded rate."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from muster.ranks.refusal import Reason
+
+MAX_SOURCES = 1_000
+"""Pods and addresses that are counted one by one between two tellings; later ones count as "others"."""
+
+TOLD_SOURCES = 3
+"""Of those with the most, in a line of the log."""
+
+OTHERS = "others"
+
+
+@dataclass
+class Refusals:
+    """`counts` are those since the process began, by reason; `namespaces` the same by the namespace of known pods."""
+
+    counts: Counter[Reason] = field(default_factory=Counter)
+    namespaces: Counter[str] = field(default_factory=Counter)
+    _recent: Counter[Reason] = field(default_factory=Counter)
+    _sources: Counter[str] = field(default_factory=Counter)
+
+    def count(self, reason: Reason, source: str, namespace: str = "") -> None:
+        """One more, of a pod (its name and namespace) or of an address."""
+        self.counts[reason] += 1
+        self._recent[reason] += 1
+        if namespace:
+            # a namespace has a known pod: there are no more of them than jobs' namespaces
+            self.namespaces[namespace] += 1
+            source = f"{namespace}/{source}"
+        known = source in self._sources or len(self._sources) < MAX_SOURCES
+        self._sources[source if known else OTHERS] += 1
+
+    def tell(self) -> str | None:
+        """What was refused since the last time, in one line; None when nothing was."""
+        if not self._recent:
+            return None
+        reasons = ", ".join(f"{reason} {number}" for reason, number in self._recent.most_common())
+        sources = ", ".join(f"{source} {number}" for source, number in self._sources.most_common(TOLD_SOURCES))
+        self._recent.clear()
+        self._sources.clear()
+        return f"{reasons}; most from {sources}"
+
+    def as_document(self) -> dict[str, dict[str, int]]:
+        """All counts, for whoever watches the operator. Pods and addresses are in the log only."""
+        return {
+            "refused": {str(reason): self.counts[reason] for reason in sorted(self.counts)},
+            "namespaces": dict(sorted(self.namespaces.items())),
+        }
