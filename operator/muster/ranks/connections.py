@@ -1,8 +1,8 @@
 """The collector's open connections: how many there may be, and how long one may stay without saying who it is.
 
 Strangers are connections that have not sent a known pod's token yet. They can't crowd out the pods: they have few
-places, few for one address, and little time. Accepting is done here and not by asyncio's server, because that one doesn't count
-connections before their TLS handshake is done.
+places, few for one address, and little time. Accepting is done here and not by asyncio's server, because that one
+doesn't count connections before their TLS handshake is done.
 """
 
 import asyncio
