@@ -319,14 +319,15 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
     await raw.close()
 
 
-async def test_strangers_of_one_address_have_few_places(quick: Site) -> None:
-    first = [await connect(quick) for _ in range(4)]
-    late = Raw(*await asyncio.open_connection(quick.host, quick.port))
+async def test_strangers_of_one_address_have_few_places() -> None:
+    async with collector_site(ConnectionLimits(strangers_per_address=4)) as site:
+        first = [await connect(site) for _ in range(4)]
+        late = Raw(*await asyncio.open_connection(site.host, site.port))
 
-    assert await late.rest() == b""
-    assert quick.collector.refused == {Reason.TOO_MANY_CONNECTIONS: 1}
-    for raw in [*first, late]:
-        await raw.close()
+        assert await late.rest() == b""
+        assert site.collector.refused == {Reason.TOO_MANY_CONNECTIONS: 1}
+        for raw in [*first, late]:
+            await raw.close()
 
 
 async def test_a_pod_keeps_its_newest_connections(quick: Site) -> None:

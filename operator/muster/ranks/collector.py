@@ -181,8 +181,8 @@ class _Connection(web.RequestHandler):
             if len(self._messages) > MAX_QUEUED_REQUESTS:
                 self._refuses_the_rest = True
                 self.guest.refuse(Reason.BAD_HTTP)
-            elif self._messages and getattr(self._messages[-1][0], "chunked", False):
-                # what was asked is answered, and the connection closed without waiting for more
+            elif self._messages and getattr(self._messages[-1][0], "chunked", True):
+                # that, or what is no HTTP, is answered, and the connection closed without waiting for more
                 self._refuses_the_rest = True
                 self._lingering_time = 0.0
 
