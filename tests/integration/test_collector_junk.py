@@ -322,25 +322,29 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
 async def test_strangers_of_one_address_have_few_places() -> None:
     async with collector_site(ConnectionLimits(strangers_per_address=4)) as site:
         first = [await connect(site) for _ in range(4)]
-        late = Raw(*await asyncio.open_connection(site.host, site.port))
+        # it is reset, maybe before it knows that it was accepted
+        with contextlib.suppress(ConnectionError):
+            late = Raw(*await asyncio.open_connection(site.host, site.port))
+            assert await late.rest() == b""
+            await late.close()
 
-        assert await late.rest() == b""
         assert site.collector.refused == {Reason.TOO_MANY_CONNECTIONS: 1}
-        for raw in [*first, late]:
+        for raw in first:
             await raw.close()
 
 
-async def test_a_pod_keeps_its_newest_connections(quick: Site) -> None:
+async def test_a_pod_keeps_its_newest_connections() -> None:
     request = b"GET /v1/command?wait=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n"
-    raws = [await connect(quick) for _ in range(3)]
-    for raw in raws:
-        raw.writer.write(request % quick.token(0).encode())
-        await raw.reader.readuntil(b"\r\n\r\n")
+    async with collector_site(ConnectionLimits(per_pod=2)) as site:
+        raws = [await connect(site) for _ in range(3)]
+        for raw in raws:
+            raw.writer.write(request % site.token(0).encode())
+            await raw.reader.readuntil(b"\r\n\r\n")
 
-    assert await raws[0].rest() == b""
-    assert quick.collector.open_connections == 2
-    for raw in raws:
-        await raw.close()
+        assert await raws[0].rest() == b""
+        assert site.collector.open_connections == 2
+        for raw in raws:
+            await raw.close()
 
 
 @pytest.mark.parametrize(
