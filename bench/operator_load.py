@@ -252,7 +252,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     created = to_seconds(time.time() - 60.0)
     resources = [resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
-        store, pods = RankStore(), PodIndex(lambda _: None)
+        store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
         desk = Desk(client, WriteBudget(), time.time, lambda *_: None)
         tools = Tools(

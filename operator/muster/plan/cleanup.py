@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.spec import Job
-from muster.plan.actions import Action, RemoveLeftovers, RemoveNode, RemoveStray
+from muster.plan.actions import Action, KillNode, RemoveLeftovers, RemoveNode, RemoveStray
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.gang_release import GangRelease, is_given_up
 from muster.plan.outcome import Outcome, Verdict
@@ -15,6 +15,15 @@ REMOVE_GRACE_SECONDS = 10.0
 def remove_strays(facts: JobFacts) -> tuple[Action, ...]:
     """Delete what is none of the job's nodes (any more): nothing may run there beside its successor."""
     return tuple(RemoveStray(name) for name in facts.strays)
+
+
+def kill_lost(facts: JobFacts) -> tuple[Action, ...]:
+    """Delete the pods of lost machines: on a machine that comes back, no rank goes on beside what replaced it."""
+    return tuple(
+        KillNode(node.node, "its machine is lost")
+        for node in facts.nodes
+        if node.process.lost_at is not None and not node.process.is_leaving
+    )
 
 
 def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:

@@ -113,12 +113,20 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         # The work was done; what the agent had still to do was to say so, and to keep what is to be kept.
         if not keeps_in_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
             return None
-        at = process.ended_at if process.ended_at is not None else _last_heard_at(facts, node)
-        return agent_end(node, at, AGENT_LOST)
+        return _agent_gone(facts, node, AGENT_LOST)
     # A process of a gang that has started does not go missing unless somebody removed it.
     if process.state is ProcessState.MISSING:
-        return agent_end(node, _last_heard_at(facts, node), NODE_LOST)
+        return _agent_gone(facts, node, NODE_LOST)
     return None
+
+
+def _agent_gone(facts: JobFacts, node: NodeFacts, reason: str) -> End:
+    """The end of an agent that went without a word: after its last one, and not after it was seen to be gone."""
+    heard_at, ended_at = _last_heard_at(facts, node), node.process.ended_at
+    if ended_at is None:
+        return agent_end(node, heard_at, reason)
+    is_unseen = node.process.lost_at is not None or node.process.state is ProcessState.MISSING
+    return agent_end(node, ended_at, reason, since=heard_at if is_unseen else None)
 
 
 def _stopped_from_outside(node: NodeFacts) -> End | None:

@@ -4,13 +4,23 @@ from collections.abc import Sequence
 
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.cleanup import clean_up, cleanup_at, remove_outdated, remove_released, remove_strays
+from muster.plan.cleanup import clean_up, cleanup_at, kill_lost, remove_outdated, remove_released, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.gang_release import is_apart, release_at
+from muster.plan.lost_nodes import lost_at
 from muster.plan.meeting import meet
 from muster.plan.mpi_ends import launcher_has_ended
-from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_ready, is_told_to_end, silent_at
+from muster.plan.nodes import (
+    current_agent,
+    has_ended,
+    has_started,
+    is_gone,
+    is_ready,
+    is_silent,
+    is_told_to_end,
+    silent_at,
+)
 from muster.plan.outcome import Outcome, Verdict
 from muster.plan.troubles import unreachable_at
 from muster_worker.contract import AgentPhase, Command, CommandKind
@@ -37,7 +47,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     `outcome` is what `judge` says of these facts. `term` numbers the operator's time as leader: commands of an earlier
     one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
     """
-    strays = remove_strays(facts)
+    strays = (*remove_strays(facts), *kill_lost(facts))
     if outcome.is_decided:
         return (*strays, *_end(job, facts, outcome, now, term), *clean_up(job, facts, outcome, now))
     # What can't be made as it is written is not made in part either.
@@ -55,7 +65,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     if missing:
         lowest = 0 if release is None else release.generation
         return (*strays, *(CreateNode(node.node, max(lowest, node.process.generation + 1)) for node in missing))
-    can_start = _can_start(facts, outcome)
+    can_start = _can_start(facts, outcome, now)
     return (*strays, *(_start(job, facts, outcome, term) if can_start else _close(job, facts, outcome, now, term)))
 
 
@@ -64,7 +74,7 @@ def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float 
     # A suspension that nobody wants any more had to come to its end first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [silent_at(node, facts) for node in facts.nodes]
+    times = [at for node in facts.nodes for at in (silent_at(node, facts), lost_at(node, facts))]
     if outcome.is_decided:
         times.append(cleanup_at(job, outcome))
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
@@ -78,10 +88,10 @@ def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float 
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _can_start(facts: JobFacts, outcome: Outcome) -> bool:
+def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
     """Whether all nodes are there, and some wait for Start: all, or those that an operator did not come to tell."""
     waiting = [node for node in facts.nodes if not has_started(node)]
-    if not waiting or not all(is_ready(node) for node in waiting):
+    if not waiting or not all(is_ready(node) and not is_silent(node, facts, now) for node in waiting):
         return False
     # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
     return not outcome.started or bool(meet(facts.nodes))

@@ -24,7 +24,11 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True)
 class End:
-    """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers."""
+    """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
+
+    `since` is set where it may have ended earlier than it showed: what follows from an end that nobody saw, others may
+    tell before.
+    """
 
     subject: Subject
     node: int
@@ -41,6 +45,12 @@ class End:
     stopped: bool = False
     rss_bytes: int | None = None
     memory_limit: str = ""
+    since: float | None = None
+
+    @property
+    def earliest(self) -> float:
+        """When it may have ended."""
+        return self.at if self.since is None else min(self.since, self.at)
 
     @property
     def is_good(self) -> bool:
@@ -96,7 +106,7 @@ def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
     return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=words)
 
 
-def agent_end(node: NodeFacts, at: float, reason: str) -> End:
+def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
     """The end of the node's agent, as its process tells of it; `reason` is for want of a better one."""
     process = node.process
     words = (process.trouble.message,) if process.trouble is not None else ()
@@ -110,6 +120,7 @@ def agent_end(node: NodeFacts, at: float, reason: str) -> End:
         # Whoever looks at the pod from outside knows why its agent was stopped.
         reason=process.trouble.reason if process.trouble is not None else reason,
         lines=words,
+        since=since,
     )
 
 

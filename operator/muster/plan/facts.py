@@ -63,6 +63,11 @@ class ProcessFacts:
     `memory_limit` is what its ranks may use together, as its owner wrote it; "": nobody set one.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
     EXITED and left one.
+
+    What the cluster says of its machine, by when the operator saw it: `cut_off_at` is since when the machine doesn't
+    answer the cluster, or the cluster gave the pod up; `gone_by` when a deletion that was asked for should be done.
+    `lost_at` is set once the job goes on without the node's machine: whatever is heard of this process afterwards
+    comes too late.
     """
 
     state: ProcessState
@@ -80,6 +85,9 @@ class ProcessFacts:
     lingers: bool = False
     last_word: LastWord | None = None
     memory_limit: str = ""
+    cut_off_at: float | None = None
+    gone_by: float | None = None
+    lost_at: float | None = None
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _culprit(facts: JobFacts, ends: tuple[End, ...]) -> End:
     first = ends[0]
     # The first end that is nobody else's fault, though a consequence may be seen a little before its cause.
     for end in ends:
-        if not blames_another(end) and end.at <= first.at + WINDOW_SECONDS:
+        if not blames_another(end) and end.earliest <= first.at + WINDOW_SECONDS:
             return end
     # All speak of a lost peer. One that told of its own error was overtaken by the stop while it was still leaving.
     for end in rank_ends(facts):

@@ -6,6 +6,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.incarnations import current_incarnation, was_started
+from muster.plan.lost_nodes import without_lost
 from muster.plan.termination_log import with_last_word
 from muster.plan.troubles import POD_DELETED, with_trouble
 
@@ -18,7 +19,8 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     incarnation = current_incarnation(previous)
     started = was_started(previous)
     former = 0 if started else previous.incarnation
-    counted = (_counted(_without_removal(node, former), previous.incarnation) for node in facts.nodes)
+    there = (without_lost(node, facts, previous, now, started=started) for node in facts.nodes)
+    counted = (_counted(_without_removal(node, former), previous.incarnation) for node in there)
     nodes = (_present(node, incarnation, started=started) for node in counted)
     heard = (with_last_word(job, node) for node in nodes)
     return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))

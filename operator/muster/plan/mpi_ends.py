@@ -51,7 +51,8 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
         return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
     # It ended its ranks because it failed itself, or a node was gone.
     if launcher is not None:
-        return in_order([launcher, *outside])
+        gone = tuple(end for end in outside if end.earliest <= launcher.at)
+        return gone or in_order([launcher, *outside])
     if killed or outside:
         return in_order([*killed, *outside])
     # Nobody tells why mpirun ended them: the first that noticed stands for the failure.

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from muster.api.timestamps import to_seconds
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts, Trouble
-from muster.plan.nodes import current_agent
+from muster.plan.nodes import current_agent, is_silent
 
 AGENT_UNREACHABLE = "AgentUnreachable"
+NODE_SILENT = "NodeSilent"
 OOM_KILLED = "OOMKilled"
 CONTAINER_KILLED = "ContainerKilled"
 POD_DELETED = "PodDeleted"
@@ -44,9 +46,23 @@ def with_trouble(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
     """The node with the trouble that its facts amount to at `now` (Unix seconds), if they do."""
     at = unreachable_at(node, facts)
     # What the backend knows of the pod is nearer to the cause.
-    if at is not None and now >= at and node.process.trouble is None:
+    if node.process.trouble is not None:
+        return _with_suspect(node)
+    if at is not None and now >= at:
         return _in_trouble(node, _UNREACHABLE)
-    return _with_suspect(node)
+    silence = _silence(node, facts, now)
+    return node if silence is None else _in_trouble(node, silence)
+
+
+def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Trouble | None:
+    """The trouble of a pod whose agent was heard before and is not any more."""
+    process, agent = node.process, node.agent
+    # On this machine a silent agent is a busy one.
+    if process.name is None or agent is None or not is_silent(node, facts, now):
+        return None
+    since = f"the agent in pod {process.name} has not reported since {to_seconds(agent.heard_at)}"
+    where = "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
+    return Trouble(NODE_SILENT, f"{since}; {where} may be down or cut off")
 
 
 def _with_suspect(node: NodeFacts) -> NodeFacts:

@@ -10,9 +10,11 @@ from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.nodes import is_placed
 from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
+from muster.plan.troubles import NODE_SILENT
 from muster.status.released import released
 from muster.status.sentences import fit
 from muster.status.troubles import PASSING, SharedTrouble, shared_troubles
+from muster.status.untroubled import untroubled
 from muster.status.views import RUNNING, Picture
 
 ACCEPTED = "Accepted"
@@ -116,11 +118,16 @@ def _stalled(picture: Picture, message: str) -> _Claim:
     trouble = picture.facts.trouble
     if trouble is not None and trouble.reason not in PASSING:
         return _Claim("Stalled", True, trouble.reason, fit(trouble.message))
-    shared = () if outcome.is_decided else shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
-    for_people = tuple(entry for entry in shared if not entry.passes)
+    shared = shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
+    # A job that is over waits for nobody but silent agents.
+    for_people = tuple(entry for entry in shared if not entry.passes and _concerns(outcome, entry))
     if for_people:
         return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))
-    return _Claim("Stalled", False, "NothingToSolve", "Nothing is known that a person has to solve")
+    return _Claim("Stalled", False, *untroubled(picture))
+
+
+def _concerns(outcome: Outcome, shared: SharedTrouble) -> bool:
+    return not outcome.is_decided or (not outcome.settled and shared.trouble.reason == NODE_SILENT)
 
 
 def _sentences(shared: tuple[SharedTrouble, ...]) -> str:

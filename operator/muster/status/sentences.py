@@ -20,6 +20,7 @@ from muster.plan.outcome import (
     Verdict,
     ranks_seen,
 )
+from muster.plan.troubles import NODE_SILENT
 from muster.plan.world import is_mpi
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.network_check import check_of
@@ -154,7 +155,10 @@ def running(picture: Picture, progress: Progress | None) -> str:
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
-    return _with_troubles("; ".join(parts), picture.facts)
+    shared = shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
+    # Who is silent was named already.
+    parts.extend(entry.sentence for entry in shared if not unknown or entry.trouble.reason != NODE_SILENT)
+    return "; ".join(parts)
 
 
 def _with_troubles(text: str, facts: JobFacts) -> str:
@@ -185,8 +189,13 @@ def _silence(picture: Picture) -> str:
     return f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {to_seconds(heard_at)}"
 
 
+def _is_silent(node: NodeFacts) -> bool:
+    trouble = node.process.trouble
+    return trouble is not None and trouble.reason == NODE_SILENT
+
+
 def _waiting(facts: JobFacts, world: int) -> str:
-    ready = sum(is_ready(node) for node in facts.nodes)
+    ready = sum(is_ready(node) and not _is_silent(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
         return _with_troubles(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
@@ -203,7 +212,7 @@ def _separated(facts: JobFacts) -> str:
 
 def _missing(facts: JobFacts) -> str:
     """Which nodes are not ready, by what they lack."""
-    waiting = [node for node in facts.nodes if not is_ready(node)]
+    waiting = [node for node in facts.nodes if not is_ready(node) or _is_silent(node)]
     calm = [node for node in waiting if node.process.trouble is None]
     absent = [node for node in calm if node.process.state is ProcessState.MISSING]
     unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not is_placed(node)]

@@ -8,7 +8,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import last_words
 from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
-from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.mpi_ends import is_consequence
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
@@ -126,8 +126,11 @@ def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
 
 def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
     # It was told to start its ranks; what became of them nobody heard.
-    if seen.outcome.started and current_agent(node) is None and node.process.state is not ProcessState.MISSING:
+    if seen.outcome.started and current_agent(node) is None:
         return _state_with_agent(node, seen.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(seen))
+    # It went before it told of its ranks.
+    if seen.outcome.started and is_gone(node) and has_started(node) and not has_ended(node):
+        return _state_with_agent(node, seen.outcome)
     if is_gone(node) or has_ended(node) or not has_started(node):
         return PENDING, "NeverStarted"
     if is_silent(node, seen.facts, seen.now):
@@ -154,10 +157,13 @@ def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, 
 
 
 def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
-    """Ranks die with their agent."""
+    """Ranks die with their agent, as far as that is known."""
     trouble = node.process.trouble
     reason = trouble.reason if trouble is not None else AGENT_LOST
-    return (FAILED if _is_to_blame(node, outcome) else STOPPED, reason)
+    if _is_to_blame(node, outcome):
+        return FAILED, reason
+    # On a machine that is cut off they may go on until it deletes the pod.
+    return (STOPPED if node.process.lost_at is None else UNKNOWN), reason
 
 
 def _is_to_blame(node: NodeFacts, outcome: Outcome) -> bool:

@@ -51,7 +51,7 @@ class Operator:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.pods = PodIndex(lambda _: self.changed.set())
+        self.pods = PodIndex(lambda _: self.changed.set(), self.clock)
         setting = Setting("cluster.local", "https://collector.muster-system.svc:8443")
         self.backend = KubernetesBackend(
             self.client, self.pods, self.store, setting, lambda: self.authority, lambda: bytes(SEED_BYTES), self.clock

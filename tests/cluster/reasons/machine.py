@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster import lan, node, packages, places
+from cluster import components, lan, node, packages, places
 
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
@@ -53,6 +53,30 @@ def cut_off(pod: Any) -> Iterator[None]:
         yield
     finally:
         _iptables(pod["spec"]["nodeName"], "--delete", *rule)
+
+
+@contextmanager
+def lost(name: str) -> Iterator[None]:
+    """A machine that is gone for everybody else: its network is cut and its kubelet stands still; its ranks go on."""
+    rules = [
+        (chain, direction, link)
+        for chain, directions in (("INPUT", ("-i",)), ("OUTPUT", ("-o",)), ("FORWARD", ("-i", "-o")))
+        for direction in directions
+        for link in ("eth0", "fabric0")
+    ]
+    kubelet = [found.pid for found in components.marked() if found.name == f"{name}-kubelet"]
+    assert kubelet, f"{name} has no kubelet"
+    for rule in rules:
+        _iptables(name, "--insert", *rule, "-j", "DROP")
+    for process in kubelet:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in kubelet:
+            os.kill(process, signal.SIGCONT)
+        for rule in rules:
+            _iptables(name, "--delete", *rule, "-j", "DROP")
 
 
 def _iptables(name: str, *arguments: str) -> None:

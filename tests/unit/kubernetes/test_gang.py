@@ -193,7 +193,7 @@ async def test_the_group_is_there_before_a_pod_is_even_rehearsed(tmp_path: Path)
     server = Objects(None)
     async with asyncio.timeout(10), served(server, tmp_path) as client:
         store, made = RankStore(), children(client)
-        creation = Creation(client, PodIndex(lambda _: None), store, SETTING, made, lambda: 1.8e9)
+        creation = Creation(client, PodIndex(lambda _: None, lambda: 1.8e9), store, SETTING, made, lambda: 1.8e9)
         await creation.create(cluster_job(queue=VOLCANO, procsPerNode=1), Ledger(), [CreateNode(0, 0)])
     first, *later = server.made
     assert first == GROUP_PATH

@@ -11,6 +11,7 @@ from muster.kube.kinds import Object
 from muster.plan.facts import ProcessState
 from muster.ranks.directory import Member
 from unit.kubernetes.cluster_jobs import UID, cluster_job, rendered
+from unit.plan.builders import START
 
 JOB = cluster_job()
 
@@ -46,7 +47,7 @@ class Index(PodIndex):
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        super().__init__(self.told.append)
+        super().__init__(self.told.append, lambda: START)
         self.expect(UID, "team")
 
     def tell(self, kind: ChangeType, pod: Object) -> None:
@@ -90,7 +91,7 @@ def test_a_pod_of_another_namespace_is_nobodys() -> None:
 
 
 def test_pods_may_be_known_before_their_job() -> None:
-    index = PodIndex(lambda _: None)
+    index = PodIndex(lambda _: None, lambda: START)
     index.take(Change("ADDED", _pod(1)))
     assert index.find("pod-1-0") is None
     index.expect(UID, "team")
@@ -101,7 +102,7 @@ def test_older_pods_and_those_beyond_the_nodes_are_strays() -> None:
     index = Index()
     for node, generation in ((0, 0), (0, 2), (1, 0), (5, 0)):
         index.tell("ADDED", _pod(node, generation))
-    assert {pod.name for pod in index.strays(UID, 2)} == {"vit-0-0", "vit-5-0"}
+    assert {known.pod.name for known in index.strays(UID, 2)} == {"vit-0-0", "vit-5-0"}
 
 
 def test_the_highest_generation_outlives_its_pod() -> None:
@@ -154,7 +155,7 @@ def test_only_a_pod_that_nobody_told_of_can_be_lost() -> None:
     index.tell("ADDED", _pod(1))
     index.lost(_view(0))
     index.lost(_view(1))
-    assert [pod.node for pod in index.of(UID)] == [1]
+    assert [known.pod.node for known in index.of(UID)] == [1]
 
 
 def test_another_pod_of_the_same_name_replaces_the_first() -> None:
@@ -225,7 +226,7 @@ def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int,
         else:
             there.add((node, generation))
             seen.add((node, generation))
-    assert {(pod.node, pod.generation) for pod in index.of(UID)} == there
+    assert {(known.pod.node, known.pod.generation) for known in index.of(UID)} == there
     for node in range(3):
         newest = max((generation for at, generation in there if at == node), default=None)
         for generation in range(3):

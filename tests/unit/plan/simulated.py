@@ -8,6 +8,7 @@ from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, R
 from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
 from muster.plan.inference import infer
+from muster.plan.lost_nodes import lost_at
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
 from muster.plan.termination_log import read_last_word
@@ -19,6 +20,9 @@ from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.plan.telling import well_told
 
 NOTHING = ProcessFacts(ProcessState.MISSING, generation=-1)
+
+NOT_READY_SECONDS = 50.0
+"""How long a cluster takes to call a machine NotReady of which it hears nothing."""
 
 
 @dataclass
@@ -74,6 +78,13 @@ class SimulatedNode:
     commanded_at: float | None = None
     known: AgentFacts | None = None
     mail: list[tuple[Report, float]] = field(default_factory=list)
+    cut_at: float | None = None
+    lost_at: float | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its machine is cut off: what runs there goes on, and nobody hears of it."""
+        return self.cut_at is not None
 
     @property
     def is_alive(self) -> bool:
@@ -81,8 +92,8 @@ class SimulatedNode:
 
     @property
     def lives(self) -> bool:
-        """Whether one of its ranks does."""
-        return self.is_alive and any(entry.ended_at is None for entry in self.ranks)
+        """Whether one of its ranks does, as far as anybody can tell."""
+        return self.is_alive and not self.is_cut and any(entry.ended_at is None for entry in self.ranks)
 
     @property
     def is_over(self) -> bool:
@@ -94,12 +105,35 @@ class SimulatedNode:
         return None
 
     def create(self, generation: int, at: float) -> None:
-        assert self.process.state is ProcessState.MISSING, "a pod is made beside the one that is there"
+        is_missing = self.process.state is ProcessState.MISSING
+        assert is_missing or self.lost_at is not None, "a pod is made beside the one that is there"
         assert generation > self.process.generation, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
         self.process = ProcessFacts(state, generation, started_at=None if self.waits else at)
         self.phase, self.incarnation, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        # On another machine: the one before may be cut off for ever.
+        self.cut_at, self.lost_at = None, None
         self.forget()
+
+    def cut(self, at: float) -> None:
+        """Its machine is cut off."""
+        if self.process.state is not ProcessState.MISSING and not self.is_cut:
+            self.cut_at = at
+
+    def heal(self, at: float) -> None:
+        """Its machine is back, and does what it was asked to meanwhile."""
+        if self.is_cut:
+            self.cut_at = None
+            self.process = replace(self.process, cut_off_at=None)
+            if self.process.is_leaving:
+                self.remove(at)
+
+    def delete(self, at: float, grace: float) -> None:
+        """Its pod is to go: a machine that is cut off doesn't hear of it."""
+        if not self.is_cut:
+            self.remove(at)
+        elif not self.process.is_leaving:
+            self.process = replace(self.process, is_leaving=True, gone_by=at + grace)
 
     def remove(self, at: float) -> None:
         self.leave(at, None, 9)
@@ -107,7 +141,7 @@ class SimulatedNode:
 
     def forget(self) -> None:
         """What the operator had in memory is lost."""
-        self.command, self.commanded_at, self.known = None, None, None
+        self.command, self.commanded_at, self.known, self.lost_at = None, None, None, None
         if self.process.state is ProcessState.MISSING:
             self.process = NOTHING
 
@@ -127,6 +161,10 @@ class SimulatedNode:
 
     def tick(self, now: float, first_rank: int) -> None:
         """The agent does what it was told, and writes a report."""
+        if self.cut_at is not None:
+            if now >= self.cut_at + NOT_READY_SECONDS and self.process.cut_off_at is None:
+                self.process = replace(self.process, cut_off_at=now)
+            return
         if self.process.state is ProcessState.WAITING:
             self.waits -= 1
             if self.waits <= 0:
@@ -171,9 +209,8 @@ class SimulatedNode:
         )
 
     def facts(self) -> NodeFacts:
-        return NodeFacts(
-            self.number, f"digits-{self.number}", self.process, self.known, self.command, self.commanded_at
-        )
+        process = replace(self.process, lost_at=self.lost_at)
+        return NodeFacts(self.number, f"digits-{self.number}", process, self.known, self.command, self.commanded_at)
 
 
 @dataclass
@@ -209,6 +246,7 @@ class World:
             for report, at in reversed(entry.mail) if newest_first else entry.mail:
                 entry.known = merge(entry.known, report, at)
             entry.mail.clear()
+        self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
         actions = decide(self.job, facts, outcome, self.now, self.term)
@@ -218,6 +256,14 @@ class World:
         if applied is not None:
             self.restart_operator()
         return actions
+
+    def _remember_lost(self) -> None:
+        """As backends do: what a machine does that comes back after it was given up, changes nothing any more."""
+        facts = self.facts()
+        for entry, node in zip(self.nodes, facts.nodes, strict=True):
+            at = lost_at(node, facts)
+            if at is not None and self.now >= at:
+                entry.lost_at = at
 
     def restart_operator(self) -> None:
         self.term += 1
@@ -235,9 +281,12 @@ class World:
             self.nodes[action.node].create(action.generation, self.now)
             self.leftovers = True
         elif isinstance(action, KillNode):
-            self.nodes[action.node].leave(self.now, None, 9)
+            if self.nodes[action.node].is_cut:
+                self.nodes[action.node].delete(self.now, 1.0)
+            else:
+                self.nodes[action.node].leave(self.now, None, 9)
         elif isinstance(action, RemoveNode):
-            self.nodes[action.node].remove(self.now)
+            self.nodes[action.node].delete(self.now, action.grace_seconds)
         elif isinstance(action, RemoveLeftovers):
             self.leftovers = False
         elif isinstance(action, SendCommand):
@@ -247,6 +296,8 @@ class World:
     def lose(self, number: int) -> None:
         """A pod's container is killed with all that is in it."""
         node = self.nodes[number]
+        if node.is_cut:
+            return
         node.leave(self.now, None, 9)
         if node.process.state is ProcessState.EXITED:
             node.process = replace(node.process, trouble=Trouble("OOMKilled", "container trainer ran out of memory"))

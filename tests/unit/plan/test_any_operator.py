@@ -14,14 +14,18 @@ from muster_worker.contract import CommandKind
 from unit.plan.builders import job
 from unit.plan.simulated import SimulatedNode, World
 
+SHORT_CUT_SECONDS = 90.0
+"""Kubernetes has called the machine NotReady by then, and nobody has given it up."""
+
 NODES = st.integers(0, 2)
 HARMLESS = st.one_of(
     st.tuples(st.sampled_from(("suspend", "resume", "forget")), st.just(0)),
     st.tuples(st.just("crash"), st.integers(0, 4)),
     st.tuples(st.just("wait"), st.integers(0, 40)),
     st.tuples(st.just("delay"), NODES),
+    st.tuples(st.just("short cut"), NODES),
 )
-HARMFUL = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail")), NODES))
+HARMFUL = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail", "cut", "cut", "heal")), NODES))
 EVENTS = st.lists(st.tuples(st.one_of(HARMLESS, HARMLESS, HARMFUL), st.integers(1, 6)), max_size=10)
 GENTLE = st.lists(st.tuples(HARMLESS, st.integers(1, 6)), max_size=12)
 
@@ -73,20 +77,45 @@ def happen(world: World, kind: str, value: int) -> None:
         world.now += value
     elif kind == "delay":
         world.nodes[value].waits = 3
-    elif kind == "lose":
-        world.lose(value)
-    elif kind == "delete":
-        world.nodes[value].remove(world.now)
     else:
-        for rank in world.nodes[value].ranks[:1]:
+        harm(world, kind, value)
+
+
+def harm(world: World, kind: str, number: int) -> None:
+    """What happens to one node."""
+    node = world.nodes[number]
+    if kind == "lose":
+        world.lose(number)
+    elif kind == "delete":
+        node.delete(world.now, 30.0)
+    elif kind == "cut":
+        node.cut(world.now)
+    elif kind == "heal":
+        node.heal(world.now)
+    elif kind == "short cut":
+        cut_for(world, number, SHORT_CUT_SECONDS)
+    else:
+        for rank in node.ranks[:1]:
             rank.end(world.now, 7, None, "ValueError: bad label")
 
 
+def cut_for(world: World, number: int, seconds: float) -> None:
+    """A machine is cut off and comes back."""
+    world.nodes[number].cut(world.now)
+    until = world.now + seconds
+    while world.now < until:
+        world.now += 5
+        live(world)
+    world.nodes[number].heal(world.now)
+
+
 def finish(world: World) -> None:
-    """Nobody suspends or harms it any more, and its ranks get done."""
+    """Nobody suspends or harms it any more, and its ranks get done. A machine that is cut off stays so."""
     world.job = asked(world, suspend=False)
     for _ in range(40):
         live(world)
+        if any(node.is_cut for node in world.nodes):
+            world.now += 10
         if all(node.ranks and node.incarnation == world.status.incarnation for node in world.nodes):
             for node in world.nodes:
                 for rank in node.ranks:
@@ -121,7 +150,9 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
     # So long after the end everything of it goes, and nothing comes back.
     world.now += 61
     live(world, 20)
-    assert [node.process.state for node in world.nodes] == [ProcessState.MISSING] * 3
+    for node in world.nodes:
+        # What is on a machine that is lost for good goes when it comes back.
+        assert node.process.state is ProcessState.MISSING or (node.is_cut and node.process.is_leaving)
     assert not world.leftovers
     world.restart_operator()
     live(world, 3)

@@ -82,6 +82,6 @@ def test_a_good_end_is_told_as_one() -> None:
 
 def test_a_resumed_job_is_started_once_more() -> None:
     previous = Status(incarnation=1, phase="Starting", conditions=(OVER,))
-    status = status_of(job(), previous, facts(ready(0), ready(1)), START + 60)
+    status = status_of(job(), previous, facts(ready(0), ready(1)), START + 10)
     assert (status.incarnation, status.start_time is not None) == (2, True)
     assert status_of(job(), previous, facts(missing(0), missing(1)), START + 60).start_time is None

@@ -30,6 +30,7 @@ EVENTS = st.lists(
             st.just("end"), st.integers(0, 5), st.sampled_from((0, 0, 0, 1, 7, -9, -15, -6)), st.sampled_from(LINES)
         ),
         st.tuples(st.just("lose"), st.integers(0, 5), st.just(9), st.just("")),
+        st.tuples(st.sampled_from(("cut", "heal")), st.integers(0, 5), st.just(0), st.just("")),
         st.tuples(st.just("hang"), st.integers(0, 5), st.just(0), st.just("")),
         st.tuples(st.just("stop"), st.integers(0, 5), st.sampled_from((0, 10)), st.just("")),
         st.tuples(st.just("wait"), st.integers(0, 5), st.integers(0, 40), st.just("")),
@@ -63,15 +64,17 @@ def happen(world: World, kind: str, number: int, value: int, line: str) -> None:
     if kind == "end":
         for entry in node.ranks[number % 2 : number % 2 + 1]:
             entry.end(world.now, value if value >= 0 else None, -value if value < 0 else None, line)
-    elif kind == "lose":
-        node.leave(world.now, None, 9)
+    elif kind in ("lose", "outside") and not node.is_cut:
+        node.leave(world.now, value if kind == "outside" else None, 9 if kind == "lose" else None)
+    elif kind == "cut":
+        node.cut(world.now)
+    elif kind == "heal":
+        node.heal(world.now)
     elif kind == "hang":
         node.hangs = True
     elif kind == "stop":
         world.stop = world.stop or StopRequest(world.now, "Ctrl-C", float(value))
-    elif kind == "outside":
-        node.leave(world.now, value, None)
-    else:
+    elif kind == "wait":
         world.now += value
 
 
@@ -99,10 +102,13 @@ def test_every_job_ends_and_says_only_what_is_true(
         live(world, newest_first=newest_first)
     for _ in range(10):
         live(world)
-    # What is left of the work is done; an agent that hangs is ended by a person.
+    # What is left of the work is done; an agent that hangs is ended by a person, and one that is cut off by nobody.
     for node in world.nodes:
         for entry in node.ranks:
             entry.end(world.now, 0, None)
+    while any(node.is_cut for node in world.nodes) and not world.is_over and world.now < T0 + 600:
+        world.now += 10
+        live(world)
     for _ in range(5):
         live(world)
     if not world.is_over:

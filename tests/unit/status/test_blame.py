@@ -384,7 +384,7 @@ CASES = (
         facts(missing(0), halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1))),
         "digits-0 is gone: somebody removed it; 2 others were cut off",
         "NodeLost",
-        {"Pending": "0-1", "Stopped": "2-3"},
+        {"Failed": "0-1", "Stopped": "2-3"},
     ),
     Case(
         "Ctrl-C",

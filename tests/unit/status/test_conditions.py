@@ -48,25 +48,31 @@ def told(status: Status, kind: str) -> tuple[str, str]:
 
 
 CASES = (
-    (facts(missing(0), missing(1)), ("False", "NodesNotPlaced"), ("False", "NothingToSolve"), "Pending"),
+    (facts(missing(0), missing(1)), ("False", "NodesNotPlaced"), ("False", "Waiting"), "Pending"),
     (
         facts(waiting(0, ROOM, placed=False), ready(1)),
         ("False", "Unschedulable"),
-        ("False", "NothingToSolve"),
+        ("False", "Waiting"),
         "Pending",
     ),
-    (facts(waiting(0), ready(1)), ("True", "AllNodesPlaced"), ("False", "NothingToSolve"), "Starting"),
+    (facts(waiting(0), ready(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
     (facts(waiting(0, IMAGE), ready(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
     (
         facts(running(0, rank(0)), running(1, rank(2))),
         ("True", "AllNodesPlaced"),
-        ("False", "NothingToSolve"),
+        ("False", "Waiting"),
+        "Running",
+    ),
+    (
+        facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
+        ("True", "AllNodesPlaced"),
+        ("False", "NoTroubleKnown"),
         "Running",
     ),
     (
         facts(running(0, ended(0, 3, exit_code=1)), running(1, rank(2))),
         ("True", "AllNodesPlaced"),
-        ("False", "NothingToSolve"),
+        ("False", "Stopping"),
         "Stopping",
     ),
     (
@@ -247,7 +253,7 @@ def test_details_name_the_pod_and_its_machine() -> None:
     assert [(entry.pod, entry.machine) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
 
 
-@pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "NothingToSolve"), (False, "Evicted")])
+@pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
 def test_a_pod_that_somebody_takes_away_is_nothing_to_solve_before_it_is_gone(
     stalled: str, *, is_leaving: bool
 ) -> None:

@@ -79,7 +79,7 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
     status = turn(job(), told(job(), BEGUN), facts(NO_ROOM), T0)[2]
     assert status.phase == "Pending"
     assert _condition(status, "Scheduled") == ("False", "InsufficientCapacity")
-    assert _condition(status, "Stalled") == ("False", "NothingToSolve")
+    assert _condition(status, "Stalled") == ("False", "Waiting")
     assert status.message.startswith(
         "CapacityError: Unable to provision requested ML compute capacity; SageMaker is asked"
     )

@@ -24,6 +24,7 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.plan.lost_nodes import LOST_SECONDS, lost_at
 from muster.ranks.gang_credentials import with_credentials
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore
@@ -66,16 +67,35 @@ class KubernetesBackend:
         """What is known of the job's pods now. Raises `ApiError`."""
         uid, ledger = job.metadata.uid, self._ledger(job)
         await self._look_for_untold(job)
-        return JobFacts(
-            created_at=from_text(job.metadata.creation_timestamp),
+        strays = self.pods.strays(uid, job.spec.nodes)
+        there = (known for known in self.pods.of(uid) if not self._is_past(known, ledger))
+        facts = JobFacts(
+            # The API server's clock may be ahead of this one, and then the job would begin in the future.
+            created_at=min(from_text(job.metadata.creation_timestamp), ledger.known_since),
             nodes=tuple(self._node(job, ledger, node) for node in range(job.spec.nodes)),
             heartbeat_seconds=heartbeat_seconds(self.store.agents()),
             refusal=ledger.refusal(job.metadata.generation),
-            strays=tuple(pod.name for pod in self.pods.strays(uid, job.spec.nodes)),
+            strays=tuple(known.pod.name for known in strays if not self._is_past(known, ledger)),
             leftovers=ledger.leftovers,
-            outdated=any(pod.spec_hash != ledger.spec_hash(job) for pod in self.pods.of(uid)),
+            outdated=any(known.pod.spec_hash != ledger.spec_hash(job) for known in there),
             listening_since=self._listening_since,
         )
+        return self._with_lost(job, ledger, facts)
+
+    def _with_lost(self, job: Job, ledger: Ledger, facts: JobFacts) -> JobFacts:
+        """Remember which nodes are lost: an agent that is heard later changes nothing any more."""
+        nodes = list(facts.nodes)
+        for index, node in enumerate(nodes):
+            at, last = lost_at(node, facts), self.pods.last(job.metadata.uid, node.node)
+            if at is not None and last is not None and self.clock() >= at:
+                ledger.lost.setdefault(last.pod.uid, at)
+                nodes[index] = replace(node, process=replace(node.process, lost_at=at))
+        return replace(facts, nodes=tuple(nodes))
+
+    def _is_past(self, known: Known, ledger: Ledger) -> bool:
+        """Whether a pod is only there because its machine doesn't delete it: nothing waits for that any more."""
+        gone_by = known.seen.gone_by
+        return gone_by is not None and (known.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Do what was decided. Raises `ApiError` when a part of it is to be tried again."""
@@ -114,7 +134,10 @@ class KubernetesBackend:
 
     def _ledger(self, job: Job) -> Ledger:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)
-        return self._ledgers.setdefault(job.metadata.uid, Ledger())
+        uid = job.metadata.uid
+        if uid not in self._ledgers:
+            self._ledgers[uid] = Ledger(known_since=self.clock())
+        return self._ledgers[uid]
 
     def _node(self, job: Job, ledger: Ledger, node: int) -> NodeFacts:
         uid = job.metadata.uid
@@ -127,26 +150,26 @@ class KubernetesBackend:
         return NodeFacts(
             node=node,
             name=f"{job.metadata.name}-{node}",
-            process=as_heard(self._process(job, ledger, node, last), agent),
+            process=as_heard(self._process(job, ledger, node, last), agent, _ended_by(last)),
             agent=agent,
             command=None if sent is None else sent.command,
             commanded_at=None if sent is None else sent.at,
         )
 
     def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
-        generation = self.pods.highest(job.metadata.uid, node)
+        generation = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
         if last is None:
             return ProcessFacts(ProcessState.MISSING, generation, trouble=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
-            process = gone(process, generation)
+            process = gone(process, generation, last.seen.looked_at)
         trouble, removal = process.trouble, ledger.removed.get(last.pod.uid)
         if trouble is not None and removal is not None and is_own_doing(trouble, last.process.ended_at, removal.at):
             trouble = None
         # That its successor can't be made is the newer trouble.
         if process.state is ProcessState.MISSING:
             trouble = ledger.held.get(node, trouble)
-        return replace(process, trouble=trouble)
+        return replace(process, trouble=trouble, lost_at=ledger.lost.get(last.pod.uid))
 
     async def _look_for_untold(self, job: Job) -> None:
         """Ask for pods that the informer should have told of by now: one that came and went unseen is told by nobody.
@@ -183,9 +206,9 @@ class KubernetesBackend:
         return [] if known is None else [self._remove(ledger, known.pod, grace_seconds)]
 
     async def _remove_stray(self, job: Job, ledger: Ledger, action: RemoveStray) -> None:
-        for pod in self.pods.strays(job.metadata.uid, job.spec.nodes):
-            if pod.name == action.name:
-                await self._remove(ledger, pod, KILL_GRACE_SECONDS)
+        for known in self.pods.strays(job.metadata.uid, job.spec.nodes):
+            if known.pod.name == action.name:
+                await self._remove(ledger, known.pod, KILL_GRACE_SECONDS)
 
     async def _remove(self, ledger: Ledger, pod: PodView, grace_seconds: int) -> None:
         # The cluster takes its time, and the plan asks again as long as the pod is there.
@@ -219,6 +242,11 @@ class KubernetesBackend:
         newest = (self.pods.newest(job.metadata.uid, node) for node in range(job.spec.nodes))
         processes = (known.process for known in newest if known is not None)
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
+
+
+def _ended_by(last: Known | None) -> float | None:
+    """When the operator saw that the pod's container had ended."""
+    return None if last is None or last.seen.ended is None else last.seen.ended.at
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:

@@ -37,6 +37,7 @@ class _Round:
     """Pods of one job that are made together. `barred` says what none of the job's pods gets past."""
 
     job: Job
+    ledger: Ledger
     held: dict[int, Trouble] = field(default_factory=dict)
     barred: Refusal | None = None
 
@@ -61,14 +62,14 @@ class Creation:
         generation = job.metadata.generation
         if ledger.refusal(generation) is not None or self.clock() < ledger.paused_until:
             return
-        before = (ledger.refusal(generation), dict(ledger.held))
-        turn = _Round(job)
+        before = (ledger.refusal(generation), dict(ledger.held), dict(ledger.taken))
+        turn = _Round(job, ledger)
         turn.barred = await self._prepare(job, ledger, actions)
         failures: list[ApiError] = []
         if turn.barred is None:
             failures = await self._create_all(turn, actions)
         self._note(ledger, turn, actions)
-        if before != (ledger.refusal(generation), ledger.held):
+        if before != (ledger.refusal(generation), ledger.held, ledger.taken):
             self.pods.on_change(job.metadata.uid)
         asyncio.get_running_loop().call_later(UNTOLD_SECONDS, self._look_again, job.metadata.uid)
         # One request that got no answer did not keep the others' answers from being heard.
@@ -139,10 +140,12 @@ class Creation:
                 # An earlier request that got no answer made it, or the one that this operator follows.
                 made = await self.client.get(PODS, namespace, name)
             pod = read_pod(made)
-            if pod is None or pod.job_uid != job.metadata.uid:
-                turn.held[action.node] = name_taken("Pod", name, namespace)
-            else:
+            if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.adopt(pod, self.clock())
+            elif pod is not None and turn.ledger.is_left_behind(pod, self.clock()):
+                turn.ledger.taken[action.node] = action.generation
+            else:
+                turn.held[action.node] = name_taken("Pod", name, namespace)
 
     def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
         barred = turn.barred

@@ -1,11 +1,14 @@
 """What the operator did for a job, and what came of it: kept for the job's next turn, and found anew by another one."""
 
+import math
 from dataclasses import dataclass, field
 
 from muster.api.spec import Job
 from muster.backends.kubernetes.pods import PodView
+from muster.backends.kubernetes.sightings import is_cut_off
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.facts import Trouble
+from muster.plan.lost_nodes import LOST_SECONDS
 from muster_worker.contract import Command
 
 FIRST_PAUSE_SECONDS = 1.0
@@ -39,15 +42,21 @@ class Removal:
 class Ledger:
     """One job's. `held` says why nodes could not be made, `authority` what the agents were last told to trust.
 
-    `leftovers` says that a Service or a ConfigMap of the job may exist. Times are Unix seconds.
+    `leftovers` says that a Service or a ConfigMap of the job may exist. `known_since` is when this operator first saw
+    the job, `lost` since when pods (by uid) are lost with their machines. `taken` are the highest generations of nodes
+    whose name a pod of another job has that is lost with its machine. Times are Unix seconds.
     """
 
     sent: dict[int, Sent] = field(default_factory=dict)
     held: dict[int, Trouble] = field(default_factory=dict)
     removed: dict[str, Removal] = field(default_factory=dict)
+    lost: dict[str, float] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
+    known_since: float = math.inf
     authority: str | None = None
     leftovers: bool = True
     paused_until: float = 0.0
+    _awaited: dict[str, float] = field(default_factory=dict)
     _refusal: Trouble | None = None
     _refused_generation: int = 0
     _rehearsed_generation: int = 0
@@ -85,6 +94,16 @@ class Ledger:
             return
         self.paused_until = now + min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**self._failures)
         self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
+
+    def is_left_behind(self, pod: PodView, now: float) -> bool:
+        """Whether a pod of another job, whose name is wanted, stays only because its machine doesn't delete it.
+
+        It is asked again and again for the same pod, and counts from the first time.
+        """
+        if pod.asked_to_go_at is None:
+            return False
+        gone_by = self._awaited.setdefault(pod.uid, now + (pod.leaving_seconds or 0))
+        return now >= gone_by + (0.0 if is_cut_off(pod) else LOST_SECONDS)
 
     def is_removed(self, pod: PodView, grace_seconds: int, now: float) -> bool:
         """Whether the pod's deletion was asked for a moment ago, with no more patience than now."""

@@ -10,8 +10,11 @@ KUBELET_SECONDS = 1.0
 """Kubelets cut off the fraction of a second."""
 
 
-def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
-    """The process, with what follows from its agent having been heard."""
+def as_heard(process: ProcessFacts, agent: AgentFacts | None, ended_by: float | None = None) -> ProcessFacts:
+    """The process, with what follows from its agent having been heard.
+
+    `ended_by` is when the operator saw that it had ended (Unix seconds); None when it didn't see that.
+    """
     if agent is None or agent.report.generation != process.generation:
         return process
     # Who reports, runs; the kubelet's word takes longer.
@@ -19,21 +22,26 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None) -> ProcessFacts:
         trouble = process.trouble
         is_past = trouble is not None and trouble.reason in OVERCOME
         return replace(process, state=ProcessState.RUNNING, trouble=None if is_past else trouble)
-    # It did not end before it spoke, whatever the cut-off time says: what its ranks did before comes first.
+    # It did not end before it spoke, whatever its machine's clock says: what its ranks did before comes first.
     if process.state is ProcessState.EXITED and process.ended_at is not None:
-        ended_at = min(max(process.ended_at, agent.heard_at), process.ended_at + KUBELET_SECONDS)
-        return replace(process, ended_at=ended_at)
+        latest = process.ended_at + KUBELET_SECONDS if ended_by is None else ended_by
+        return replace(process, ended_at=max(process.ended_at, min(agent.heard_at, latest)))
     return process
 
 
-def gone(process: ProcessFacts, generation: int) -> ProcessFacts:
-    """The process of a pod that isn't there any more, as it was last seen; `generation` is the node's highest."""
+def gone(process: ProcessFacts, generation: int, at: float | None = None) -> ProcessFacts:
+    """The process of a pod that isn't there any more, as it was last seen; `generation` is the node's highest.
+
+    `at` is when the operator saw that it is gone (Unix seconds).
+    """
     # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it, or released it.
     # Which of both can't be told: nobody hears any more of a pod without muster's labels.
     trouble = process.trouble or Trouble(
         POD_DELETED, f"somebody deleted pod {process.name}, or its labels or its owner"
     )
-    return ProcessFacts(ProcessState.MISSING, generation, trouble=trouble, name=process.name, machine=process.machine)
+    return ProcessFacts(
+        ProcessState.MISSING, generation, ended_at=at, trouble=trouble, name=process.name, machine=process.machine
+    )
 
 
 def is_own_doing(trouble: Trouble, ended_at: float | None, removed_at: float) -> bool:

@@ -4,6 +4,7 @@ from muster.backends.kubernetes.agent_container import rank_grace_seconds
 from muster.backends.kubernetes.containers import Running, Terminated
 from muster.backends.kubernetes.end_troubles import init_failed
 from muster.backends.kubernetes.pods import PodView
+from muster.backends.kubernetes.sightings import UNSEEN, Sightings, on_own_clock
 from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned
 from muster.plan.facts import ProcessFacts, ProcessState
@@ -15,8 +16,9 @@ _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
 
 
-def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFacts:
-    """What the pod tells of its node without asking the agent."""
+def process_facts(told: PodView, warnings: tuple[Warned, ...] = (), seen: Sightings = UNSEEN) -> ProcessFacts:
+    """What the pod tells of its node without asking the agent, its times as the operator's clock has them."""
+    pod = on_own_clock(told, seen)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
     placed = pod.condition("PodScheduled")
@@ -36,6 +38,8 @@ def process_facts(pod: PodView, warnings: tuple[Warned, ...] = ()) -> ProcessFac
         lingers=isinstance(state, Terminated) and _is_anything_running(pod),
         last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
         memory_limit=pod.trainer.memory_limit,
+        cut_off_at=None if seen.cut_off is None else seen.cut_off.at,
+        gone_by=seen.gone_by,
     )
 
 

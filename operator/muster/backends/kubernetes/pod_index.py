@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import PodView, read_pod
+from muster.backends.kubernetes.sightings import Sightings, look
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
@@ -28,19 +29,20 @@ MAX_WARNINGS = 4
 
 @dataclass(frozen=True)
 class Known:
-    """A pod and what was warned of about it.
+    """A pod, when what of it was seen, and what was warned of about it.
 
     `untold_since` is set while the informer hasn't told of it: it is known from the answer that created it (Unix s).
     """
 
     pod: PodView
+    seen: Sightings
     warnings: tuple[Warned, ...] = ()
     untold_since: float | None = None
 
     @cached_property
     def process(self) -> ProcessFacts:
         """The pod as its node's process: worked out once for every change of it."""
-        return process_facts(self.pod, self.warnings)
+        return process_facts(self.pod, self.warnings, self.seen)
 
 
 @dataclass
@@ -67,9 +69,13 @@ _Key = tuple[str, str]
 
 @dataclass
 class PodIndex:
-    """`on_change` is called with the job's uid whenever something about one of its pods changed."""
+    """`on_change` is called with the job's uid whenever something about one of its pods changed.
+
+    `clock` gives Unix seconds: when something was seen.
+    """
 
     on_change: Callable[[str], None]
+    clock: Callable[[], float]
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
     _places: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
@@ -132,13 +138,13 @@ class PodIndex:
             (key, node, generation) = place
             generations = self._entries[key].pods[node]
             known = generations[generation]
-            generations[generation] = Known(known.pod, after, known.untold_since)
+            generations[generation] = replace(known, warnings=after)
             self.on_change(key[1])
 
-    def of(self, job_uid: str) -> tuple[PodView, ...]:
+    def of(self, job_uid: str) -> tuple[Known, ...]:
         """All pods of the job, of every node and generation."""
         entry = self._entry(job_uid)
-        return () if entry is None else tuple(known.pod for known in entry.all())
+        return () if entry is None else tuple(entry.all())
 
     def newest(self, job_uid: str, node: int) -> Known | None:
         """The node's pod of the highest generation that is there."""
@@ -155,13 +161,13 @@ class PodIndex:
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
-    def strays(self, job_uid: str, nodes: int) -> tuple[PodView, ...]:
+    def strays(self, job_uid: str, nodes: int) -> tuple[Known, ...]:
         """The job's pods that are none of its `nodes` nodes: beyond them, or replaced."""
         entry = self._entry(job_uid)
         if entry is None:
             return ()
         wanted = {known.pod.uid for node in range(nodes) if (known := entry.newest(node)) is not None}
-        return tuple(known.pod for known in entry.all() if known.pod.uid not in wanted)
+        return tuple(known for known in entry.all() if known.pod.uid not in wanted)
 
     def find(self, pod_uid: str) -> Member | None:
         """The place of a pod that is its node's newest and is still there; None for any other."""
@@ -194,7 +200,8 @@ class PodIndex:
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
             generations = entry.pods.setdefault(pod.node, {})
-        generations[pod.generation] = Known(pod, self._warnings.get(pod.uid, ()), untold_since)
+        seen = look(pod, None if before is None or before.pod.uid != pod.uid else before.seen, self.clock())
+        generations[pod.generation] = Known(pod, seen, self._warnings.get(pod.uid, ()), untold_since)
         entry.highest[pod.node] = max(pod.generation, entry.highest.get(pod.node, -1))
         self._places[pod.uid] = (key, pod.node, pod.generation)
 
@@ -212,7 +219,8 @@ class PodIndex:
         entry.gone.add(pod.uid)
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
         if generation == entry.highest.get(node):
-            entry.last[node] = Known(pod if pod.phase else dropped.pod, dropped.warnings)
+            last = pod if pod.phase else dropped.pod
+            entry.last[node] = Known(last, look(last, dropped.seen, self.clock()), dropped.warnings)
         # The garbage collector is done with a job that is gone.
         if not entry.pods and pod.job_uid not in self._namespaces:
             del self._entries[pod.namespace, pod.job_uid]

@@ -37,8 +37,9 @@ class Condition:
 class PodView:
     """A pod of a job. Times are Unix seconds; texts are "" where nothing is said.
 
-    `machine` is the cluster's node. `asked_to_go_at` is when its deletion was asked for. `others` are the containers
-    beside `trainer`, `inits` those before it, sidecars among them. `claims` are the PersistentVolumeClaims that it
+    `machine` is the cluster's node. `asked_to_go_at` is when its deletion was asked for, `leaving_seconds` how long
+    that may take. `others` are the containers beside `trainer`, `inits` those before it, sidecars among them.
+    `claims` are the PersistentVolumeClaims that it
     mounts, `gates` what holds it back from the scheduler. `grace_seconds` is from SIGTERM to SIGKILL.
     """
 
@@ -56,6 +57,7 @@ class PodView:
     machine: str = ""
     ip: str = ""
     asked_to_go_at: float | None = None
+    leaving_seconds: int | None = None
     conditions: tuple[Condition, ...] = ()
     inits: tuple[Container, ...] = ()
     others: tuple[Container, ...] = ()
@@ -100,6 +102,7 @@ def read_pod(source: Object) -> PodView | None:
         machine=string(spec.get("nodeName")),
         ip=string(status.get("podIP")),
         asked_to_go_at=_asked_to_go_at(metadata),
+        leaving_seconds=whole(metadata.get("deletionGracePeriodSeconds")),
         conditions=tuple(map(_condition, objects(status.get("conditions")))),
         inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
         others=tuple(one for one in containers if one.name != TRAINER),

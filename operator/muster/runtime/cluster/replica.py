@@ -76,7 +76,7 @@ class Replica:
     def __post_init__(self) -> None:
         self._clock = steady_clock(time.time(), time.monotonic)
         self._store = RankStore()
-        self._pods = PodIndex(self._pod_changed)
+        self._pods = PodIndex(self._pod_changed, self._clock)
         self._informers = self._make_informers()
 
     async def run(self) -> None:

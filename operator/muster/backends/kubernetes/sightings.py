@@ -1,0 +1,131 @@
+"""When the operator saw what a pod's fields tell: times of other machines' clocks, brought onto the operator's. Pure.
+
+Kubelets, controllers and the API server each stamp times on their own clock, and clocks of a cluster may be a minute
+apart. What agents tell carries ages and needs none of them. What only the cluster tells happened between the
+last look that didn't show it and the first that did: a stamp counts within these bounds, and no further.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from muster.backends.kubernetes.containers import Running, Terminated
+from muster.backends.kubernetes.pods import Condition, PodView
+
+_GIVEN_UP = ("DeletionByTaintManager", "DeletionByPodGC")
+"""Of DisruptionTarget: the control plane deletes the pod because of its machine."""
+
+_MOMENT = 0.001
+"""What was not there at the last look came after it."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The first look that showed something, and the last before it that didn't (None: there was none)."""
+
+    at: float
+    after: float | None = None
+
+    def bounded(self, told: float | None) -> float | None:
+        """`told` by another clock, as far as it can be true on the operator's; all are Unix seconds."""
+        if told is None:
+            return None
+        earliest = told if self.after is None else max(told, self.after + _MOMENT)
+        return min(earliest, self.at)
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """What was seen of a pod, each on the operator's clock; None: it isn't so (any more).
+
+    `looked_at` is the last look. `cut_off` says that the cluster doesn't hear of the pod's machine any more or has
+    given the pod up, `gone_by` when the deletion that was asked for should be done.
+    """
+
+    looked_at: float
+    placed: Sighting | None = None
+    begun: Sighting | None = None
+    ended: Sighting | None = None
+    disrupted: Sighting | None = None
+    leaving: Sighting | None = None
+    cut_off: Sighting | None = None
+    gone_by: float | None = None
+
+
+UNSEEN = Sightings(looked_at=math.inf)
+"""Of a pod that nobody watched: all its times stand as they were told."""
+
+
+def look(pod: PodView, before: Sightings | None, at: float) -> Sightings:
+    """What is seen of the pod at `at` (Unix seconds), after `before`."""
+    last = Sightings(at) if before is None else before
+    after = None if before is None else before.looked_at
+
+    def since(seen: Sighting | None, *, holds: bool) -> Sighting | None:
+        if not holds:
+            return None
+        return Sighting(at, after) if seen is None else seen
+
+    placed, target, state = pod.condition("PodScheduled"), pod.condition("DisruptionTarget"), pod.trainer.state
+    cut_off = since(last.cut_off, holds=is_cut_off(pod))
+    return Sightings(
+        looked_at=at,
+        placed=since(last.placed, holds=placed is not None and placed.is_true),
+        begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
+        # While nobody heard of the machine its container may have ended long before that was told.
+        ended=_as_told_late(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
+        disrupted=since(last.disrupted, holds=target is not None and target.is_true),
+        leaving=since(last.leaving, holds=pod.asked_to_go_at is not None),
+        cut_off=cut_off,
+        gone_by=_gone_by(pod, last, at),
+    )
+
+
+def is_cut_off(pod: PodView) -> bool:
+    """Whether the cluster says that the pod's machine doesn't answer, or that it has given up the pod with it."""
+    target = pod.condition("DisruptionTarget")
+    if target is not None and target.is_true and target.reason in _GIVEN_UP:
+        return True
+    # The kubelet says of both the same. Only the controllers take readiness from a pod whose containers are ready.
+    ready, containers = pod.condition("Ready"), pod.condition("ContainersReady")
+    if ready is None or containers is None or ready.is_true or not containers.is_true:
+        return False
+    return ready.reason != "ReadinessGatesNotReady"
+
+
+def on_own_clock(pod: PodView, seen: Sightings) -> PodView:
+    """The pod, with the times that anything follows from brought onto the operator's clock."""
+    container = pod.trainer
+    state = container.state
+    if isinstance(state, Running) and seen.begun is not None:
+        state = replace(state, started_at=seen.begun.bounded(state.started_at))
+    if isinstance(state, Terminated) and seen.begun is not None and seen.ended is not None:
+        started_at, finished_at = seen.begun.bounded(state.started_at), seen.ended.bounded(state.finished_at)
+        state = replace(state, started_at=started_at, finished_at=finished_at)
+    asked = pod.asked_to_go_at
+    return replace(
+        pod,
+        trainer=replace(container, state=state),
+        asked_to_go_at=asked if seen.leaving is None else seen.leaving.bounded(asked),
+        conditions=tuple(_condition(entry, seen) for entry in pod.conditions),
+    )
+
+
+def _condition(entry: Condition, seen: Sightings) -> Condition:
+    sighting = {"PodScheduled": seen.placed, "DisruptionTarget": seen.disrupted}.get(entry.type)
+    if sighting is None:
+        return entry if entry.at is None else replace(entry, at=min(entry.at, seen.looked_at))
+    return replace(entry, at=sighting.bounded(entry.at))
+
+
+def _as_told_late(ended: Sighting | None, cut_off: Sighting | None) -> Sighting | None:
+    return ended if ended is None or cut_off is None else Sighting(ended.at)
+
+
+def _gone_by(pod: PodView, last: Sightings, at: float) -> float | None:
+    if pod.asked_to_go_at is None:
+        return None
+    # Who deletes it again may leave it less time, never more.
+    due = at + (pod.leaving_seconds or 0)
+    return due if last.gone_by is None else min(due, last.gone_by)

@@ -1,0 +1,182 @@
+"""A machine is lost: network and kubelet of node-2, while six jobs have a node there. Each ends as it should, in time.
+
+Kubernetes' settings are its own: it takes 50 s to call the machine NotReady, and 300 s more to evict its pods.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from cluster.operator.cluster_jobs import OK
+from cluster.reasons import machine
+from cluster.reasons.stage import A_SHARE, Stage, template
+from cluster.reasons.test_killed_ranks import TORCHRUN, TRAINS
+from cluster.reasons.timeline import Seen, Sight, condition, says
+from cluster.say import say
+from cluster.shared import Manifest
+from cluster.torch_volume import TorchVolume
+from muster.plan.decide import HUNG_SECONDS
+from muster.plan.lost_nodes import LOST_SECONDS
+from muster.plan.troubles import NODE_SILENT
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+LOST = "node-2"
+NOT_READY_SECONDS = 50.0
+"""Kubernetes': --node-monitor-grace-period, from the kubelet's last word."""
+
+LATE_SECONDS = 12.0
+"""The controllers look every 5 s, and two cores have six jobs to stop."""
+
+NODE_LOST_SECONDS = NOT_READY_SECONDS + LOST_SECONDS + LATE_SECONDS
+SHORT_CUT_SECONDS = 20.0
+
+FAIL = "/dev/shm/fail"  # noqa: S108 - in the pod, where nobody else is
+APART = f"""
+import os, time
+while not os.path.exists({FAIL!r}):
+    time.sleep(0.2)
+raise ValueError("bad label")
+"""
+
+
+def placed(**more: object) -> Manifest:
+    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one once that is gone."""
+    wishes = [
+        {
+            "weight": 100,
+            "preference": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [LOST]}]},
+        }
+    ]
+    prefers = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
+    return {
+        "nodes": 2,
+        "procsPerNode": 1,
+        "resources": A_SHARE,
+        "nodeOverrides": [
+            {"nodes": "0", "template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}}},
+            {"nodes": "1", "template": {"spec": prefers}},
+        ],
+        **more,
+    }
+
+
+def phase(name: str, wanted: str, after: float) -> Sight:
+    return lambda seen: seen.at > after and seen.kind == "Job" and seen.name == name and _phase(seen) == wanted
+
+
+def _phase(seen: Seen) -> object:
+    return seen.status.get("phase")
+
+
+def is_silent(name: str, status: str, after: float) -> Sight:
+    def is_it(seen: Seen) -> bool:
+        if seen.kind != "Job" or seen.name != name or seen.at < after:
+            return False
+        stalled = condition(seen, "Stalled")
+        return bool(stalled.get("status") == status and (stalled["reason"] == NODE_SILENT) == (status == "True"))
+
+    return is_it
+
+
+@pytest.fixture
+def jobs(stage: Stage, torch_for_pods: TorchVolume) -> Iterator[Stage]:
+    """All of them at work."""
+    torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
+    stage.apply(
+        "ring", TRAINS, **placed(launcher=TORCHRUN, template=template(torch, volumes=list(torch_for_pods.volumes)))
+    )
+    for name in ("apart", "peer", "paused", "late", "again"):
+        stage.apply(name, APART, **placed())
+    for name in ("ring", "apart", "peer", "paused", "late", "again"):
+        stage.runs(name)
+        assert stage.started_pod(name, 1)["spec"]["nodeName"] == LOST
+    stage.until(partial(_says, stage, "ring-0-0", "is at work"))
+    yield stage
+    for name in ("ring", "apart", "peer", "paused", "late", "again"):
+        stage.jobs.run("delete", f"dtj/{name}", "--wait=false")
+
+
+def _says(stage: Stage, pod: str, words: str) -> bool:
+    return words in stage.jobs.log(pod)
+
+
+def test_a_machine_that_is_lost(jobs: Stage) -> None:
+    a_short_cut_ends_nothing(jobs)
+    with ExitStack() as stack:
+        began = jobs.now()
+        stack.enter_context(machine.lost(LOST))
+        jobs.jobs.run("exec", "peer-0-0", "--", "touch", FAIL)
+        jobs.jobs.patch("paused", suspend=True)
+        jobs.jobs.patch("late", activeDeadlineSeconds=1)
+        jobs.jobs.run("delete", "dtj/again")
+        jobs.apply("again", OK, **placed())
+        jobs.timeline.first(is_silent("apart", "True", began), 10.0)
+        jobs.warned_once("apart", NODE_SILENT)
+        over = {
+            name: ends(jobs, name, reason, began, seconds)
+            for name, reason, seconds in (
+                ("peer", "RankFailed", NODE_LOST_SECONDS),
+                ("late", "DeadlineExceeded", NODE_LOST_SECONDS),
+                ("ring", "NodeLost", NODE_LOST_SECONDS),
+                ("apart", "NodeLost", NODE_LOST_SECONDS),
+            )
+        }
+        assert over["peer"].status["message"].startswith("Rank 0 on peer-0 failed with exit code 1"), over["peer"]
+        assert all("Pending" not in states(seen) for seen in over.values())
+        assert _terminates(jobs, "ring-1-0")
+        is_suspended_and_resumed(jobs, began)
+        done = jobs.timeline.first(
+            lambda seen: seen.at > began and says("again", "AllRanksSucceeded", "Complete")(seen), 120.0
+        )
+        say(f"again: Complete {done.at - began:.1f} s after the cut, beside the pod that it was")
+        assert _terminates(jobs, "again-1-0")
+    # The machine comes back, and nothing of what was lost goes on there.
+    jobs.until(lambda: not jobs.jobs.children("ring", "pods") - {"pod/ring-0-0"})
+    jobs.kubectl.wait("condition=Ready", f"node/{LOST}")
+
+
+def a_short_cut_ends_nothing(stage: Stage) -> None:
+    began = stage.now()
+    with machine.lost(LOST):
+        told = stage.timeline.first(is_silent("ring", "True", began), 10.0)
+        say(f"ring: Stalled {NODE_SILENT} {told.at - began:.1f} s after the cut: {told.status['message']}")
+        stage.until(lambda: stage.now() >= began + SHORT_CUT_SECONDS)
+    healed = stage.now()
+    for name in ("ring", "apart", "peer", "paused", "late", "again"):
+        back = stage.timeline.first(is_silent(name, "False", healed), 20.0)
+        assert _phase(back) == "Running", back.status["message"]
+    say(f"all are heard again {stage.now() - healed:.1f} s after the cut was healed")
+
+
+def ends(stage: Stage, name: str, reason: str, began: float, seconds: float) -> Seen:
+    left = max(1.0, began + seconds - stage.now())
+    over = stage.timeline.first(says(name, reason, "Failed"), left)
+    say(f"{name}: {reason} {over.at - began:.1f} s after the cut: {over.status['message']}")
+    assert condition(over, "Failed")["status"] == "True"
+    assert over.at - began <= seconds
+    return over
+
+
+def is_suspended_and_resumed(stage: Stage, began: float) -> None:
+    paused = stage.timeline.first(phase("paused", "Suspended", began), NODE_LOST_SECONDS)
+    say(f"paused: Suspended {paused.at - began:.1f} s after the cut")
+    assert paused.at - began <= NODE_LOST_SECONDS + HUNG_SECONDS
+    resumed = stage.now()
+    stage.jobs.patch("paused", suspend=False)
+    runs = stage.timeline.first(phase("paused", "Running", resumed))
+    say(f"paused: Running {runs.at - resumed:.1f} s after it was resumed")
+    pod = stage.pod("paused", 1)
+    assert (pod["metadata"]["name"], pod["spec"]["nodeName"]) == ("paused-1-1", "node-1")
+
+
+def states(seen: Seen) -> set[str]:
+    return {entry["state"] for entry in seen.status["ranks"]["byState"]}
+
+
+def _terminates(stage: Stage, name: str) -> bool:
+    pod: Any = stage.jobs.run("get", "pod", name, "--output=jsonpath={.metadata.deletionTimestamp}")
+    return bool(pod)
