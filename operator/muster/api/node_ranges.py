@@ -1,16 +1,61 @@
 """Nodes of a job written as ranges: `0` or `0-3,7`."""
 
+from __future__ import annotations
 
-def ranges(text: str) -> tuple[range, ...]:
-    """The ranges that `nodes` of a node override names; one that descends is empty. `text` fits the field's pattern."""
-    return tuple(_range(part) for part in text.split(","))
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 
-def is_among(node: int, text: str) -> bool:
-    """Whether `text` names the node."""
-    return any(node in part for part in ranges(text))
+@dataclass(frozen=True)
+class NodeRanges:
+    """The nodes that a text names: its ranges as they are written, and the same nodes in order, each once.
+
+    A range that descends is empty.
+    """
+
+    written: tuple[range, ...]
+    joined: tuple[range, ...]
+
+    def __contains__(self, node: int) -> bool:
+        """Whether the text names the node. No range is expanded for that, however many nodes it has."""
+        place = bisect_right(self.joined, node, key=attrgetter("start")) - 1
+        return place >= 0 and node in self.joined[place]
+
+
+def parse(text: str) -> NodeRanges:
+    """The ranges of `text`, which fits the pattern of `nodeOverrides[].nodes`."""
+    written = tuple(_range(part) for part in text.split(","))
+    return NodeRanges(written, _joined(written))
+
+
+def alike(nodes: int, named: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...]:
+    """The nodes 0 to `nodes` - 1 in groups, each of those that the same members of `named` name."""
+    # At each border the membership of those ranges changes that begin or end there: one pass over the nodes is enough.
+    changes: dict[int, int] = {}
+    for index, ranges in enumerate(named):
+        for part in ranges.joined:
+            for border in (part.start, part.stop):
+                changes[border] = changes.get(border, 0) ^ (1 << index)
+    groups: dict[int, list[int]] = {}
+    members = 0
+    for node in range(nodes):
+        members ^= changes.get(node, 0)
+        groups.setdefault(members, []).append(node)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def _range(part: str) -> range:
     first, _, last = part.partition("-")
     return range(int(first), int(last or first) + 1)
+
+
+def _joined(written: Sequence[range]) -> tuple[range, ...]:
+    joined: list[range] = []
+    for part in sorted(filter(None, written), key=attrgetter("start")):
+        if joined and part.start <= joined[-1].stop:
+            joined[-1] = range(joined[-1].start, max(joined[-1].stop, part.stop))
+        else:
+            joined.append(part)
+    return tuple(joined)

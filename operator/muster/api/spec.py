@@ -1,14 +1,17 @@
 """The resource's spec as types. The CRD in `crds/` is generated from these, descriptions and all."""
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
+from muster.api import node_ranges
 from muster.api.agent_spec import Agent
 from muster.api.data_spec import Checkpoint, Input, Output
 from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
+from muster.api.node_ranges import NodeRanges
 from muster.api.queue import Queue
 from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
@@ -99,6 +102,11 @@ class NodeOverride(Model):
         description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=256
     )
     template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
+
+    @cached_property
+    def ranges(self) -> NodeRanges:
+        """`nodes`, parsed once: every pod of the job asks for it."""
+        return node_ranges.parse(self.nodes)
 
 
 class Network(Model):

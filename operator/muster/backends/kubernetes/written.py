@@ -1,7 +1,7 @@
 """What the job's owner wrote about the pods, in the order in which it counts."""
 
 from muster.api.document import JSON
-from muster.api.node_ranges import is_among
+from muster.api.node_ranges import alike
 from muster.api.spec import EnvVar, Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import Piece, in_trainer
@@ -35,17 +35,11 @@ def _variable(variable: EnvVar) -> Fields:
 def _templates(job: Job, node: int) -> list[Piece]:
     pieces = [Piece(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
     for index, override in enumerate(job.spec.node_overrides):
-        if is_among(node, override.nodes):
+        if node in override.ranges:
             pieces.append(Piece(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
     return pieces
 
 
 def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
     """The nodes whose pods differ in nothing but the node: those that the same overrides speak of."""
-    if not job.spec.node_overrides:
-        return (tuple(range(job.spec.nodes)),)
-    groups: dict[tuple[bool, ...], list[int]] = {}
-    for node in range(job.spec.nodes):
-        key = tuple(is_among(node, override.nodes) for override in job.spec.node_overrides)
-        groups.setdefault(key, []).append(node)
-    return tuple(tuple(nodes) for nodes in groups.values())
+    return alike(job.spec.nodes, [override.ranges for override in job.spec.node_overrides])
