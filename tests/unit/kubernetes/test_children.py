@@ -112,7 +112,7 @@ def test_nodes_with_different_devices_need_a_number() -> None:
 
 
 def test_devices_are_counted_in_whole_numbers() -> None:
-    with pytest.raises(InvalidResource, match=r"500m as limit of nvidia\.com/gpu"):
+    with pytest.raises(InvalidResource, match=r'"500m" as limit of nvidia\.com/gpu'):
         with_procs(cluster_job(resources={"limits": {"nvidia.com/gpu": "500m"}}))
 
 

@@ -1,17 +1,24 @@
 """How many ranks a node runs when the job leaves it to its devices."""
 
+from dataclasses import replace
+
 from muster.api.amounts import amount
+from muster.api.document import quoted
 from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import mapping, stacked, trainer_of
+from muster.backends.kubernetes.names import TRAINER
+from muster.backends.kubernetes.pieces import Piece, entries, in_spec, mapping, spec_of, stacked, trainer_of
 from muster.backends.kubernetes.written import kinds, written
 from muster.plan.render import resolve_procs
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
 """Extended resources of which each rank gets one."""
+
+_MOST_DIGITS = 9
+"""Of a number of devices: Python refuses to read the longest texts of digits at all."""
 
 
 def with_procs(job: Job) -> Job:
@@ -33,18 +40,31 @@ def with_procs(job: Job) -> Job:
 
 def gpus(job: Job, node: int) -> str:
     """How many NVIDIA GPUs the node's container asks for, as it stands there: "8"; "0" for none."""
-    return str(_limits(job, node).get(GPU, "0"))
-
-
-def _limits(job: Job, node: int) -> Fields:
     owners = written(job, node)
-    trainer = trainer_of(stacked((*devices(job, stacked(owners)), *owners)))
+    return str(_limits(job, owners, stacked(owners)).get(GPU, "0"))
+
+
+def _limits(job: Job, owners: tuple[Piece, ...], user: Fields) -> Fields:
+    trainer = trainer_of(stacked((*devices(job, user), *owners)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
+def _about_machines(piece: Piece) -> Piece:
+    """What the piece says of machines and their devices: the rest of a pod need not be merged to count them."""
+    spec = spec_of(piece.fields)
+    kept: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
+    kept["containers"] = [
+        {name: container[name] for name in ("name", "resources") if name in container}
+        for container in entries(spec, "containers")
+        if container.get("name") == TRAINER
+    ]
+    return replace(piece, fields=in_spec(kept))
+
+
 def _devices(job: Job, node: int) -> int:
-    user = stacked(written(job, node))
-    limits = _limits(job, node)
+    owners = tuple(_about_machines(piece) for piece in written(job, node))
+    user = stacked(owners)
+    limits = _limits(job, owners, user)
     for name in DEVICES:
         count = _count(limits, name)
         if count:
@@ -55,8 +75,9 @@ def _devices(job: Job, node: int) -> int:
 
 def _count(limits: Fields, name: str) -> int:
     count = str(limits.get(name, "0"))
-    if not count.isascii() or not count.isdigit():
-        raise _unclear(f"found Auto, and {count} as limit of {name}; devices are whole numbers, for example 8")
+    if not count.isascii() or not count.isdigit() or len(count) > _MOST_DIGITS:
+        words = f"found Auto, and {quoted(count)} as limit of {name}"
+        raise _unclear(f"{words}; devices are whole numbers, for example 8")
     return int(count)
 
 

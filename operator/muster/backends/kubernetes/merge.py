@@ -7,7 +7,9 @@ takes a single value away, but no list and no object: who leaves `resources:` em
 
 import json
 import posixpath
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterable
+from functools import reduce
 
 from muster.api.document import JSON
 
@@ -40,20 +42,19 @@ _WHOLE = frozenset({"command", "args"})
 _DEFAULTS: dict[str, JSON] = {"protocol": "TCP"}
 """What an entry means that leaves the field out."""
 
+_IN_ORDER = json.JSONEncoder(sort_keys=True)
+
 _PATHS = frozenset({"mountPath", "devicePath"})
 
 
 def merge(below: Fields, above: Fields) -> Fields:
     """`below` with all that `above` says; neither is changed."""
-    result = dict(below)
-    for name, value in above.items():
-        if value is None and not isinstance(result.get(name), dict | list):
-            result.pop(name, None)
-        elif value is None:
-            continue
-        else:
-            result[name] = _merged(name, result.get(name), value)
-    return result
+    return _Merge().fields(below, above)
+
+
+def merge_all(parts: Iterable[Fields]) -> Fields:
+    """One out of several, each over those before it."""
+    return reduce(_Merge().fields, parts, {})
 
 
 def entry_key(name: str, entry: JSON) -> str | None:
@@ -71,58 +72,85 @@ def _key_part(entry: Fields, field: str) -> JSON:
     return _DEFAULTS.get(field, "") if value is None else value
 
 
-def _merged(name: str, below: JSON, above: JSON) -> JSON:
-    if isinstance(above, dict):
-        return merge(below if isinstance(below, dict) else {}, above)
-    if isinstance(above, list):
-        return _merged_lists(name, below if isinstance(below, list) else [], above)
-    return above
+class _Merge:
+    """Merging of parts, one after the other.
 
+    What an entry of a list is known by is found once: a pod has fifty parts, and its owner's lists may have thousands
+    of entries.
+    """
 
-def _merged_lists(name: str, below: list[JSON], above: list[JSON]) -> list[JSON]:
-    if name in _WHOLE:
-        return list(above)
-    result = list(below)
-    places = _places(name, below)
-    known = {_exactly(entry) for entry in below}
-    for entry in above:
-        added = _merged("", None, entry)
-        key = entry_key(name, added)
-        if key is not None and places.get(key):
-            # what stands twice in one list stays twice: the API server knows what it makes of that
-            place = places[key].pop(0)
-            result[place] = _ENTRY_MERGES.get(name, _merged_entries)(result[place], entry)
-        elif key is not None or _exactly(added) not in known:
-            result.append(added)
-    return result
+    def __init__(self) -> None:
+        # with the entries themselves: nothing else may get the place in memory that tells them apart
+        self._keys: dict[tuple[str, int], tuple[JSON, str | None]] = {}
+        self._texts: dict[int, tuple[JSON, str]] = {}
 
+    def fields(self, below: Fields, above: Fields) -> Fields:
+        result = dict(below)
+        for name, value in above.items():
+            if value is None and not isinstance(result.get(name), dict | list):
+                result.pop(name, None)
+            elif value is None:
+                continue
+            else:
+                result[name] = self._value(name, result.get(name), value)
+        return result
 
-def _places(name: str, entries: list[JSON]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, entry in enumerate(entries):
-        key = entry_key(name, entry)
-        if key is not None:
-            places.setdefault(key, []).append(place)
-    return places
+    def _value(self, name: str, below: JSON, above: JSON) -> JSON:
+        if isinstance(above, dict):
+            return self.fields(below if isinstance(below, dict) else {}, above)
+        if isinstance(above, list):
+            return self._list(name, below if isinstance(below, list) else [], above)
+        return above
 
+    def _list(self, name: str, below: list[JSON], above: list[JSON]) -> list[JSON]:
+        if name in _WHOLE:
+            return list(above)
+        result = list(below)
+        places = self._places(name, below)
+        known: set[str] | None = None
+        for entry in above:
+            added = self._value("", None, entry)
+            key = entry_key(name, added)
+            if key is not None and places.get(key):
+                # what stands twice in one list stays twice: the API server knows what it makes of that
+                place = places[key].popleft()
+                result[place] = self._entry(name, result[place], entry)
+            elif key is not None:
+                result.append(added)
+            else:
+                known = {self._exactly(entry) for entry in below} if known is None else known
+                if self._exactly(added) not in known:
+                    result.append(added)
+        return result
 
-def _exactly(entry: JSON) -> str:
-    return json.dumps(entry, sort_keys=True)  # to Python, 1 and true are equal
+    def _entry(self, name: str, below: JSON, above: JSON) -> JSON:
+        if name == "env":
+            # a variable is its name and one value: half of `value` and half of `valueFrom` is none
+            return self._value("", None, above)
+        if name == "volumes":
+            # a volume has exactly one source: the same one may be said in more detail, another one takes its place
+            same = isinstance(below, dict) and isinstance(above, dict) and not above.keys() - below.keys()
+            return self._value("", below if same else None, above)
+        return self._value("", below, above)
 
+    def _places(self, name: str, entries: list[JSON]) -> dict[str, deque[int]]:
+        places: dict[str, deque[int]] = {}
+        if name in KEYS:
+            for place, entry in enumerate(entries):
+                key = self._key(name, entry)
+                if key is not None:
+                    places.setdefault(key, deque()).append(place)
+        return places
 
-def _merged_entries(below: JSON, above: JSON) -> JSON:
-    return _merged("", below, above)
+    def _key(self, name: str, entry: JSON) -> str | None:
+        known = self._keys.get((name, id(entry)))
+        if known is None:
+            known = self._keys[name, id(entry)] = (entry, entry_key(name, entry))
+        return known[1]
 
-
-def _later(below: JSON, above: JSON) -> JSON:  # noqa: ARG001 - it has the shape of the others
-    # a variable is its name and one value: half of `value` and half of `valueFrom` is none
-    return _merged("", None, above)
-
-
-def _merged_volumes(below: JSON, above: JSON) -> JSON:
-    # a volume has exactly one source: the same one may be said in more detail, another one takes its place
-    same = isinstance(below, dict) and isinstance(above, dict) and not above.keys() - below.keys()
-    return _merged("", below if same else None, above)
-
-
-_ENTRY_MERGES: dict[str, Callable[[JSON, JSON], JSON]] = {"env": _later, "volumes": _merged_volumes}
+    def _exactly(self, entry: JSON) -> str:
+        known = self._texts.get(id(entry))
+        if known is None:
+            # to Python, 1 and true are equal
+            known = self._texts[id(entry)] = (entry, _IN_ORDER.encode(entry))
+        return known[1]

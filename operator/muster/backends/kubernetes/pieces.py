@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.merge import Fields, merge
+from muster.backends.kubernetes.merge import Fields, merge_all
 from muster.backends.kubernetes.names import TRAINER
 
 
@@ -23,7 +22,7 @@ MUSTER = "muster"
 
 def stacked(pieces: Iterable[Piece]) -> Fields:
     """One pod out of pieces, later ones over earlier ones."""
-    return reduce(merge, (piece.fields for piece in pieces), {})
+    return merge_all(piece.fields for piece in pieces)
 
 
 def in_spec(fields: Fields) -> Fields:
