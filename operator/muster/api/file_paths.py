@@ -22,12 +22,15 @@ def objection(path: str) -> str | None:
 
 
 def file_and_folder(paths: Iterable[str]) -> str | None:
-    """A path that is a file as well as a folder of another file; None when there is none."""
-    known = set(paths)
+    """A path that is a file as well as a folder of another file; None when there is none.
+
+    What is longer than a path may be is passed over: `objection` refuses it.
+    """
+    known = {path for path in paths if len(path) <= MAX_PATH_BYTES}
     for path in sorted(known):
-        parts = path.split("/")
-        for count in range(1, len(parts)):
-            folder = "/".join(parts[:count])
-            if folder in known:
-                return folder
+        end = path.find("/")
+        while end >= 0:
+            if path[:end] in known:
+                return path[:end]
+            end = path.find("/", end + 1)
     return None

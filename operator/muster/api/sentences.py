@@ -22,6 +22,9 @@ _UNIONS = {
 
 _KNOWN_SHOWN = 12
 
+_LONGEST_NAME = 100
+"""Of a field that is compared with those that exist: none of them is half as long."""
+
 COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", has what becomes of each of its fields'
 
 _OF_AN_MPI_JOB = {
@@ -74,7 +77,8 @@ def unknown_field(name: str, known: Sequence[str]) -> str:
     if name in _OF_AN_MPI_JOB:
         return f"unknown field; an MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
     folded = {field.lower(): field for field in known}
-    close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=0.6)
+    written = name[:_LONGEST_NAME].lower().replace("_", "")
+    close = difflib.get_close_matches(written, folded, n=1, cutoff=0.6)
     if close:
         return f"unknown field; did you mean {folded[close[0]]}?"
     if not known:

@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from muster.api.document import JSON, Path
+from muster.api.extent import extent_objection
 from muster.api.status import Status
 
 
@@ -13,16 +15,23 @@ def status_of(resource: Mapping[str, JSON]) -> Status:
     """The resource's status.
 
     Whatever wrote it, a person's hand or a later version, it must not keep an operator from starting: what can't be
-    read counts as not there, and an entry that lacks something goes as a whole.
+    read counts as not there, and an entry that lacks something goes as a whole. Of one that holds more than any that
+    muster writes nothing is read.
     """
     written = resource.get("status")
+    if extent_objection(written) is not None:
+        return Status()
     while isinstance(written, dict):
         try:
             return Status.model_validate_json(json.dumps(written), by_alias=True, by_name=False)
         except ValidationError as error:
             # each time round something goes, so that this ends
-            written = _without(written, {_unreadable(detail["type"], detail["loc"]) for detail in error.errors()})
+            written = _without(written, {_unreadable(detail["type"], detail["loc"]) for detail in _details(error)})
     return Status()
+
+
+def _details(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_context=False, include_input=False)
 
 
 def _unreadable(problem: str, path: Path) -> Path:

@@ -6,6 +6,7 @@ A start that was forgotten, or an end, would let a job that ran run once more.
 from collections.abc import Iterator, Mapping
 
 from muster.api.document import JSON
+from muster.api.extent import extent_objection
 from muster.api.problems import Problem
 from muster.api.timestamps import from_text
 
@@ -18,6 +19,9 @@ _STATUSES = ("True", "False", "Unknown")
 
 def status_problems(written: Mapping[str, JSON]) -> tuple[Problem, ...]:
     """What is wrong with the deciding parts of a status as it is stored; nothing for one that muster wrote."""
+    extent = extent_objection(dict(written))
+    if extent is not None:
+        return (Problem("status", f"{extent}: take away what muster did not write"),)
     return tuple(_problems(written))
 
 

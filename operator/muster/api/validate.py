@@ -2,12 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from pydantic import ValidationError
 
 from muster.api import names
 from muster.api.document import JSON, Document, Path, quoted, shown
+from muster.api.extent import extent_objection
+from muster.api.lengths import cut
 from muster.api.problems import InvalidResource, Problem
 from muster.api.rule import Rule
 from muster.api.rules import RULES
@@ -18,8 +21,8 @@ from muster.api.spec import Job, Metadata, Spec
 MAX_SPEC_BYTES = 256 * 1024
 """Of the spec as JSON: it travels whole in the plan to every node, and shares etcd's 1.5 MiB with the status."""
 
-MAX_DEPTH = 64
-"""Of lists and maps within one another. Deeper ones would exhaust the stacks of those who walk over them."""
+MAX_PROBLEMS = 20
+"""Told of one resource. To put the others into words takes longer than to find them, and nobody reads them."""
 
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 _PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
@@ -34,11 +37,12 @@ _GIVEN_BY_THE_SERVER = (
     ("creationTimestamp", str, "text"),
 )
 
-Finding = tuple[Path, str]
+Finding = tuple[Path, str | Callable[[], str]]
+"""Where something is wrong, and what: words that take long are found only for those that are told."""
 
 
 def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
-    """The job that a document describes. Raises `InvalidResource` with every problem found, in the file's order.
+    """The job that a document describes. Raises `InvalidResource` with the first problems, in the file's order.
 
     `rules` are LASTING_RULES for a job that was started: it was accepted by the others of its time.
 
@@ -49,8 +53,9 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
         raise _invalid(
             document, [((), f"found {found(value)}; a resource is expected: apiVersion, kind, metadata, spec")]
         )
-    if _is_deep(value):
-        raise _invalid(document, [((), f"nested more than {MAX_DEPTH} levels deep; no field of a job is")])
+    extent = extent_objection(_read_parts(value))
+    if extent is not None:
+        raise _invalid(document, [((), f"{extent}; no job needs that: put data in a file")])
     foreign = _foreign(value)
     if foreign:
         raise _invalid(document, foreign)
@@ -69,12 +74,13 @@ def is_job(document: Document) -> bool:
     return isinstance(value, dict) and (value.get("kind") == names.KIND or _group(value) == names.GROUP)
 
 
-def _is_deep(value: JSON) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        maps = [item for around in level if isinstance(around, dict) for item in around.values()]
-        level = maps + [item for around in level if isinstance(around, list) for item in around]
-    return bool(level)
+def _read_parts(value: Mapping[str, JSON]) -> dict[str, JSON]:
+    """What of the resource is looked at: neither its status, nor the API server's notes on who wrote which field."""
+    parts = {key: item for key, item in value.items() if key != "status"}
+    metadata = parts.get("metadata")
+    if isinstance(metadata, dict):
+        parts["metadata"] = {key: item for key, item in metadata.items() if key != "managedFields"}
+    return parts
 
 
 def _group(value: Mapping[str, JSON]) -> str:
@@ -103,7 +109,7 @@ def _named(value: JSON) -> str:
 
 
 def _unknown_at_top(value: Mapping[str, JSON]) -> list[Finding]:
-    return [((key,), unknown_field(key, _TOP)) for key in value if key not in _TOP]
+    return [((key,), partial(unknown_field, key, _TOP)) for key in value if key not in _TOP]
 
 
 def _metadata_findings(metadata: JSON) -> list[Finding]:
@@ -112,7 +118,7 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     if not isinstance(metadata, dict):
         return [(("metadata",), f"found {found(metadata)}; fields are expected: name, namespace, labels, annotations")]
     findings: list[Finding] = [
-        (("metadata", key), unknown_field(key, names.METADATA_FIELDS))
+        (("metadata", key), partial(unknown_field, key, names.METADATA_FIELDS))
         for key in metadata
         if key not in names.METADATA_FIELDS
     ]
@@ -160,11 +166,13 @@ def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding
     size = len(json.dumps(value).encode())
     if size > MAX_SPEC_BYTES:
         return None, [(("spec",), f"found {size} bytes; at most {MAX_SPEC_BYTES} are allowed: put data in a file")]
-    spec, findings = _typed(value)
-    if spec is not None:
+    within, too_long = cut(value)
+    spec, findings = _typed(within)
+    if spec is not None and not too_long:
         return spec, _broken(spec, rules)
+    findings = [*too_long, *findings]
     # the rules are asked of what is left without all that is wrong
-    left, kept = _left(value, [path for path, _ in findings])
+    left, kept = _left(within, [path for path, _ in findings])
     rest, _ = _typed(left)
     gone = {path[1] for path, _ in findings} - kept.keys()
     broken = [] if rest is None else _broken(rest, rules)
@@ -206,7 +214,7 @@ def _typed(value: dict[str, JSON]) -> tuple[Spec | None, list[Finding]]:
     at: dict[Path, list[int]] = {}
     for index, detail in enumerate(details):
         at.setdefault(("spec", *_real(detail["loc"], value, missing=detail["type"] == "missing")), []).append(index)
-    return None, [(path, sentence(path, [details[index] for index in group])) for path, group in at.items()]
+    return None, [(path, partial(sentence, path, [details[index] for index in group])) for path, group in at.items()]
 
 
 def _real(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> Path:
@@ -233,6 +241,9 @@ def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
 
 
 def _invalid(document: Document, findings: Iterable[Finding]) -> InvalidResource:
-    problems = [Problem(path=shown(path), message=message, line=document.line(path)) for path, message in findings]
-    problems.sort(key=lambda problem: problem.line or 0)
-    return InvalidResource(tuple(problems), document.source)
+    placed = sorted(((document.line(path), path, text) for path, text in findings), key=lambda one: one[0] or 0)
+    problems = (
+        Problem(path=shown(path), message=text if isinstance(text, str) else text(), line=line)
+        for line, path, text in placed[:MAX_PROBLEMS]
+    )
+    return InvalidResource(tuple(problems), document.source, max(0, len(placed) - MAX_PROBLEMS))

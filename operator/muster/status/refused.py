@@ -43,6 +43,6 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
 
 def _message(invalid: InvalidResource) -> str:
     problems = invalid.problems
-    more = len(problems) - MAX_PROBLEMS
+    more = len(problems) - MAX_PROBLEMS + invalid.left_out
     told = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
     return fit(f"The resource is refused: {'; '.join(told)}")

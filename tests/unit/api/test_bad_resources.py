@@ -105,7 +105,7 @@ def test_a_resource_of_endless_depth_is_refused() -> None:
     for _ in range(5000):
         deep = [deep]
     assert problems(resource(spec=spec(hyperparameters={"a": deep}))) == [
-        ("", "nested more than 64 levels deep; no field of a job is")
+        ("", "nested more than 64 levels deep; no job needs that: put data in a file")
     ]
 
 

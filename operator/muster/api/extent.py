@@ -1,0 +1,22 @@
+"""How much a document may hold: asked in one pass, before anybody reads it field by field."""
+
+from muster.api.document import JSON
+
+MAX_DEPTH = 64
+"""Of lists and maps within one another. Deeper ones would exhaust the stacks of those who walk over them."""
+
+MAX_VALUES = 10_000
+"""Texts, numbers, lists and maps together. What reads a resource takes some microseconds for each of them, and more
+for one that is wrong; 256 KiB hold 130,000 zeros. The largest jobs have some thousands, most less than a hundred."""
+
+
+def extent_objection(value: JSON) -> str | None:
+    """Why the value holds too much to be read; None when it doesn't."""
+    level, count = [value], 0
+    for _ in range(MAX_DEPTH):
+        count += len(level)
+        if count > MAX_VALUES:
+            return f"holds more than {MAX_VALUES} values"
+        maps = [item for around in level if isinstance(around, dict) for item in around.values()]
+        level = maps + [item for around in level if isinstance(around, list) for item in around]
+    return f"nested more than {MAX_DEPTH} levels deep" if level else None

@@ -1,0 +1,46 @@
+"""Lists and maps of a spec that are longer than they may be: found before their entries are looked at.
+
+pydantic counts valid entries only: of a list of wrong ones it tells each, however many there are.
+"""
+
+from collections.abc import Mapping
+
+from muster.api.document import JSON, Path
+from muster.api.schema import spec_schema
+
+TooLong = tuple[Path, str]
+"""Where, and how it is said."""
+
+
+def cut(spec: dict[str, JSON]) -> tuple[dict[str, JSON], list[TooLong]]:
+    """The spec with as many entries as each of its lists and maps may have, and those that had more."""
+    found: list[TooLong] = []
+    return _mapping(_cut(spec, spec_schema(), ("spec",), found)), found
+
+
+def _cut(value: JSON, schema: Mapping[str, JSON], path: Path, found: list[TooLong]) -> JSON:
+    if isinstance(value, list):
+        kept = value[: _most(schema, "maxItems", len(value), path, found)]
+        below = _mapping(schema.get("items"))
+        return [_cut(item, below, (*path, index), found) for index, item in enumerate(kept)] if below else kept
+    if isinstance(value, dict):
+        most = _most(schema, "maxProperties", len(value), path, found)
+        known, others = _mapping(schema.get("properties")), _mapping(schema.get("additionalProperties"))
+        return {
+            key: _cut(item, _mapping(known.get(key)) or others, (*path, key), found)
+            for key, item in list(value.items())[:most]
+        }
+    return value
+
+
+def _most(schema: Mapping[str, JSON], limit: str, count: int, path: Path, found: list[TooLong]) -> int:
+    """How many entries of `count` are looked at."""
+    most = schema.get(limit)
+    if not isinstance(most, int) or count <= most:
+        return count
+    found.append((path, f"found {count} entries; at most {most} are allowed"))
+    return most
+
+
+def _mapping(value: JSON) -> dict[str, JSON]:
+    return value if isinstance(value, dict) else {}

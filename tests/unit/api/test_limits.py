@@ -1,0 +1,104 @@
+"""What a resource may hold, and how much is said of one that is wrong all over."""
+
+import pytest
+
+from muster.api.document import JSON, Document
+from muster.api.extent import MAX_DEPTH, MAX_VALUES, extent_objection
+from muster.api.file_paths import file_and_folder
+from muster.api.override_rules import MAX_KINDS
+from muster.api.problems import InvalidResource
+from muster.api.status import Status
+from muster.api.status_reader import status_of
+from muster.api.status_rules import status_problems
+from muster.api.validate import MAX_PROBLEMS, validate
+from muster.status.refused import refused
+
+from .api_resources import problems, resource, spec
+
+
+def _nested(levels: int) -> JSON:
+    value: JSON = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([0] * (MAX_VALUES - 1), None),
+        ([0] * MAX_VALUES, "holds more than"),
+        ({str(key): key for key in range(MAX_VALUES)}, "holds more than"),
+        (_nested(MAX_DEPTH - 1), None),
+        (_nested(MAX_DEPTH), "nested more than"),
+        (_nested(9000), "nested more than"),
+    ],
+)
+def test_the_extent_of_a_value_is_limited(value: JSON, says: str | None) -> None:
+    told = extent_objection(value)
+    assert told is None if says is None else says in (told or "")
+
+
+def test_a_resource_with_too_many_values_is_refused_whole() -> None:
+    ((path, message),) = problems(resource(spec=spec(template={"spec": {"volumes": [0] * MAX_VALUES}})))
+    assert path == ""
+    assert message.startswith(f"holds more than {MAX_VALUES} values")
+
+
+def test_what_is_not_read_does_not_count() -> None:
+    value = resource()
+    metadata = value["metadata"]
+    assert isinstance(metadata, dict)
+    value["metadata"] = {**metadata, "managedFields": [{"fieldsV1": _nested(300)}]}
+    value["status"] = {"ranks": [0] * MAX_VALUES}
+    assert validate(Document(value)).spec.nodes
+
+
+def test_the_first_problems_are_told_and_the_others_counted() -> None:
+    with pytest.raises(InvalidResource) as caught:
+        validate(Document(resource(spec=spec(**{f"k{index}": 0 for index in range(500)}))))
+    assert len(caught.value.problems) == MAX_PROBLEMS
+    assert caught.value.left_out == 500 - MAX_PROBLEMS
+    assert str(caught.value).endswith("and 480 more; correct these first")
+    status = refused(Status(), caught.value, 1, 0.0)
+    assert status.message.endswith("and 497 more")
+
+
+def test_of_a_list_that_is_too_long_the_first_entries_are_looked_at() -> None:
+    right: list[JSON] = [{"name": "a", "regex": "(a)"}] * 39
+    found = dict(problems(resource(spec=spec(metrics=right + [{}] * 300))))
+    assert found["spec.metrics"] == "found 339 entries; at most 40 are allowed"
+    assert "spec.metrics[39].name" in found
+    assert "spec.metrics[40].name" not in found
+
+
+def test_overrides_make_few_kinds_of_pods() -> None:
+    overrides: list[JSON] = [{"nodes": f"0-{last}", "template": {}} for last in range(20, 60)]
+    ((path, message),) = problems(resource(spec=spec(nodes=100, nodeOverrides=overrides)))
+    assert path == "spec.nodeOverrides"
+    assert message.startswith("found 41 combinations of 820 overrides together")
+
+
+def test_overrides_that_overlap_at_random_make_too_many_kinds() -> None:
+    def stripes(step: int) -> str:
+        return ",".join(f"{first}-{first + 20}" for first in range(0, 22 * step, step))
+
+    overrides: list[JSON] = [{"nodes": stripes(step), "template": {}} for step in range(61, 85)]
+    ((path, message),) = problems(resource(spec=spec(nodes=4000, nodeOverrides=overrides)))
+    assert path == "spec.nodeOverrides"
+    assert int(message.split()[1]) > MAX_KINDS
+
+
+def test_a_file_that_is_also_a_folder_is_found_in_a_path_of_any_length() -> None:
+    assert file_and_folder(["a", "a/b"]) == "a"
+    assert file_and_folder(["a/b/c", "a/b"]) == "a/b"
+    assert file_and_folder(["a/b", "a-b", "b"]) is None
+    assert file_and_folder(["a/" * 60_000, "b"]) is None
+
+
+def test_of_a_status_that_is_too_large_nothing_is_read() -> None:
+    written: dict[str, JSON] = {"phase": "Running", "conditions": [{}] * MAX_VALUES}
+    assert status_of({"status": written}) == Status()
+    (problem,) = status_problems(written)
+    assert problem.path == "status"
+    assert "take away what muster did not write" in problem.message
