@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
-from muster_worker import interfaces, machine, memory_lock, opt_ml, processes, sagemaker, wire
+from muster_worker import interfaces, machine, memory_lock, memory_reading, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
 from muster_worker.contract import VERSION, Launcher, Plan, Problem
 from muster_worker.environment import Place
@@ -71,6 +71,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         instance_type=os.environ.get("SM_CURRENT_INSTANCE_TYPE", "local"),
         interface=state.interface or "",
         directory=os.getcwd(),
+        memory_unreadable=memory_reading.is_forbidden(),
     )
     place = _place(options, plan, state, host)
     if state.problem is None:

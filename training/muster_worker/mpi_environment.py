@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 from typing import Dict, Mapping, Set
 
-from muster_worker import hook_environment, mpi_settings, node_file
+from muster_worker import hook_environment, memory_reading, mpi_settings, node_file
 from muster_worker.environment import Place, node_environment
 from muster_worker.library_interfaces import is_named_alike, launcher_variables, rank_variables
 from muster_worker.mpi_command import World, is_own_mpirun
@@ -79,6 +79,7 @@ def _names_of_interface(place: Place) -> Set[str]:
 
 def _of_node(base: Mapping[str, str], place: Place) -> Dict[str, str]:
     return {
+        **({memory_reading.VARIABLE: "0"} if place.host.memory_unreadable else {}),
         **node_environment(base, place),
         node_file.NODE: str(place.node),
         node_file.NODES: str(place.plan.nodes),

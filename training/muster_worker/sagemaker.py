@@ -29,6 +29,7 @@ class Host:
     instance_type: str
     interface: str
     directory: str  # where the command runs
+    memory_unreadable: bool = False  # no process may read another one's memory
 
 
 def host_names(nodes: int) -> Tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster_worker.check_figures import CHECK_SECONDS
 from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
+from muster_worker.memory_reading import VARIABLE as MEMORY_VARIABLE
 from muster_worker.mpi_settings import SETTINGS
 from muster_worker.node_file import FIRST, HERE, NODE, NODES, PROCS_PER_NODE
 
@@ -54,7 +55,12 @@ _INTERFACES = {
 
 _NODE_FILE = ("muster", "what differs between nodes is read from it: mpirun may send its own environment to all ranks")
 _ASKED = ("spec.nodes, procsPerNode", "the rank's wrapper compares the world that mpirun gave it with this one")
+_UNREADABLE = (
+    "agent",
+    "where the container runtime forbids ranks to read each other's memory, MPICH 5 would abort; else it is unset",
+)
 _MPI = {
+    MEMORY_VARIABLE: _UNREADABLE,
     HERE: _NODE_FILE,
     FIRST: _NODE_FILE,
     NODE: ("agent", "the rank's wrapper compares the node that mpirun put it on with its own"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from muster.api.spec import Job
 from muster.backends.kubernetes.agent_container import FILES, RUN
 from muster.backends.kubernetes.devices import gpus
+from muster.backends.kubernetes.hardware import TYPE_VARIABLE
+from muster.backends.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
@@ -23,6 +25,9 @@ from muster_worker.library_interfaces import Network
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
 """What a Python rank is started with and doesn't see."""
+
+UNKNOWN_TYPE = "local"
+"""What the agent says of a machine whose type nobody told it: the word of SageMaker's own local mode."""
 
 _PORT = 29500
 _INCARNATION = 1
@@ -102,7 +107,13 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
         peers=peers,
         network=Network("INTERFACE", "ADDRESS"),
         host=sagemaker.Host(
-            cpus=1, gpus=0, instance_type="local", interface="INTERFACE", directory=CODE if plan.has_code else "."
+            cpus=1,
+            gpus=0,
+            instance_type=_instance_type(job, node),
+            interface="INTERFACE",
+            directory=CODE if plan.has_code else ".",
+            # As under a runtime that forbids it: of one that doesn't, MPICH has its own way.
+            memory_unreadable=True,
         ),
         root=ROOT,
         run=RUN,
@@ -110,6 +121,12 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
         archive=f"{FILES}/{ARCHIVE_KEY}",
         python=program(job) if is_brought(job) else "PYTHON",
     )
+
+
+def _instance_type(job: Job, node: int) -> str:
+    own = _own_variables(job, node).get(TYPE_VARIABLE)
+    machine = machine_type(job, stacked(written(job, node)))
+    return own or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
 
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from muster.plan.instances import INSTANCES, instance_of, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}
+TYPE = {"SM_CURRENT_INSTANCE_TYPE": "ml.p5.48xlarge"}
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 NEURON_TAINT = {"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"}
 
@@ -86,7 +87,7 @@ def test_every_type_has_devices_and_a_sentence() -> None:
 def test_a_whole_machine_gets_all_that_it_has() -> None:
     assert limits() == {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32, "hugepages-2Mi": "5120Mi"}
     assert resources()["requests"] == {"memory": "8000Mi"}
-    assert variables() == {"FI_EFA_USE_HUGE_PAGE": "0"}
+    assert variables() == {"FI_EFA_USE_HUGE_PAGE": "0", **TYPE}
     assert GPU_TAINT in entries(pod_spec(cluster_job(nodePool=P5)), "tolerations")
 
 
@@ -180,10 +181,17 @@ def test_the_owner_s_variable_counts() -> None:
     assert variables(env=[{"name": "FI_EFA_USE_HUGE_PAGE", "value": "1"}])["FI_EFA_USE_HUGE_PAGE"] == "1"
 
 
+def test_a_script_finds_the_type_by_sagemakers_name() -> None:
+    assert variables(nodePool={"instanceType": "ml.own"}) == {"SM_CURRENT_INSTANCE_TYPE": "ml.own"}
+    own: JSON = {"name": "SM_CURRENT_INSTANCE_TYPE", "value": "local"}
+    assert variables(env=[own])["SM_CURRENT_INSTANCE_TYPE"] == "local"
+    assert variables(nodePool=None) == {}
+
+
 def test_efa_of_one_s_own_gets_its_variable() -> None:
     found = variables(nodePool=None, resources={"limits": {"vpc.amazonaws.com/efa": 1}})
     assert found == {"FI_EFA_USE_HUGE_PAGE": "0"}
-    assert variables(resources={"limits": {"vpc.amazonaws.com/efa": 0}}) == {}
+    assert variables(resources={"limits": {"vpc.amazonaws.com/efa": 0}}) == TYPE
 
 
 def in_terms(*values: list[str]) -> Fields:

@@ -159,6 +159,15 @@ def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
     assert "PATH" not in node_variables({"PATH": "/bin"}, place)
 
 
+def test_mpich_copies_through_shared_memory_where_no_rank_may_read_anothers() -> None:
+    place = a_place(a_plan("true", launcher=Launcher.MPI))
+    barred = replace(place, host=replace(place.host, memory_unreadable=True))
+    name = "MPIR_CVAR_CH4_CMA_ENABLE"
+    assert (node_variables({}, barred)[name], daemon_environment({}, barred)[name]) == ("0", "0")
+    assert daemon_environment({name: "1"}, barred)[name] == "1"
+    assert name not in node_variables({}, place)
+
+
 NAMES = st.text("ABCDEFGH_", min_size=1, max_size=8)
 
 

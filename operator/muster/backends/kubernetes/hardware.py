@@ -5,7 +5,7 @@ Nothing of it stands beside a word of the owner's about the same thing.
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.backends.kubernetes.machine_type import MachineType, machine_type
+from muster.backends.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, mapping, stacked, trainer_of
@@ -24,6 +24,9 @@ HUGE_PAGES_MEMORY = "8000Mi"
 EFA_UNKNOWN = "EFAUnknown"
 EFA_CONTRADICTED = "EFAContradicted"
 
+TYPE_VARIABLE = "SM_CURRENT_INSTANCE_TYPE"
+"""Where SageMaker's containers have the type of their machine; the agent takes it over into what it tells ranks."""
+
 _NVIDIA = "nvidia.com/"
 
 
@@ -41,6 +44,15 @@ def devices(job: Job, user: Fields) -> tuple[Piece, ...]:
     return tuple(
         _limit(name, count, machine.source, f"all that a {machine.name} has") for name, count in counts.items() if count
     )
+
+
+def type_variable(job: Job, user: Fields) -> tuple[Piece, ...]:
+    """The machine's type, for scripts; of one that the job doesn't name the agent says `local`."""
+    machine = machine_type(job, user)
+    if machine is None:
+        return ()
+    variables: list[JSON] = [{"name": TYPE_VARIABLE, "value": sagemaker_name(machine)}]
+    return (Piece(in_trainer({"env": variables}), machine.source, "the machine's type, as SageMaker tells a script"),)
 
 
 def fabric(job: Job, user: Fields) -> tuple[Piece, ...]:

@@ -8,6 +8,8 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping, spec_of
 from muster.plan.instances import Instance, instance_of
 
+_ML = "ml."
+
 
 @dataclass(frozen=True)
 class MachineType:
@@ -29,6 +31,11 @@ def machine_type(job: Job, user: Fields) -> MachineType | None:
         if isinstance(found, str) and found:
             return MachineType(found, source, instance_of(found))
     return None
+
+
+def sagemaker_name(machine: MachineType) -> str:
+    """What SageMaker calls such a machine, and its scripts compare with: ml.p4d.24xlarge."""
+    return machine.name if machine.name.startswith(_ML) else f"{_ML}{machine.name}"
 
 
 def pool_source(job: Job) -> str:

@@ -7,7 +7,7 @@ from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.agent_container import agent
 from muster.backends.kubernetes.frame import defaults, identity
 from muster.backends.kubernetes.gang import membership
-from muster.backends.kubernetes.hardware import devices, fabric, tolerations
+from muster.backends.kubernetes.hardware import devices, fabric, tolerations, type_variable
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import folders
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
@@ -61,4 +61,11 @@ def _placed(job: Job, owners: tuple[Piece, ...], user: Fields) -> tuple[Piece, .
     """What machine the pod gets, and what of it."""
     hardware = (*devices(job, user), *fabric(job, user))
     pod = stacked((*hardware, *owners))
-    return (*machines(job), *hardware, *tolerations(pod), *neighbourhood(job, pod), *membership(job))
+    return (
+        *machines(job),
+        *type_variable(job, user),
+        *hardware,
+        *tolerations(pod),
+        *neighbourhood(job, pod),
+        *membership(job),
+    )
