@@ -254,7 +254,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
-        desk = Desk(client, WriteBudget(), time.time, lambda *_: None)
+        desk = Desk(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
         tools = Tools(
             *(turns, store, desk, partial(as_it_runs, pools=())),
             *(1, time.time, time.thread_time, lambda: 0.5),

@@ -23,6 +23,7 @@ from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.told import Told
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
@@ -107,7 +108,7 @@ class Operator:
             admit=self.site.admit,
             term=1,
             clock=self.site.now,
-            cpu_clock=lambda: 0.0,
+            processor=ProcessorQueue(lambda: 0.0),
             chance=lambda: 0.5,
             training=life,
         )

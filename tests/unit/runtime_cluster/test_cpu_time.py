@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from muster.runtime.cluster.cpu_time import Metered
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 
 
 class Processor:
@@ -29,7 +30,7 @@ async def test_only_the_work_itself_is_counted() -> None:
         clock.now += 40.0
         met.set()
 
-    meter = Metered(work(), clock)
+    meter = Metered(work(), ProcessorQueue(clock), "team")
     others = asyncio.create_task(other())
     assert await meter == "done"
     await others
@@ -45,7 +46,7 @@ async def test_a_failure_is_the_callers_and_is_counted() -> None:
         clock.now += 1.0
         raise LookupError
 
-    meter = Metered(work(), clock)
+    meter = Metered(work(), ProcessorQueue(clock), "team")
     with pytest.raises(LookupError):
         await meter
     assert meter.seconds == 2.0
@@ -63,7 +64,7 @@ async def test_cancellation_reaches_the_work() -> None:
             tidied.set()
 
     async def run() -> None:
-        await Metered(work(), clock)
+        await Metered(work(), ProcessorQueue(clock), "team")
 
     task = asyncio.create_task(run())
     await begun.wait()

@@ -99,7 +99,7 @@ async def test_progress_waits_for_its_turn_among_all_jobs(tmp_path: Path) -> Non
         await journal.write(running(1))
         here.now += PROGRESS_SECONDS
         for _ in range(1000):
-            here.budget.reserve(here.now)
+            here.budget.reserve(here.now, "team")
         journal.begin()
         await journal.write(running(2))
         assert len(here.server.patches) == 1
@@ -121,7 +121,7 @@ async def test_a_job_that_may_not_write_yet_takes_no_turn_from_others(tmp_path: 
         await journal.write(running(2))
         assert journal.due_at == here.now + PROGRESS_SECONDS / 2
         here.now = journal.due_at
-        others = here.budget.reserve(here.now)
+        others = here.budget.reserve(here.now, "team")
         await journal.write(running(2))
         assert journal.due_at == others + 10.0
 

@@ -1,5 +1,6 @@
 """Progress of all jobs together stays under its rate; news never waits, and doesn't starve progress for ever."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,12 +9,12 @@ from muster.runtime.cluster.write_budget import MAX_DEBT_SECONDS, PER_SECOND, Wr
 
 def test_who_comes_alone_writes_at_once() -> None:
     budget = WriteBudget()
-    assert [budget.reserve(at) for at in (0.0, 2.0, 4.0)] == [0.0, 2.0, 4.0]
+    assert [budget.reserve(at, "team") for at in (0.0, 2.0, 4.0)] == [0.0, 2.0, 4.0]
 
 
 def test_a_thousand_at_once_are_spread_over_the_seconds_that_they_take() -> None:
     budget = WriteBudget(per_second=50.0)
-    turns = [budget.reserve(100.0) for _ in range(1000)]
+    turns = [budget.reserve(100.0, "team") for _ in range(1000)]
     assert turns == sorted(turns)
     assert max(turns) == turns[-1]
     assert abs(turns[-1] - (100.0 + 999 / 50.0)) < 1e-6
@@ -24,7 +25,7 @@ def test_no_second_has_more_than_the_rate(gaps: list[float]) -> None:
     budget, now, turns = WriteBudget(), 0.0, []
     for gap in gaps:
         now += gap
-        turns.append(budget.reserve(now))
+        turns.append(budget.reserve(now, "team"))
     # The last one of a second may be its very end, by the last digits of floats.
     assert all(sum(turn <= other < turn + 0.999 for other in turns) <= PER_SECOND for turn in turns)
 
@@ -32,8 +33,19 @@ def test_no_second_has_more_than_the_rate(gaps: list[float]) -> None:
 def test_news_makes_progress_wait_a_little_and_never_long() -> None:
     budget = WriteBudget(per_second=10.0)
     for _ in range(20):
-        budget.spend(50.0)
-    assert budget.reserve(50.0) > 50.0
+        budget.spend(50.0, "team")
+    assert budget.reserve(50.0, "team") > 50.0
     for _ in range(100_000):
-        budget.spend(50.0)
-    assert budget.reserve(50.0) <= 50.0 + MAX_DEBT_SECONDS
+        budget.spend(50.0, "team")
+    assert budget.reserve(50.0, "team") <= 50.0 + MAX_DEBT_SECONDS
+
+
+def test_namespaces_share_the_rate_whatever_one_of_them_has_reserved() -> None:
+    budget = WriteBudget(per_second=50.0)
+    for _ in range(1000):
+        budget.reserve(100.0, "evil")
+        budget.spend(100.0, "evil")
+    assert [budget.reserve(100.0, "victim") for _ in range(3)] == pytest.approx([100.0, 100.0 + 2 / 50, 100.0 + 4 / 50])
+    # The others' share falls while it writes, and grows again.
+    assert budget.reserve(200.0, "evil") == 200.0
+    assert budget.reserve(200.0, "evil") == 200.0 + 1 / 50

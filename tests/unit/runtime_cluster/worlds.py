@@ -22,6 +22,7 @@ from muster.ranks.store import RankStore
 from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
@@ -95,7 +96,7 @@ class Site:
             admit=partial(check, tenants=(), default_region=""),
             term=1,
             clock=time.time,
-            cpu_clock=self.cpu,
+            processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,
             training=training_life(Aws(), self.client, "", time.time, lambda _: None),
         )

@@ -23,6 +23,7 @@ from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.journal import Desk, JobGone, Journal, NotLeading, Superseded
 from muster.runtime.cluster.outlook import Outlook
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource, read_resource
 from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.urgency import standing
@@ -54,7 +55,7 @@ class Tools:
     """What all actors share. `term` is the deciding Lease's, `as_it_runs` adds what the spec leaves to the operator.
 
     `admit` raises `InvalidResource` for a job that uses what its namespace may not.
-    `clock` gives Unix seconds, `cpu_clock` the thread's processor time in seconds, `chance` numbers from 0 to 1.
+    `processor` shares the event loop's time among namespaces. `clock` gives Unix seconds, `chance` numbers from 0 to 1.
     `training` is what has the jobs of backend SageMaker.
     """
 
@@ -65,7 +66,7 @@ class Tools:
     admit: Callable[[Job], None]
     term: int
     clock: Callable[[], float]
-    cpu_clock: Callable[[], float]
+    processor: ProcessorQueue
     chance: Callable[[], float]
     training: TrainingLife
 
@@ -140,7 +141,7 @@ class Actor:
         """One turn, and what comes of its failure; None: there is nothing left to do."""
         self._changed.clear()
         self._urgent = False
-        meter = Metered(self._turn(), self.tools.cpu_clock)
+        meter = Metered(self._turn(), self.tools.processor, self.resource.namespace)
         self._in_turn = True
         try:
             outlook = await meter

@@ -1,37 +1,48 @@
-"""How much processor time one of a loop's many tasks takes."""
+"""How much processor time one of a loop's many tasks takes, and when it may take it."""
 
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from muster.runtime.cluster.processor_queue import ProcessorQueue
+
 T = TypeVar("T")
 
 
 class Metered(Generic[T]):
-    """An awaitable that runs `work` and adds up in `seconds` what its steps take, without what others do meanwhile.
+    """An awaitable that runs `work`, each step of it in its turn in `queue`, and adds up in `seconds` what they take.
 
-    `clock` gives the thread's processor time, in seconds. Tasks that `work` starts are not counted.
+    What others do meanwhile isn't counted, nor are tasks that `work` starts.
     """
 
-    def __init__(self, work: Coroutine[Any, Any, T], clock: Callable[[], float]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
         self.seconds = 0.0
         self._work = work
-        self._clock = clock
+        self._queue = queue
+        self._namespace = namespace
 
     def __await__(self) -> Generator[Any, Any, T]:
         go_on: Callable[[], Any] = partial(self._work.send, None)
         while True:
-            began = self._clock()
+            ticket = self._queue.ask(self._namespace)
+            try:
+                yield from ticket
+            except BaseException as thrown:  # noqa: BLE001 - what the task is to hear, the work hears, and at once
+                go_on = partial(self._work.throw, thrown)
+            began = self._queue.clock()
+            took = 0.0
             try:
                 awaited = go_on()
             except StopIteration as done:
                 result: T = done.value
                 return result
             finally:
-                self.seconds += self._clock() - began
+                took = self._queue.clock() - began
+                self.seconds += took
+                self._queue.leave(ticket, self._namespace, took)
             try:
                 yield awaited
-            except BaseException as thrown:  # noqa: BLE001 - what the task is to hear, the work hears
+            except BaseException as thrown:  # noqa: BLE001 - the same
                 go_on = partial(self._work.throw, thrown)
             else:
                 go_on = partial(self._work.send, None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -17,6 +16,7 @@ from muster.kube.backoff import pause
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import EVENTS, Object
+from muster.runtime.cluster.outbox import Outbox
 from muster.runtime.cluster.resource import Resource
 from muster.status.events import Note, notes, steps_so_far
 
@@ -24,7 +24,7 @@ PER_SECOND = 20.0
 """Events of all jobs together: they are for people, and the API server has better things to do."""
 
 MAX_WAITING = 10_000
-"""Events that wait to be sent; further ones are dropped, for the status says it all."""
+"""Events that wait to be sent, of all namespaces; further ones are dropped, for the status says it all."""
 
 ATTEMPTS = 12
 """So often an event is sent while the API server doesn't take it: for a minute and a half, with the pauses between."""
@@ -47,29 +47,26 @@ class _Rank(IntEnum):
     LATE = 1
 
 
-@dataclass(order=True)
+@dataclass(frozen=True)
 class _Letter:
-    """An event on its way. `number` keeps the order of those of a rank."""
+    """An event on its way."""
 
-    rank: _Rank
-    number: int
-    resource: Resource = field(compare=False)
-    body: Object = field(compare=False)
+    resource: Resource
+    body: Object
 
 
 @dataclass
 class EventPoster:
     """Tells of statuses that were written. `clock` gives Unix seconds, `identity` is this process's name.
 
-    `chance` gives numbers from 0 to 1.
+    Namespaces take turns. `chance` gives numbers from 0 to 1.
     """
 
     client: Client
     identity: str
     clock: Callable[[], float]
     chance: Callable[[], float]
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _waiting: asyncio.PriorityQueue[_Letter] = field(default_factory=lambda: asyncio.PriorityQueue(MAX_WAITING))
+    _waiting: Outbox[_Letter] = field(default_factory=lambda: Outbox(MAX_WAITING))
 
     def tell(self, resource: Resource, before: Status, after: Status) -> None:
         """Queue what is worth an event of the way from one status to the next."""
@@ -95,9 +92,7 @@ class EventPoster:
     def _queue(self, rank: _Rank, resource: Resource, told: Iterable[Note]) -> None:
         for note in told:
             body = event(resource, note, self.identity, self.clock())
-            try:
-                self._waiting.put_nowait(_Letter(rank, next(self._numbers), resource, body))
-            except asyncio.QueueFull:
+            if not self._waiting.put(resource.namespace, rank, _Letter(resource, body)):
                 _log.warning("%s: too many events wait; not sent: %s: %s", resource, note.reason, note.message)
 
     async def _send(self, letter: _Letter) -> None:

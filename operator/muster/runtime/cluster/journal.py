@@ -110,7 +110,7 @@ class Journal:
             self.due_at = self._turn_at = None
             return
         if is_news(base.status, status):
-            self._desk.budget.spend(self._desk.clock())
+            self._desk.budget.spend(self._desk.clock(), base.namespace)
         elif not self._is_due():
             return
         self.due_at = self._turn_at = None
@@ -139,7 +139,7 @@ class Journal:
             self.due_at = self._progress_at + PROGRESS_SECONDS
             if now < self.due_at:
                 return False
-            self._turn_at = self._desk.budget.reserve(now)
+            self._turn_at = self._desk.budget.reserve(now, self._base.namespace)
         self.due_at = self._turn_at
         return now >= self.due_at
 

@@ -22,6 +22,7 @@ from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resources import ResourceWatch
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.sweep import Sweep
@@ -127,7 +128,7 @@ class Leading:
             admit=partial(tenancy.check, tenants=parts.tenancy, default_region=parts.default_region),
             term=self._term,
             clock=parts.clock,
-            cpu_clock=time.thread_time,
+            processor=ProcessorQueue(time.thread_time),
             chance=random.random,
             training=training,
         )

@@ -1,25 +1,32 @@
 """How many status writes a second all jobs together may cause. Progress waits for its turn, news doesn't."""
 
 PER_SECOND = 50.0
-"""Writes of mere progress, over all jobs."""
+"""Writes of mere progress, over all jobs: the namespaces that have some to write share it evenly."""
 
 MAX_DEBT_SECONDS = 5.0
-"""A storm of news makes progress wait, but not longer than this for each of its writes."""
+"""A storm of news makes progress of its namespace wait, but not longer than this for each of its writes."""
 
 
 class WriteBudget:
-    """Hands out turns, one after the other. Times are in seconds of any one clock."""
+    """Hands out turns, to each namespace one after the other. Times are in seconds of any one clock."""
 
     def __init__(self, per_second: float = PER_SECOND) -> None:
         self._interval = 1.0 / per_second
-        self._next = float("-inf")
+        self._next: dict[str, float] = {}
 
-    def reserve(self, now: float) -> float:
-        """When the one who asks at `now` may write; the turn is theirs."""
-        turn = max(self._next, now)
-        self._next = turn + self._interval
+    def reserve(self, now: float, namespace: str) -> float:
+        """When a job of the namespace that asks at `now` may write; the turn is its own."""
+        turn, after = self._place(now, namespace)
+        self._next[namespace] = after
         return turn
 
-    def spend(self, now: float) -> None:
-        """Somebody writes at `now` without waiting: those who wait do so a little longer."""
-        self._next = min(max(self._next, now) + self._interval, now + MAX_DEBT_SECONDS)
+    def spend(self, now: float, namespace: str) -> None:
+        """One of its jobs writes at `now` without waiting: the others that wait do so a little longer."""
+        _, after = self._place(now, namespace)
+        self._next[namespace] = min(after, now + MAX_DEBT_SECONDS)
+
+    def _place(self, now: float, namespace: str) -> tuple[float, float]:
+        """The namespace's next turn, and when the one after it is."""
+        self._next = {name: at for name, at in self._next.items() if at > now}
+        turn = self._next.get(namespace, now)
+        return turn, turn + self._interval * len({*self._next, namespace})
