@@ -44,6 +44,7 @@ from muster.ranks.store import RankStore, UnknownJob
 from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
+from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
@@ -257,7 +258,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         desk = Desk(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
         tools = Tools(
             *(turns, store, desk, partial(as_it_runs, pools=())),
-            *(1, time.time, time.thread_time, lambda: 0.5),
+            *(lambda _: None, 1, time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
             training=training_life(Aws(), client, "", time.time, lambda _: None),
         )
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
