@@ -7,7 +7,10 @@ import pytest
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS, REMOVAL_SECONDS, Ledger, Removal
 from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
+from muster.backends.kubernetes.pods import Condition
+from muster.backends.kubernetes.sightings import is_cut_off
 from muster.plan.facts import ProcessFacts, ProcessState, Trouble
+from muster.plan.lost_nodes import LOST_SECONDS
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.plan.builders import START, agent
@@ -39,12 +42,17 @@ def test_what_an_earlier_generation_said_is_the_past() -> None:
     [
         (START, START + 0.7),  # in the same second, after its last word
         (START + 2, START + 2),
-        (START - 30, START - 29),  # clocks differ: no more than what was cut off
+        (START - 30, START + 0.7),  # its machine's clock is behind
     ],
 )
 def test_a_pod_ends_after_its_agents_last_word(ended_at: float, seen: float) -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=ended_at)
-    assert as_heard(process, HEARD).ended_at == pytest.approx(seen)
+    assert as_heard(process, HEARD, START + 9).ended_at == pytest.approx(seen)
+
+
+def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
+    process = ProcessFacts(ProcessState.EXITED, ended_at=START - 1)
+    assert as_heard(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
 
 
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
@@ -83,6 +91,47 @@ def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() ->
     assert ledger.is_removed(pod, 30, 101.0)
     assert not ledger.is_removed(pod, 1, 101.0)
     assert not ledger.is_removed(pod, 10, 100.0 + REMOVAL_SECONDS)
+
+
+def test_a_name_is_free_when_its_pod_is_only_left_behind() -> None:
+    ledger = Ledger()
+    leaving = replace(view("running"), asked_to_go_at=START, leaving_seconds=30)
+    assert not ledger.is_left_behind(view("running"), START + 1e6)
+    assert not ledger.is_left_behind(leaving, START + 500)
+    assert not ledger.is_left_behind(leaving, START + 500 + 30 + LOST_SECONDS - 1)
+    assert ledger.is_left_behind(leaving, START + 500 + 30 + LOST_SECONDS)
+
+
+def test_a_machine_that_the_cluster_gave_up_is_not_waited_for_beyond_the_grace() -> None:
+    ledger = Ledger()
+    conditions = (Condition("Ready", is_true=False), Condition("ContainersReady", is_true=True))
+    leaving = replace(view("running"), asked_to_go_at=START, leaving_seconds=30, conditions=conditions)
+    assert not ledger.is_left_behind(leaving, START)
+    assert not ledger.is_left_behind(leaving, START + 29)
+    assert ledger.is_left_behind(leaving, START + 30)
+
+
+READY = Condition("Ready", is_true=False)
+CONTAINERS_READY = Condition("ContainersReady", is_true=True)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "is_it"),
+    [
+        ((READY, CONTAINERS_READY), True),
+        ((replace(READY, is_true=True), CONTAINERS_READY), False),
+        # the kubelet's own word
+        ((replace(READY, reason="ContainersNotReady"), replace(CONTAINERS_READY, is_true=False)), False),
+        ((replace(READY, reason="ReadinessGatesNotReady"), CONTAINERS_READY), False),
+        ((READY,), False),
+        ((Condition("DisruptionTarget", is_true=True, reason="DeletionByTaintManager"),), True),
+        ((Condition("DisruptionTarget", is_true=True, reason="DeletionByPodGC"),), True),
+        ((Condition("DisruptionTarget", is_true=True, reason="EvictionByEvictionAPI"),), False),
+        ((), False),
+    ],
+)
+def test_a_pod_tells_that_its_machine_does_not_answer(conditions: tuple[Condition, ...], *, is_it: bool) -> None:
+    assert is_cut_off(replace(view("running"), conditions=conditions)) is is_it
 
 
 @pytest.mark.parametrize(("grace", "seconds"), [(0.0, 1), (0.2, 1), (2.0, 2), (2.5, 3)])
