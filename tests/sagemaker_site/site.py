@@ -98,7 +98,7 @@ class Operator:
         # The same clients, but nothing of what the operator before knew.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
-        life = training_life(self.aws, client, "", self.site.now, self._wake)
+        life = training_life(self.aws, client, (), "", self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
         tools = Tools(
             backend=_NoPods(),

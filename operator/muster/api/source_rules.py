@@ -16,6 +16,8 @@ _URL = rf"https://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+/?"
 
 _COMMIT = "[0-9a-f]{40}"
 _FOLDER = "[A-Za-z0-9_+-][A-Za-z0-9._ +-]*(/[A-Za-z0-9_+-][A-Za-z0-9._ +-]*)*"
+_KEY = "[A-Za-z0-9._-]+"
+_USERNAME = "[A-Za-z0-9._@+-]+"
 _NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
 
@@ -42,11 +44,16 @@ def _inline_paths(spec: Spec) -> Iterator[Breach]:
         yield Breach(("source", "inline", "files", both), f"{quoted(both)}, and other files lie below it")
 
 
-def _config_map(spec: Spec) -> Iterator[Breach]:
-    if spec.source is not None and spec.source.config_map is not None:
-        name = spec.source.config_map.name
+def _object_names(spec: Spec) -> Iterator[Breach]:
+    source = spec.source
+    if source is not None and source.config_map is not None:
+        name = source.config_map.name
         if re.fullmatch(_NAME, name) is None:
             yield Breach(("source", "configMap", "name"), quoted(name))
+    if source is not None and source.git is not None and source.git.secret_key_ref is not None:
+        name = source.git.secret_key_ref.name
+        if re.fullmatch(_NAME, name) is None:
+            yield Breach(("source", "git", "secretKeyRef", "name"), quoted(name))
 
 
 def _git_url(spec: Spec) -> Iterator[Breach]:
@@ -67,6 +74,27 @@ def _git_path(spec: Spec) -> Iterator[Breach]:
         path = spec.source.git.path
         if path and re.fullmatch(_FOLDER, path) is None:
             yield Breach(("source", "git", "path"), quoted(path))
+
+
+def _git_secret_key(spec: Spec) -> Iterator[Breach]:
+    git = None if spec.source is None else spec.source.git
+    if git is None or git.secret_key_ref is None:
+        return
+    if re.fullmatch(_KEY, git.secret_key_ref.key) is None:
+        yield Breach(("source", "git", "secretKeyRef", "key"), quoted(git.secret_key_ref.key))
+
+
+def _git_username(spec: Spec) -> Iterator[Breach]:
+    git = None if spec.source is None else spec.source.git
+    if git is not None and git.username is not None and re.fullmatch(_USERNAME, git.username) is None:
+        # a token may have been put there: it isn't repeated
+        yield Breach(("source", "git", "username"), "another form of name")
+
+
+def _username_alone(spec: Spec) -> Iterator[Breach]:
+    git = None if spec.source is None else spec.source.git
+    if git is not None and git.username is not None and git.secret_key_ref is None:
+        yield Breach(("source", "git"), "username without secretKeyRef")
 
 
 def _archive(spec: Spec) -> Iterator[Breach]:
@@ -91,17 +119,17 @@ SOURCE_RULES = (
         breaches=_inline_paths,
     ),
     Rule(
-        places=("spec.source.configMap.name",),
-        why="No ConfigMap can have another name, and the name becomes a part of a request.",
+        places=("spec.source.configMap.name", "spec.source.git.secretKeyRef.name"),
+        why="No ConfigMap and no Secret can have another name, and the name becomes a part of a request.",
         sentence="small letters, digits, dashes and dots are expected",
-        breaches=_config_map,
+        breaches=_object_names,
         cel=f"self.matches('^({_NAME})$')",
     ),
     Rule(
         places=("spec.source.git.url",),
         why="What reads a URL in two ways lets a job reach a host that nobody allowed.",
         sentence="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
-        " escapes; code that needs a password belongs in S3 or in the image",
+        " escapes; a repository that needs a token names its Secret in secretKeyRef",
         breaches=_git_url,
         cel=f"self.matches('^{_URL}$')",
     ),
@@ -118,6 +146,27 @@ SOURCE_RULES = (
         sentence="a folder of the repository is expected, such as training/vision, without . or .. as a part",
         breaches=_git_path,
         cel=f"self == '' || self.matches('^{_FOLDER}$')",
+    ),
+    Rule(
+        places=("spec.source.git.secretKeyRef.key",),
+        why="No Secret can have another key.",
+        sentence="letters, digits, dots, dashes and underscores are expected",
+        breaches=_git_secret_key,
+        cel=f"self.matches('^{_KEY}$')",
+    ),
+    Rule(
+        places=("spec.source.git.username",),
+        why="It becomes a part of a header, where a colon ends it.",
+        sentence="letters, digits and . _ @ + - are expected; a token belongs into a Secret",
+        breaches=_git_username,
+        cel=f"self.matches('^{_USERNAME}$')",
+    ),
+    Rule(
+        places=("spec.source.git",),
+        why="A name without a token says nothing to a host.",
+        sentence="name the Secret with the token in secretKeyRef: {name: ..., key: ...}, or leave out username",
+        breaches=_username_alone,
+        cel="!has(self.username) || has(self.secretKeyRef)",
     ),
     Rule(
         places=("spec.source.s3.uri",),

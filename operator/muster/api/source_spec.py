@@ -28,8 +28,19 @@ class ConfigMapSource(Model):
     name: str = Field(description="The ConfigMap's name.", min_length=1, max_length=253)
 
 
+DEFAULT_USERNAME = "x-access-token"
+"""What GitHub documents for tokens of its apps; GitLab, Gitea and others take any name beside a personal token."""
+
+
+class SecretKeyRef(Model):
+    """A key of a Secret of the job's namespace, as in a container's env."""
+
+    name: str = Field(description="The Secret's name.", min_length=1, max_length=253)
+    key: str = Field(description="The key of the Secret's data that holds the token.", min_length=1, max_length=253)
+
+
 class GitSource(Model):
-    """One commit of a git repository that can be read without a password."""
+    """One commit of a git repository."""
 
     url: str = Field(description="The repository: https://host/owner/name.git.", min_length=1, max_length=1024)
     commit: str = Field(
@@ -38,6 +49,18 @@ class GitSource(Model):
         max_length=40,
     )
     path: str = Field(default="", description="A folder of the repository; unset: all of it.", max_length=1024)
+    secret_key_ref: SecretKeyRef | None = Field(
+        default=None,
+        description="The token by which the repository is read; unset: without one. It is sent to the URL's host only. "
+        "With muster run the variable MUSTER_GIT_TOKEN holds it.",
+    )
+    username: str | None = Field(
+        default=None,
+        description="The user that the token is for, where the host asks: a deploy token's name; "
+        f"unset: {DEFAULT_USERNAME}.",
+        min_length=1,
+        max_length=128,
+    )
 
 
 class S3Source(Model):

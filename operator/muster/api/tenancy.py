@@ -41,6 +41,12 @@ def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
         raise InvalidResource(problems)
 
 
+def names_git_host(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
+    """Whether a URL's host is listed for a namespace by its own name, and not as one of all."""
+    own = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
+    return any(_host(url) in tenant.git_hosts for tenant in own)
+
+
 def _sentence(by: Allowance, namespace: str) -> str:
     listed = f"whoever runs the operator lists it there, in tenancy[].{by}"
     return f"{_WORDS[by]} is not allowed to namespace {namespace}: {listed}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from muster.storage import storage_plan
 from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
+from muster.storage.git_token import VARIABLE
 from muster.storage.keep import Keeping
 from muster.storage.keeper import serve
 from muster.storage.means import Means
@@ -66,7 +67,9 @@ def _plan(options: StorageOptions) -> StoragePlan:
 
 
 def _means() -> Means:
-    return Means(client=cache(s3_client), pause=time.sleep, clock=time.time, say=_say)
+    return Means(
+        client=cache(s3_client), pause=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
+    )
 
 
 def _say(line: str) -> None:

@@ -101,8 +101,8 @@ def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     told, setback = told_of(previous), facts.setback
     if told is None or told.arn is not None or facts.training is not None:
         return 0.0
-    # None can come to be beside it.
-    if facts.taken is not None:
+    # None can come to be beside it, or without a request.
+    if facts.taken is not None or facts.is_unsent:
         return 0.0
     # SageMaker said no, or nobody came to ask it.
     if setback is not None and setback.obstacle in _UNSENT:

@@ -165,6 +165,7 @@ class TrainingFacts:
     was seen at `seen_at`; None: there is none. `blind` is why nothing is known of it yet or any more: then `training`
     is None for that reason. `stale` is why what is known may be old. `unclear` is why it isn't known whether another
     training job of the job's runs, once that is asked. `setback` is what kept the last action from being done.
+    `is_unsent`: the training job that the status tells of was withdrawn before SageMaker was asked for it.
     `refusal` is why what the spec asks for may not be made. `taken` says that the training job of this name is somebody
     else's. `is_held`: the resource bears muster's finalizer. `agents` is what ranks said; `is_heard_out` that no more
     is to come, or has been waited for long enough. `looking_since` is when this operator began: what one before it
@@ -185,6 +186,7 @@ class TrainingFacts:
     found: int | None = None
     seen_at: Whereabouts | None = None
     unclear: Setback | None = None
+    is_unsent: bool = False
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()
     is_heard_out: bool = True

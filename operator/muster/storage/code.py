@@ -8,13 +8,14 @@ from pathlib import Path
 
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri, parse
-from muster.api.source_spec import GitSource
+from muster.storage.git_place import ORIGIN, GitPlace
+from muster.storage.git_token import VARIABLE, checked_token
 from muster.storage.means import Means
 from muster.storage.patience import patiently
 from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
 from muster.storage.source_folder import read_archive, write_files
 from muster.storage.storage_plan import CodePlan
-from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
+from muster.storage.trouble import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageTrouble
 
 
 def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, means: Means) -> None:
@@ -30,13 +31,23 @@ def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
         # here and not above: who fetches nothing from git needs no dulwich
         from muster.storage.git_source import fetch_commit
 
-        source = GitSource(url=plan.git.url, commit=plan.git.commit, path=plan.git.path)
-        return patiently(lambda: fetch_commit(source), means.pause)
+        place, token = plan.git, _token(plan.git, means)
+        return patiently(lambda: fetch_commit(place, token), means.pause)
     if plan.archive is not None:
         return _archive(parse(plan.archive), means)
     if plan.config_map is not None:
         return _config_map(plan.config_map, config_map)
     return checked(from_texts(plan.files), "spec.source.inline")
+
+
+def _token(place: GitPlace, means: Means) -> str | None:
+    """The token for a job that asks for one, and for no other."""
+    if place.username is None:
+        return None
+    if means.git_token is None:
+        words = f"the job's code needs a token, which {VARIABLE} holds with muster run; it is not set"
+        raise StorageTrouble(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
+    return checked_token(means.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
 def _archive(uri: S3Uri, means: Means) -> SourceFiles:

@@ -6,32 +6,41 @@ nothing is checked out but what is read here.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 import urllib3
-from dulwich.client import Urllib3HttpGitClient
-from dulwich.errors import ChecksumMismatch, GitProtocolError, NotGitRepository
-from dulwich.object_store import MemoryObjectStore, ObjectStoreGraphWalker
-from dulwich.objects import Commit, ObjectID
+from dulwich.client import HTTPProxyUnauthorized, HTTPUnauthorized, Urllib3HttpGitClient
+from dulwich.errors import ChecksumMismatch, FileFormatException, GitProtocolError, NotGitRepository
+from dulwich.object_store import ObjectStoreGraphWalker
+from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
+from muster.api import file_paths
 from muster.api.document import quoted
-from muster.api.source_spec import GitSource
-from muster.storage.git_pack import TooLarge, check_pack
-from muster.storage.git_tree import files_of, found, tree_below
+from muster.storage.git_objects import GitObjects
+from muster.storage.git_pack import TooLarge, unpack
+from muster.storage.git_place import ORIGIN, GitPlace
+from muster.storage.git_tree import TreeFile, files_of, tree_below
 from muster.storage.line import Line
 from muster.storage.one_host import LeadsElsewhere, pool_for
-from muster.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, checked, refused
-from muster.storage.trouble import GIT_COMMIT_NOT_FOUND, GIT_TOO_SLOW, GIT_UNREACHABLE, StorageTrouble
+from muster.storage.reach import AddressRefused, Reach
+from muster.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, check_paths, refused
+from muster.storage.trouble import (
+    GIT_ACCESS_DENIED,
+    GIT_COMMIT_NOT_FOUND,
+    GIT_TOO_SLOW,
+    GIT_UNREACHABLE,
+    StorageTrouble,
+)
 
 if TYPE_CHECKING:
     from dulwich.client import HTTPResponse
-
-ORIGIN = "spec.source.git"
 
 MAX_PACK_BYTES = MAX_BYTES
 """Of the files as the server sends them."""
@@ -52,76 +61,102 @@ FETCH_SECONDS = 600.0
 """For all of them: a commit of the largest size may come at 0.4 MiB/s."""
 
 _FETCH_ERRORS = (
-    *(NotGitRepository, GitProtocolError, ChecksumMismatch, LeadsElsewhere, urllib3.exceptions.HTTPError, TooLarge),
+    *(NotGitRepository, GitProtocolError, HTTPUnauthorized, HTTPProxyUnauthorized),
+    *(ChecksumMismatch, LeadsElsewhere, urllib3.exceptions.HTTPError, TooLarge),
     # what dulwich's parsers make of an answer that isn't git's
-    *(OSError, ValueError, AssertionError, KeyError, EOFError),
+    *(FileFormatException, OSError, ValueError, AssertionError, KeyError, EOFError),
 )
 
 
-def fetch_commit(source: GitSource) -> dict[str, SourceFile]:
-    """The commit's files below `source.path`. Raises `StorageTrouble`. Blocks."""
-    with closing(ask(source, Line(FETCH_SECONDS))) as sent:
-        return sent.files()
-
-
 @dataclass(frozen=True)
-class Sent:
-    """What a host sent of a commit, and nobody has looked into: on disk, but for a few MiB."""
+class Asking:
+    """How a commit is asked for: over `line`, at addresses that `reach` allows, with a token where there is one."""
 
-    source: GitSource
-    pack: BinaryIO
-    _store: MemoryObjectStore
-    _unpack: Callable[[], None]
-
-    def files(self) -> dict[str, SourceFile]:
-        """The commit's files below the source's path, in memory. Raises `StorageTrouble`. Blocks."""
-        with _explained(self.source):
-            if self.pack.tell():
-                check_pack(self.pack, MAX_UNPACKED_BYTES, MAX_OBJECTS)
-            self._unpack()
-        commit = found(self._store, _name(self.source))
-        if not isinstance(commit, Commit):
-            raise _no_commit(self.source)
-        return _files(self._store, tree_below(self._store, commit.tree, self.source.path, ORIGIN))
-
-    def close(self) -> None:
-        """Forget it."""
-        self.pack.close()
+    line: Line
+    reach: Reach = Reach.ANY
+    token: str | None = field(default=None, repr=False)
 
 
-def ask(source: GitSource, line: Line) -> Sent:
-    """Have the commit sent over `line`, without those before it. Raises `StorageTrouble`. Blocks."""
-    store = MemoryObjectStore()
-    pack, unpack, _ = store.add_pack()
-    try:
-        with line, _explained(source, line):
-            _talk(source, pack, line)
-            # what was cut off may look whole
-            line.check()
-    except BaseException:
-        pack.close()
-        raise
-    return Sent(source, pack, store, unpack)
+def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceFile]:
+    """The commit's files below `place.path`, in memory. Raises `StorageTrouble`. Blocks."""
+    with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
+        download(place, Asking(Line(FETCH_SECONDS), token=token), pack)
+        files = commit_files(place, pack, objects)
+        return {path: SourceFile(objects.content(file.place), file.executable) for path, file in files.items()}
+
+
+def download(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
+    """Have the commit sent, without those before it, and written to `pack`. Raises `StorageTrouble`. Blocks."""
+    if asking.token is not None and urlsplit(place.url).scheme != "https":
+        raise refused(f"{ORIGIN}.url", "a token is sent over https only")
+    line = asking.line
+    with _explained(place, asking), line:
+        _talk(place, asking, pack)
+        # what was cut off may look whole
+        line.check()
+
+
+def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
+    """The files below the place's path of a commit that was downloaded. Raises `StorageTrouble`. Blocks."""
+    with _explained(place):
+        # an empty pack is what a host sends of a commit that it doesn't have
+        if pack.tell():
+            unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
+        commit = objects.commit(_name(place))
+        if commit is None:
+            raise _no_commit(place)
+        return _files(objects, tree_below(objects, commit.tree, place.path, ORIGIN))
 
 
 @contextmanager
-def _explained(source: GitSource, line: Line | None = None) -> Iterator[None]:
+def _explained(place: GitPlace, asking: Asking | None = None) -> Iterator[None]:
     try:
         yield
     except _FETCH_ERRORS as error:
-        if line is not None and line.is_cut:
-            raise _too_slow(source, line) from None
-        raise _trouble(source, error) from None
+        if asking is not None and asking.line.is_cut:
+            raise too_slow(place, asking.line.seconds) from None
+        raise _without_token(_trouble(place, error), place, asking) from None
 
 
-def _trouble(source: GitSource, error: Exception) -> StorageTrouble:
+def _trouble(place: GitPlace, error: Exception) -> StorageTrouble:
+    address = _address_refused(error)
+    if address is not None:
+        return refused(f"{ORIGIN}.url", str(address))
+    if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
+        return _denied(place)
     if isinstance(error, NotGitRepository):
-        return _unreachable(source, "there is no repository that can be read without a password")
+        by_whom = "without a token" if place.username is None else "with this token"
+        return _unreachable(place, f"there is no repository that can be read {by_whom}")
     if isinstance(error, TooLarge):
         return refused(ORIGIN, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
     if "not our ref" in str(error):
-        return _no_commit(source)
-    return _unreachable(source, _said(error))
+        return _no_commit(place)
+    return _unreachable(place, _said(error))
+
+
+def _without_token(trouble: StorageTrouble, place: GitPlace, asking: Asking | None) -> StorageTrouble:
+    """The same where a host repeats what it was sent."""
+    token = None if asking is None else asking.token
+    if not token:
+        return trouble
+    message = trouble.message
+    for secret in (token, b64encode(f"{place.username}:{token}".encode()).decode("ascii")):
+        message = message.replace(secret, "[token]")
+    return StorageTrouble(trouble.reason, message, may_pass=trouble.may_pass)
+
+
+def _address_refused(error: BaseException) -> AddressRefused | None:
+    """What dulwich and urllib3 have put their own errors around."""
+    seen: list[BaseException] = [error]
+    while seen:
+        one = seen.pop()
+        if isinstance(one, AddressRefused):
+            return one
+        inner = (one.__cause__, *(each for each in one.args if isinstance(each, BaseException)))
+        seen += [each for each in inner if each is not None]
+        reason = getattr(one, "reason", None)
+        seen += [reason] if isinstance(reason, BaseException) else []
+    return None
 
 
 def _said(error: BaseException) -> str:
@@ -133,17 +168,17 @@ def _said(error: BaseException) -> str:
     return str(told) or type(told).__name__
 
 
-def _talk(source: GitSource, pack: BinaryIO, line: Line) -> None:
+def _talk(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
     """Have the commit written to `pack`."""
-    address = urlsplit(source.url)
-    with pool_for(source.url, line) as pool:
-        client = _Client(f"{address.scheme}://{address.netloc}", pool, pack)
+    address = urlsplit(place.url)
+    with pool_for(place.url, asking.line, asking.reach) as pool:
+        client = _Client(place, pool, pack, asking.token)
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's
             # a folder of plain files may name other places for the rest of its files
             if client.dumb:
                 raise GitProtocolError("it is no git server, but a folder of files")
-            return [_name(source)]
+            return [_name(place)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
         # version 2 lets a server name other places, too
@@ -153,8 +188,18 @@ def _talk(source: GitSource, pack: BinaryIO, line: Line) -> None:
 class _Client(Urllib3HttpGitClient):
     """Reads what is said until it is too much; `pack` tells how much of it was the commit."""
 
-    def __init__(self, host: str, pool: urllib3.PoolManager, pack: BinaryIO) -> None:
-        super().__init__(host, pool_manager=pool, thin_packs=False, quiet=True, timeout=TIMEOUT_SECONDS)
+    def __init__(self, place: GitPlace, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
+        address = urlsplit(place.url)
+        super().__init__(
+            f"{address.scheme}://{address.netloc}",
+            pool_manager=pool,
+            thin_packs=False,
+            quiet=True,
+            timeout=TIMEOUT_SECONDS,
+            # it is sent to this very origin, and pool_for asks no other
+            username=None if token is None else place.username or "",
+            password=token,
+        )
         self._pack = pack
         self._heard = 0
 
@@ -180,33 +225,45 @@ def _limited(pack: BinaryIO) -> Callable[[bytes], int]:
     return write
 
 
-def _files(store: MemoryObjectStore, tree: ObjectID) -> dict[str, SourceFile]:
-    files: dict[str, SourceFile] = {}
+def _files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
+    files: dict[str, TreeFile] = {}
     size = 0
-    for path, file in files_of(store, tree, ORIGIN):
-        size += len(file.content)
+    for path, file in files_of(objects, tree, ORIGIN):
+        size += file.place.size
         check_bytes(size, ORIGIN)
         if len(files) == MAX_FILES:
             raise refused(ORIGIN, f"it has more than {MAX_FILES} files")
+        objection = file_paths.objection(path)
+        if objection is not None:
+            raise refused(ORIGIN, f"{quoted(path)}: {objection}")
         files[path] = file
-    checked(files, ORIGIN)
+    check_paths(files, ORIGIN)
     return files
 
 
-def _name(source: GitSource) -> ObjectID:
-    return ObjectID(source.commit.encode("ascii"))
+def _name(place: GitPlace) -> ObjectID:
+    return ObjectID(place.commit.encode("ascii"))
 
 
-def _no_commit(source: GitSource) -> StorageTrouble:
-    words = f"{source.commit} is no commit of {source.url}, or not pushed"
+def _no_commit(place: GitPlace) -> StorageTrouble:
+    words = f"{place.commit} is no commit of {place.url}, or not pushed"
     return StorageTrouble(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {words}")
 
 
-def _too_slow(source: GitSource, line: Line) -> StorageTrouble:
-    host = quoted(urlsplit(source.url).netloc)
-    words = f"{host} took more than {line.seconds / 60:.3g} minutes to send the commit"
+def too_slow(place: GitPlace, seconds: float) -> StorageTrouble:
+    """The trouble with a host that has not sent the commit after so many seconds."""
+    host = quoted(urlsplit(place.url).netloc)
+    words = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
     return StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: {words}; name a faster one, or put the code into spec.source.s3")
 
 
-def _unreachable(source: GitSource, why: str) -> StorageTrouble:
-    return StorageTrouble(GIT_UNREACHABLE, f"{ORIGIN}: {source.url} can't be fetched: {quoted(why)}")
+def _denied(place: GitPlace) -> StorageTrouble:
+    if place.username is None:
+        words = "the host wants a token: put one into a Secret and name it in secretKeyRef"
+    else:
+        words = f"the host refuses the token of secretKeyRef for user {quoted(place.username)}"
+    return StorageTrouble(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {words}")
+
+
+def _unreachable(place: GitPlace, why: str) -> StorageTrouble:
+    return StorageTrouble(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quoted(why)}")

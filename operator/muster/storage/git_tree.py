@@ -6,11 +6,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dulwich.object_store import MemoryObjectStore
-from dulwich.objects import Blob, ObjectID, ShaFile, Tree, TreeEntry
+from dulwich.objects import ObjectID, Tree, TreeEntry
 
 from muster.api.document import quoted
-from muster.storage.source_files import MAX_FILES, SourceFile, refused
+from muster.storage.git_objects import BLOB, GitObjects, ObjectPlace
+from muster.storage.source_files import MAX_FILES, refused
 
 _MAX_DEPTH = 64
 
@@ -18,18 +18,18 @@ _MAX_FOLDERS = 3 * MAX_FILES
 """Of one tree, each as often as it stands there: with the files all that git_source takes of a commit."""
 
 
-def found(store: MemoryObjectStore, name: ObjectID) -> ShaFile | None:
-    """The object of that name, if it is there."""
-    try:
-        return store[name]
-    except KeyError:
-        return None
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of a tree, and where its content is."""
+
+    place: ObjectPlace
+    executable: bool
 
 
-def tree_below(store: MemoryObjectStore, tree: ObjectID, path: str, origin: str) -> ObjectID:
+def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
     """The tree of folder `path` in `tree`. Raises `StorageTrouble` where there is none."""
     for part in path.split("/") if path else ():
-        entries = {entry.path: entry for entry in _tree(store, tree, origin).iteritems()}
+        entries = {entry.path: entry for entry in _tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
             raise refused(f"{origin}.path", f"the commit has no folder {quoted(path)}")
@@ -37,20 +37,20 @@ def tree_below(store: MemoryObjectStore, tree: ObjectID, path: str, origin: str)
     return tree
 
 
-def files_of(store: MemoryObjectStore, tree: ObjectID, origin: str) -> Iterator[tuple[str, SourceFile]]:
+def files_of(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
     """Every file of `tree` by its path. Raises `StorageTrouble` for what isn't a file or a folder."""
-    return _Walk(store, origin).below(tree, "", _MAX_DEPTH)
+    return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
 
 
 @dataclass
 class _Walk:
     """One walk through a tree, and how many folders it has come through."""
 
-    store: MemoryObjectStore
+    objects: GitObjects
     origin: str
     folders: int = 0
 
-    def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, SourceFile]]:
+    def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
         origin = self.origin
         if depth == 0:
             raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
@@ -58,28 +58,28 @@ class _Walk:
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
             raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
-        for entry in _tree(self.store, tree, origin).iteritems(name_order=True):
+        for entry in _tree(self.objects, tree, origin).iteritems(name_order=True):
             path = folder + _text(entry.path, origin)
             if stat.S_ISDIR(entry.mode):
                 yield from self.below(entry.sha, f"{path}/", depth - 1)
             else:
                 yield path, self._file(entry, path)
 
-    def _file(self, entry: TreeEntry, path: str) -> SourceFile:
+    def _file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
             # it could lead out of the folder, and archives of SageMaker's containers need none
             raise refused(self.origin, f"{quoted(path)} is a symbolic link; put the file itself there")
         if not stat.S_ISREG(entry.mode):
             raise refused(self.origin, f"{quoted(path)} is a submodule, which a commit has only the name of")
-        blob = found(self.store, entry.sha)
-        if not isinstance(blob, Blob):
+        place = self.objects.find(entry.sha)
+        if place is None or place.kind != BLOB:
             raise refused(self.origin, f"{quoted(path)} is missing in what the server sent")
-        return SourceFile(blob.as_raw_string(), executable=bool(entry.mode & stat.S_IXUSR))
+        return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
 
 
-def _tree(store: MemoryObjectStore, name: ObjectID, origin: str) -> Tree:
-    tree = found(store, name)
-    if not isinstance(tree, Tree):
+def _tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
+    tree = objects.tree(name)
+    if tree is None:
         raise refused(origin, "a folder of the commit is missing in what the server sent")
     return tree
 

@@ -7,6 +7,8 @@ from contextlib import suppress
 from threading import Lock, Timer
 from typing import Self
 
+from muster.storage.reach import Reach, check_address
+
 CONNECT_SECONDS = 20.0
 """For one of a host's addresses, and for agreeing on TLS."""
 
@@ -41,12 +43,14 @@ class Line:
                 end.close()
             self._ends.clear()
 
-    def dial(self, host: str, port: int) -> socket.socket:
-        """A connection to one of the host's addresses. Raises `OSError`."""
+    def dial(self, host: str, port: int, reach: Reach = Reach.ANY) -> socket.socket:
+        """A connection to one of the host's addresses, each of which `reach` allows. Raises `OSError`."""
         failed: OSError | None = None
         # a name may have thousands of them, of which none answers
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             self.check()
+            # here and not before: what is asked for a second time may be answered otherwise
+            check_address(str(address[0]), host, reach)
             try:
                 return self._watched(socket.create_connection((str(address[0]), port), CONNECT_SECONDS))
             except OSError as error:

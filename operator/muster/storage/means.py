@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.storage.patience import Pause
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Means:
-    """`client` gives whoever asks S3, made when it is needed. `say` tells people how far it is, one line each."""
+    """`client` gives whoever asks S3, made when it is needed. `say` tells people how far it is, one line each.
+
+    `git_token` is what a git host is shown, where the job asks for one.
+    """
 
     client: Callable[[], S3Client]
     pause: Pause
     clock: Callable[[], float]
     say: Callable[[str], object]
+    git_token: str | None = field(default=None, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from muster.api.document import quoted
 from muster.storage.line import Line
+from muster.storage.reach import Reach, check_address
 
 
 class LeadsElsewhere(Exception):
@@ -21,16 +22,20 @@ class LeadsElsewhere(Exception):
 
 
 @contextmanager
-def pool_for(url: str, line: Line) -> Iterator[urllib3.PoolManager]:
-    """What asks the host of `url` over `line`, through the proxy that the environment names.
+def pool_for(url: str, line: Line, reach: Reach = Reach.ANY) -> Iterator[urllib3.PoolManager]:
+    """What asks the host of `url` over `line`, at an address that `reach` allows, or through the environment's proxy.
 
-    Redirects raise `LeadsElsewhere`.
+    Redirects raise `LeadsElsewhere`. A proxy looks up names by itself: behind one only addresses that stand in the URL
+    are checked. Raises `AddressRefused`.
     """
     pool = default_urllib3_manager(None, base_url=url, pool_manager_cls=_OneHost, proxy_manager_cls=_OneHostByProxy)
     if not isinstance(pool, _OneHost):
         raise TypeError(f"dulwich made a {type(pool).__name__}")
     pool.origin, pool.answers = _origin(url), []
-    pool.pool_classes_by_scheme = _pools_over(line)
+    if isinstance(pool, _OneHostByProxy):
+        _check_literal(url, reach)
+        reach = Reach.ANY
+    pool.pool_classes_by_scheme = _pools_over(line, reach)
     try:
         yield pool
     finally:
@@ -40,14 +45,14 @@ def pool_for(url: str, line: Line) -> Iterator[urllib3.PoolManager]:
         pool.clear()
 
 
-def _pools_over(line: Line) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+def _pools_over(line: Line, reach: Reach) -> dict[str, type[urllib3.HTTPConnectionPool]]:
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
-            return line.dial(self.host, self.port)
+            return line.dial(self.host, self.port, reach)
 
     class Secure(HTTPSConnection):
         def _new_conn(self) -> socket.socket:
-            return line.dial(self.host, self.port)
+            return line.dial(self.host, self.port, reach)
 
     class PlainPool(urllib3.HTTPConnectionPool):
         ConnectionCls = Plain
@@ -56,6 +61,12 @@ def _pools_over(line: Line) -> dict[str, type[urllib3.HTTPConnectionPool]]:
         ConnectionCls = Secure
 
     return {"http": PlainPool, "https": SecurePool}
+
+
+def _check_literal(url: str, reach: Reach) -> None:
+    host = urlsplit(url).hostname or ""
+    with suppress(ValueError):
+        check_address(host, host, reach)
 
 
 class _OneHost(urllib3.PoolManager):

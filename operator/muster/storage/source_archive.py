@@ -1,4 +1,4 @@
-"""A job's code as `sourcedir.tar.gz`: the same files give the same bytes, whenever they are packed. Pure."""
+"""A job's code as `sourcedir.tar.gz`: the same files give the same bytes, whenever they are packed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from muster.api.s3_uri import S3Uri
 from muster.storage.source_files import SourceFiles
@@ -22,49 +23,86 @@ _LEVEL = 6
 
 @dataclass(frozen=True)
 class SourceArchive:
-    """An archive's bytes, and the SHA-256 of what they unpack to, in hexadecimal digits.
+    """An archive that was written to a file: its size in bytes, and two hashes.
 
-    Builds of zlib compress the same text to other bytes: what is inside names the archive.
+    `sha256` is that of what it unpacks to, in hexadecimal digits: builds of zlib compress the same text to other bytes,
+    so what is inside names the archive. `checksum` is the file's own SHA-256 as Amazon S3 writes it, in Base64.
     """
 
-    data: bytes
+    size: int
     sha256: str
+    checksum: str
 
     def place(self, folder: S3Uri) -> S3Uri:
         """Where it is kept below `folder`: each content has one place, so that it is uploaded once."""
         return folder.below("source", self.sha256, NAME)
 
 
-def pack(files: SourceFiles) -> SourceArchive:
-    """The archive of `files`, which were `checked`."""
-    outer = io.BytesIO()
+class Content(Protocol):
+    """What a file's content is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most so many."""
+        ...
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of an archive. `content` opens its content, which has `size` bytes."""
+
+    path: str
+    size: int
+    executable: bool
+    content: Callable[[], Content]
+
+
+def members_of(files: SourceFiles) -> list[Member]:
+    """Files that are in memory."""
+    return [
+        Member(path, len(file.content), file.executable, lambda content=file.content: io.BytesIO(content))  # type: ignore[misc]
+        for path, file in files.items()
+    ]
+
+
+def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
+    """Write the archive of `members`, whose paths were checked, to `into`. Reads them piece by piece."""
+    outer = _Hashed(into)
     # mtime 0 and no name in gzip's header
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=outer, mtime=0) as compressed:
-        told = _Hashed(compressed)
+    with gzip.GzipFile(
+        filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
+    ) as compressed:
+        inner = _Hashed(compressed)
         # USTAR with PAX for what it can't say: no time, no user, nothing of this machine
-        with tarfile.open(fileobj=cast("BinaryIO", told), mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            for member, content in _members(files):
-                archive.addfile(member, io.BytesIO(content))
-    return SourceArchive(outer.getvalue(), told.hash.hexdigest())
+        with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
+                archive.addfile(_described(member), cast("BinaryIO", member.content()))
+    return SourceArchive(outer.size, inner.hash.hexdigest(), b64encode(outer.hash.digest()).decode("ascii"))
+
+
+def _described(member: Member) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(member.path)
+    info.size = member.size
+    info.mode = 0o755 if member.executable else 0o644
+    info.mtime = 0
+    return info
+
+
+class _Written(Protocol):
+    def write(self, data: bytes, /) -> int: ...
 
 
 class _Hashed:
-    """What is written to it goes on compressed, so that it is in memory once."""
+    """What is written to it goes on to `to`."""
 
-    def __init__(self, compressed: gzip.GzipFile) -> None:
+    def __init__(self, to: _Written) -> None:
         self.hash = hashlib.sha256()
-        self._compressed = compressed
+        self.size = 0
+        self._to = to
 
     def write(self, data: bytes) -> int:
         self.hash.update(data)
-        return self._compressed.write(data)
+        self.size += len(data)
+        return self._to.write(data)
 
-
-def _members(files: SourceFiles) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    for path in sorted(files, key=lambda path: path.encode("utf-8")):
-        file = files[path]
-        member = tarfile.TarInfo(path)
-        member.size = len(file.content)
-        member.mode = 0o755 if file.executable else 0o644
-        member.mtime = 0
-        yield member, file.content
+    def flush(self) -> None:
+        """Nothing is held back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from muster.api import file_paths
@@ -33,19 +33,24 @@ def from_texts(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 
 def checked(files: SourceFiles, origin: str) -> SourceFiles:
     """The same files. Raises `StorageTrouble` where one may not be made, or all are too much; `origin` is a field."""
-    if not files:
+    check_paths(files, origin)
+    check_bytes(sum(len(file.content) for file in files.values()), origin)
+    return files
+
+
+def check_paths(paths: Collection[str], origin: str) -> None:
+    """Raises `StorageTrouble` when there are no files, too many, or one that may not be made."""
+    if not paths:
         raise refused(origin, "there is no file in it")
-    if len(files) > MAX_FILES:
+    if len(paths) > MAX_FILES:
         raise refused(origin, f"it has more than {MAX_FILES} files")
-    for path in files:
+    for path in paths:
         objection = file_paths.objection(path)
         if objection is not None:
             raise refused(origin, f"{quoted(path)}: {objection}")
-    both = file_paths.file_and_folder(files)
+    both = file_paths.file_and_folder(paths)
     if both is not None:
         raise refused(origin, f"{quoted(both)} is a file, and other files lie below it")
-    check_bytes(sum(len(file.content) for file in files.values()), origin)
-    return files
 
 
 def check_bytes(size: int, origin: str) -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
+from muster.api.source_spec import DEFAULT_USERNAME, GitSource
 from muster.api.spec import Job
+from muster.storage.git_place import GitPlace
 
 
 @dataclass(frozen=True)
@@ -18,15 +20,6 @@ class S3Channel:
     name: str
     uri: str
     is_sharded: bool
-
-
-@dataclass(frozen=True)
-class GitPlace:
-    """A folder of a commit; `path` is "" for all of it."""
-
-    url: str
-    commit: str
-    path: str
 
 
 @dataclass(frozen=True)
@@ -90,8 +83,14 @@ def _code(job: Job) -> CodePlan | None:
     if source.config_map is not None:
         return CodePlan(config_map=source.config_map.name)
     if source.git is not None:
-        return CodePlan(git=GitPlace(source.git.url, source.git.commit, source.git.path))
+        return CodePlan(git=git_place(source.git))
     return CodePlan(archive=source.s3.uri if source.s3 is not None else None)
+
+
+def git_place(git: GitSource) -> GitPlace:
+    """The commit as it is asked for; whom a token is for is known where there is one."""
+    username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
+    return GitPlace(git.url, git.commit, git.path, username)
 
 
 _JSON = TypeAdapter(StoragePlan)

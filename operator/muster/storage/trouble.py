@@ -21,6 +21,8 @@ SOURCE_REFUSED = "SourceRefused"
 
 GIT_UNREACHABLE = "GitUnreachable"
 GIT_TOO_SLOW = "GitTooSlow"
+GIT_TOKEN_MISSING = "GitTokenMissing"  # noqa: S105
+GIT_ACCESS_DENIED = "GitAccessDenied"
 GIT_COMMIT_NOT_FOUND = "GitCommitNotFound"
 
 S3_ACCESS_DENIED = "S3AccessDenied"

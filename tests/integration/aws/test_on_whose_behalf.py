@@ -19,6 +19,7 @@ from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
 from muster.backends.sagemaker.request.identity import own_tags
 from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.training_job import CreateTrainingJob
 from muster.plan.training_job_name import training_job_name
 from sagemaker_service.service import Service
@@ -73,7 +74,7 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
         await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
-        await backend.create(theirs, CreateTrainingJob(1))
+        await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
         await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), whereabouts(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",

@@ -12,7 +12,7 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
-from muster.api.source_spec import ConfigMapSource, GitSource, Source
+from muster.api.source_spec import ConfigMapSource, GitSource, SecretKeyRef, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
@@ -60,13 +60,17 @@ async def _no_config_map(namespace: str, name: str) -> SourceFiles:
     raise AssertionError(f"{namespace}/{name} is not asked for")
 
 
+async def _no_token(namespace: str, ref: SecretKeyRef) -> str:
+    raise AssertionError(f"{namespace}/{ref.name} is not asked for")
+
+
 @pytest.fixture
 def aws(s3: S3Client, s3_url: str) -> Aws:  # noqa: ARG001 - it sets the environment
     return Aws(Endpoints(s3=s3_url, sts=s3_url))
 
 
 async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map)
+    prepared = PreparedRequests(aws, _no_config_map, _no_token)
     bodies = [await prepared.prepare(_job(), attempt, HERE) for attempt in (1, 2)]
     await aws.close()
     (key,) = contents(s3, "data")
@@ -86,7 +90,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     async def read(_: str, __: str) -> SourceFiles:
         return from_texts(code)
 
-    prepared = PreparedRequests(aws, read)
+    prepared = PreparedRequests(aws, read, _no_token)
     with git_server(tmp_path) as server:
         repository = GitSource(url=f"{server.url}/code.git", commit=name)
         for source in (_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
@@ -100,7 +104,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
 
 
 async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map)
+    prepared = PreparedRequests(aws, _no_config_map, _no_token)
     await prepared.prepare(_job(), 1, HERE)
     ((key, packed),) = contents(s3, "data").items()
     s3.put_object(Bucket="data", Key=key, Body=b"other code", ChecksumAlgorithm="SHA256")
@@ -120,7 +124,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
         reading -= 1
         return from_texts({"train.py": f"print({name!r})"})
 
-    prepared = PreparedRequests(aws, read)
+    prepared = PreparedRequests(aws, read, _no_token)
     jobs = [_with_source(Source(config_map=ConfigMapSource(name=f"code-{number}"))) for number in range(4)]
     await asyncio.gather(*(prepared.prepare(one, 1, HERE) for one in jobs))
     await aws.close()
@@ -128,7 +132,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
 
 
 async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map)
+    prepared = PreparedRequests(aws, _no_config_map, _no_token)
     await prepared.prepare(_job(), 1, HERE)
     (key,) = contents(s3, "data")
     first = s3.head_object(Bucket="data", Key=key)["LastModified"]
@@ -140,13 +144,13 @@ async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) 
 
 
 async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, _no_config_map).prepare(_job(rankReports="Off"), 1, HERE)
+    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job(rankReports="Off"), 1, HERE)
     await aws.close()
     assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
 
 
 async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, _no_config_map).prepare(_job(start="Channels"), 1, HERE)
+    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job(start="Channels"), 1, HERE)
     await aws.close()
     folder = f"{body['TrainingJobName']}/input"
     drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
@@ -157,7 +161,7 @@ async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_acco
     # moto's own account is another one: what was allowed is used, not what the credentials happen to be
     bucket = "sagemaker-us-east-1-111122223333"
     s3.create_bucket(Bucket=bucket)
-    body = await PreparedRequests(aws, _no_config_map).prepare(_job_without_output(), 1, HERE)
+    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job_without_output(), 1, HERE)
     await aws.close()
     assert body["OutputDataConfig"] == {"S3OutputPath": f"s3://{bucket}/"}
     (key,) = contents(s3, bucket)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from git_server import GitServer, commit, git, git_server, new_repository
-from muster.api.source_spec import GitSource
 from muster.storage import git_source
+from muster.storage.git_place import GitPlace
 from muster.storage.git_source import fetch_commit
 from muster.storage.source_files import SourceFile
 from muster.storage.trouble import StorageTrouble
@@ -25,8 +25,8 @@ def repository(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "code.git")
 
 
-def _source(server: GitServer, name: str, path: str = "") -> GitSource:
-    return GitSource(url=f"{server.url}/code.git", commit=name, path=path)
+def _source(server: GitServer, name: str, path: str = "") -> GitPlace:
+    return GitPlace(url=f"{server.url}/code.git", commit=name, path=path)
 
 
 def test_a_commit_becomes_files(server: GitServer, repository: Path) -> None:

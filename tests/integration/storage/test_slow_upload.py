@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
-from muster.api.source_spec import GitSource, Source
+from muster.api.source_spec import GitSource, SecretKeyRef, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
@@ -21,7 +22,7 @@ from muster.aws.place import Endpoints, Place
 from muster.aws.threads import MAX_THREADS
 from muster.backends.sagemaker import requests
 from muster.backends.sagemaker.requests import PreparedRequests
-from muster.backends.sagemaker.timely_bytes import TimelyBytes
+from muster.backends.sagemaker.timely_file import TimelyFile
 from muster.storage.source_files import SourceFiles
 from s3_server import contents
 from slow_host import SlowHost, slow_host
@@ -65,6 +66,10 @@ async def _no_config_map(namespace: str, name: str) -> SourceFiles:
     raise AssertionError(f"{namespace}/{name} is not asked for")
 
 
+async def _no_token(namespace: str, ref: SecretKeyRef) -> str:
+    raise AssertionError(f"{namespace}/{ref.name} is not asked for")
+
+
 @contextmanager
 def _good_git(folder: Path) -> Iterator[GitSource]:
     name = commit(new_repository(folder / "code.git"), {"train.py": "print(1)\n"})
@@ -78,7 +83,7 @@ async def _asked(host: SlowHost) -> None:
 
 async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
     aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, _no_config_map)
+    prepared = PreparedRequests(aws, _no_config_map, _no_token)
     with slow_host(_GIT, b"x") as slow, _good_git(tmp_path) as good:
         stuck = [asyncio.create_task(prepared.prepare(_job(f"slow-{n}", _at(slow.netloc)), 1, HERE)) for n in range(4)]
         await _asked(slow)
@@ -102,7 +107,7 @@ async def test_one_of_many_jobs_of_a_host_that_drips_is_told_its_name(
 ) -> None:
     monkeypatch.setattr(requests, "FETCH_SECONDS", 0.3)
     aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, _no_config_map)
+    prepared = PreparedRequests(aws, _no_config_map, _no_token)
     with slow_host(_GIT, b"x") as slow:
         jobs = (_job(f"slow-{n}", _at(slow.netloc)) for n in range(3))
         ends = await asyncio.gather(*(prepared.prepare(job, 1, HERE) for job in jobs), return_exceptions=True)
@@ -118,7 +123,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
     monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.3)
     with slow_host(b"HTTP/1.1 200 OK\r\nX: ", b"x") as slow:
         aws = Aws(Endpoints(s3=f"http://{slow.netloc}", sts=s3_url))
-        prepared = PreparedRequests(aws, _no_config_map)
+        prepared = PreparedRequests(aws, _no_config_map, _no_token)
         for number in range(MAX_THREADS + 1):
             with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* after 0.005 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)
@@ -129,10 +134,14 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 
 async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
     aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
-    wanted = {"Bucket": "data", "Key": "code", "Body": TimelyBytes(b"x" * 2**20, -1.0)}
-    # which of them depends on where botocore reads it
-    with pytest.raises((TimeoutError, Unavailable), match="time to upload it is over"):
-        await aws.ask(HERE, "s3", "PutObject", wanted)
-    await aws.ask(HERE, "s3", "PutObject", {**wanted, "Body": TimelyBytes(b"x" * 2**20, 60.0)})
-    assert contents(s3, "data") == {"code": b"x" * 2**20}
+    content = b"x" * 2**20
+    late, cut = TimelyFile(io.BytesIO(content), -1.0), TimelyFile(io.BytesIO(content), 60.0)
+    cut.cut()
+    for body in (late, cut):
+        # which of them depends on where botocore reads it
+        with pytest.raises((TimeoutError, Unavailable), match="time to upload it is over"):
+            await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
+    body = TimelyFile(io.BytesIO(content), 60.0)
+    await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
+    assert contents(s3, "data") == {"code": content}
     await aws.close()

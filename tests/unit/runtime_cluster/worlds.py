@@ -98,7 +98,7 @@ class Site:
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,
-            training=training_life(Aws(), self.client, "", time.time, lambda _: None),
+            training=training_life(Aws(), self.client, (), "", time.time, lambda _: None),
         )
         self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 

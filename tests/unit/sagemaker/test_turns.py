@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from muster.backends.sagemaker.turns import Turns
+from muster.backends.sagemaker.turns import TurnCut, Turns
+
+PROMISED = 1000.0
 
 
 @dataclass
@@ -61,7 +63,7 @@ async def _settle() -> None:
     ],
 )
 async def test_who_begins(came: Iterable[str], began: tuple[str, ...]) -> None:
-    crowd = Crowd(Turns(2))
+    crowd = Crowd(Turns(2, PROMISED))
     for name in came:
         await crowd.come(name)
     assert tuple(crowd.begun) == began
@@ -71,7 +73,7 @@ async def test_who_begins(came: Iterable[str], began: tuple[str, ...]) -> None:
 
 
 async def test_owners_take_turns_however_much_one_has() -> None:
-    crowd = Crowd(Turns(1))
+    crowd = Crowd(Turns(1, PROMISED))
     for name in ("a@x", "a@x#2", "a@x#3", "b@y", "b@y#2", "c@z"):
         await crowd.come(name)
     for number in range(6):
@@ -80,7 +82,7 @@ async def test_owners_take_turns_however_much_one_has() -> None:
 
 
 async def test_who_no_longer_waits_keeps_nobody_waiting() -> None:
-    crowd = Crowd(Turns(1))
+    crowd = Crowd(Turns(1, PROMISED))
     for name in ("a@x", "b@y", "c@z"):
         await crowd.come(name)
     await crowd.cancel("b@y")
@@ -90,7 +92,7 @@ async def test_who_no_longer_waits_keeps_nobody_waiting() -> None:
 
 
 async def test_who_is_cancelled_as_the_turn_comes_hands_it_on() -> None:
-    turns = Turns(1)
+    turns = Turns(1, PROMISED)
     entered = asyncio.Event()
 
     async def wait() -> None:
@@ -112,7 +114,7 @@ async def test_who_is_cancelled_as_the_turn_comes_hands_it_on() -> None:
 @given(some.lists(some.tuples(some.sampled_from("abc"), some.sampled_from("xyz"), some.booleans()), max_size=25))
 def test_all_have_their_turn_and_never_two_of_one_kind(came: list[tuple[str, str, bool]]) -> None:
     async def go() -> None:
-        turns, now, done = Turns(2), list[tuple[str, str]](), 0
+        turns, now, done = Turns(2, PROMISED), list[tuple[str, str]](), 0
 
         async def one(owner: str, host: str) -> None:
             nonlocal done
@@ -133,3 +135,57 @@ def test_all_have_their_turn_and_never_two_of_one_kind(came: list[tuple[str, str
         assert done == len(came)
 
     asyncio.run(go())
+
+
+async def test_who_has_had_the_promised_time_makes_room_for_another_owner() -> None:
+    turns, ends = Turns(2, 0.05), list[str]()
+
+    async def one(owner: str, seconds: float) -> None:
+        try:
+            async with turns.turn(owner):
+                await asyncio.sleep(seconds)
+                ends.append(f"{owner} done")
+        except TurnCut:
+            ends.append(f"{owner} cut")
+
+    async with asyncio.timeout(20):
+        slow = [asyncio.create_task(one(owner, 1000.0)) for owner in ("a", "b")]
+        await _settle()
+        await one("c", 0.0)
+        # of the two that were slow, the one that had begun first; the other has its place for as long as nobody waits
+        await asyncio.gather(slow[0])
+        assert ends == ["a cut", "c done"]
+        await one("d", 0.0)
+        assert ends[2:] == ["d done"]
+        slow[1].cancel()
+
+
+async def test_an_owners_own_jobs_wait_for_as_long_as_it_takes() -> None:
+    turns = Turns(1, 0.01)
+    begun = asyncio.Event()
+
+    async def second() -> None:
+        async with turns.turn("a"):
+            begun.set()
+
+    async with turns.turn("a"):
+        task = asyncio.create_task(second())
+        await asyncio.sleep(0.1)
+        assert not begun.is_set()
+    await task
+
+
+async def test_one_host_has_half_of_the_places() -> None:
+    crowd = Crowd(Turns(4, PROMISED))
+    for name in ("a@x", "b@x", "c@x", "d@y", "e@z"):
+        await crowd.come(name)
+    assert crowd.begun == ["a@x", "b@x", "d@y", "e@z"]
+    for name in ("a@x", "b@x", "c@x", "d@y", "e@z"):
+        await crowd.end(name)
+
+
+async def test_a_time_limit_of_the_works_own_is_no_cut() -> None:
+    turns = Turns(1, PROMISED)
+    with pytest.raises(TimeoutError):
+        async with turns.turn("a"), asyncio.timeout(0):
+            await asyncio.sleep(1)

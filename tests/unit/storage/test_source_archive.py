@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import tarfile
 import tempfile
+from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from muster.api import file_paths
 from muster.api.s3_uri import S3Uri
 from muster.storage import source_files, source_folder
-from muster.storage.source_archive import pack
+from muster.storage.source_archive import SourceArchive, members_of, pack
 from muster.storage.source_files import SourceFile, checked, from_texts
 from muster.storage.source_folder import read_archive, write_files
 from muster.storage.trouble import StorageTrouble
@@ -25,31 +28,39 @@ _FILES = st.dictionaries(_PATHS, st.builds(SourceFile, st.binary(max_size=64), s
 )
 
 
+def _packed(files: Mapping[str, SourceFile]) -> tuple[SourceArchive, bytes]:
+    file = io.BytesIO()
+    return pack(members_of(files), file), file.getvalue()
+
+
 def test_the_bytes_are_these_for_ever() -> None:
-    archive = pack({"b.py": SourceFile(b"x = 1\n"), "a/run.sh": SourceFile(b"#!/bin/sh\n", executable=True)})
-    with tarfile.open(fileobj=io.BytesIO(archive.data)) as members:
+    archive, data = _packed({"b.py": SourceFile(b"x = 1\n"), "a/run.sh": SourceFile(b"#!/bin/sh\n", executable=True)})
+    assert archive.size == len(data)
+    assert archive.checksum == b64encode(hashlib.sha256(data).digest()).decode()
+    assert archive.sha256 == hashlib.sha256(gzip.decompress(data)).hexdigest()
+    with tarfile.open(fileobj=io.BytesIO(data)) as members:
         found = [(m.name, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members.getmembers()]
     assert found == [("a/run.sh", 0o755, 0, 0, 0, "", ""), ("b.py", 0o644, 0, 0, 0, "", "")]
-    assert archive.data[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-    tar = gzip.decompress(archive.data)
+    assert data[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+    tar = gzip.decompress(data)
     assert (len(tar), tar[:8]) == (10_240, b"a/run.sh")
 
 
 @given(_FILES)
 def test_the_same_files_give_the_same_bytes_in_any_order(files: dict[str, SourceFile]) -> None:
-    assert pack(files) == pack(dict(reversed(files.items())))
+    assert _packed(files) == _packed(dict(reversed(files.items())))
 
 
 @given(_FILES, _FILES)
 def test_other_files_give_another_place(files: dict[str, SourceFile], others: dict[str, SourceFile]) -> None:
     folder = S3Uri("code", "team/")
-    same = pack(files).place(folder) == pack(others).place(folder)
+    same = _packed(files)[0].place(folder) == _packed(others)[0].place(folder)
     assert same == (files == others)
 
 
 @given(_FILES)
 def test_what_is_packed_is_read_again(files: dict[str, SourceFile]) -> None:
-    assert read_archive(io.BytesIO(pack(files).data), "x") == files
+    assert read_archive(io.BytesIO(_packed(files)[1]), "x") == files
 
 
 @given(_FILES)
@@ -66,7 +77,7 @@ def test_files_are_written_as_they_are(files: dict[str, SourceFile]) -> None:
 
 
 def test_its_place_tells_its_content() -> None:
-    archive = pack(from_texts({"train.py": "print(1)\n"}))
+    archive, _ = _packed(from_texts({"train.py": "print(1)\n"}))
     assert str(archive.place(S3Uri("code", "a/"))) == f"s3://code/a/source/{archive.sha256}/sourcedir.tar.gz"
     assert str(archive.place(S3Uri("code", ""))) == f"s3://code/source/{archive.sha256}/sourcedir.tar.gz"
 
@@ -168,7 +179,7 @@ class _Endless(io.BytesIO):
         return super().read(size)
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", pack(from_texts({"a": "b"})).data[:60]])
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", _packed(from_texts({"a": "b"}))[1][:60]])
 def test_half_an_archive_is_refused(data: bytes) -> None:
     with pytest.raises(StorageTrouble, match="no whole"):
         read_archive(io.BytesIO(data), "x")

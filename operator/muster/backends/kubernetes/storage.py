@@ -16,6 +16,7 @@ from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, re
 from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Trouble
+from muster.storage.git_token import VARIABLE
 from muster.storage.storage_plan import StoragePlan, storage_plan
 
 BRINGS = "muster-bring"
@@ -86,6 +87,7 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
     if plan.code is not None and plan.code.config_map is not None:
         bring += ["--config-map", _CONFIG_MAP_FOLDER]
     pieces = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
+    pieces += _git_token(job)
     same = as_trainer(pod)
     if same:
         pieces.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
@@ -150,6 +152,22 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
     if environment:
         pieces.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
     return pieces
+
+
+def _git_token(job: Job) -> list[Piece]:
+    """The token for the one container that fetches the code: no other gets it, and no object holds it."""
+    git = None if job.spec.source is None else job.spec.source.git
+    if git is None or git.secret_key_ref is None:
+        return []
+    ref: Fields = {"name": git.secret_key_ref.name, "key": git.secret_key_ref.key}
+    variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
+    return [
+        Piece(
+            in_spec({"initContainers": [{"name": BRINGS, "env": [variable]}]}),
+            "spec.source.git.secretKeyRef",
+            "the git host is shown it, and no other container has it",
+        )
+    ]
 
 
 def _mounts(name: str, plan: StoragePlan) -> list[JSON]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from muster.api.spec import EnvVar, Job
 from muster.backends.local.devices import VISIBLE
+from muster.storage.git_token import VARIABLE
 from muster_worker.rendezvous import is_rendezvous_variable
 
 _FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
@@ -24,7 +25,10 @@ class Inherited:
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """The user's environment as a new run may see it: a shell inside SLURM or torchrun carries that one's ranks."""
     dropped = tuple(sorted(name for name in environment if _is_foreign(name)))
-    return Inherited({name: value for name, value in environment.items() if name not in dropped}, dropped)
+    kept = {name: value for name, value in environment.items() if name not in dropped}
+    # for whoever fetches the code, and not for the code itself
+    kept.pop(VARIABLE, None)
+    return Inherited(kept, dropped)
 
 
 def _is_foreign(name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.storage.code import bring_code
+from muster.storage.git_token import VARIABLE
 from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders, below
 from muster.storage.storage_plan import StoragePlan, storage_plan
@@ -120,4 +121,4 @@ def _means(say: Callable[[str], object]) -> Means:
 
         return s3_client()
 
-    return Means(client=client, pause=time.sleep, clock=time.time, say=say)
+    return Means(client=client, pause=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE))

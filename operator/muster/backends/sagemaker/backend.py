@@ -20,11 +20,13 @@ from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.surroundings import Surroundings
 from muster.backends.sagemaker.targets import Target, places_of, remains_of, target_of, whereabouts
+from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.incarnations import current_incarnation
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
 from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_name import training_job_name
 
 NEWS_SECONDS = 30.0
 """How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""
@@ -96,7 +98,7 @@ class SageMakerBackend:
         if ledger.generation != job.metadata.generation:
             ledger.setback, ledger.generation = None, job.metadata.generation
         return replace(
-            self._facts(metadata, whereabouts(job), ledger, sight),
+            self._facts(metadata, previous, whereabouts(job), ledger, sight),
             found=found,
             remarks=training_notes(job),
             is_held=is_held,
@@ -119,7 +121,7 @@ class SageMakerBackend:
         if places and is_free and not ledger.knows_of_no_other(metadata, 0 if told is None else told.attempt):
             around = await self._surroundings.look(ledger, metadata, places)
             sight = sight if ledger.found is None else around
-        return replace(self._facts(metadata, where, ledger, sight), is_held=True)
+        return replace(self._facts(metadata, previous, where, ledger, sight), is_held=True)
 
     def begins(self, job_uid: str) -> None:
         """The job's resource is held from now on. Nothing of it runs yet, unless it was held before and is watched."""
@@ -138,9 +140,12 @@ class SageMakerBackend:
             await self._doing.stop_found(ledger, found)
         return ledger.is_clear
 
-    async def create(self, job: Job, action: CreateTrainingJob) -> None:
-        """Have the training job made, or find that it is there. What comes between shows in the next facts."""
-        await self._doing.create(self._ledger(job.metadata.uid), job, action.attempt)
+    async def create(self, job: Job, action: CreateTrainingJob, withdrawal: Withdrawal) -> None:
+        """Have the training job made, or find that it is there, unless it is withdrawn before SageMaker is asked.
+
+        What comes between shows in the next facts.
+        """
+        await self._doing.create(self._ledger(job.metadata.uid), job, action.attempt, withdrawal)
 
     async def stop(self, metadata: Metadata, name: str, where: Whereabouts) -> None:
         """Have a training job of the job's stopped."""
@@ -150,7 +155,9 @@ class SageMakerBackend:
         """Have SageMaker forget a training job that is over."""
         await self._doing.delete(self._ledger(metadata.uid), metadata, action.name, where)
 
-    def _facts(self, metadata: Metadata, where: Whereabouts, ledger: Ledger, sight: Sight) -> TrainingFacts:
+    def _facts(
+        self, metadata: Metadata, previous: Status, where: Whereabouts, ledger: Ledger, sight: Sight
+    ) -> TrainingFacts:
         """What is known of a training job that may run, whatever its resource has become."""
         return TrainingFacts(
             created_at=from_text(metadata.creation_timestamp),
@@ -164,7 +171,15 @@ class SageMakerBackend:
             taken=sight.taken,
             seen_at=sight.seen_at,
             unclear=ledger.unclear,
+            is_unsent=self._is_unsent(metadata, previous, ledger),
         )
+
+    def _is_unsent(self, metadata: Metadata, previous: Status, ledger: Ledger) -> bool:
+        """Whether nobody has asked for the training job that the status tells of, so that it can't come to be."""
+        attempt = attempt_looked_at(previous)
+        if attempt is None or ledger.unsent != training_job_name(metadata, attempt):
+            return False
+        return self.clock() >= self._surroundings.arrives_until(ledger.asked_at)
 
     def _ledger(self, uid: str) -> Ledger:
         return self._ledgers.setdefault(uid, Ledger())

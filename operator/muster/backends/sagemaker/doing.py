@@ -18,6 +18,7 @@ from muster.backends.sagemaker.lookout import taken_by_others
 from muster.backends.sagemaker.ownership import is_of
 from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.backends.sagemaker.targets import place_of, whereabouts
+from muster.backends.sagemaker.withdrawal import Withdrawal, Withdrawn
 from muster.plan.facts import Trouble
 from muster.plan.training_job_facts import Obstacle, Setback, Whereabouts
 from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
@@ -43,11 +44,18 @@ class Doing:
     requests: Requests
     clock: Callable[[], float]
 
-    async def create(self, ledger: Ledger, job: Job, attempt: int) -> None:
-        """Have the training job made, or find that it is there. What comes between shows in the next facts."""
+    async def create(self, ledger: Ledger, job: Job, attempt: int, withdrawal: Withdrawal) -> None:
+        """Have the training job made, or find that it is there. What comes between shows in the next facts.
+
+        Until SageMaker is asked it may be withdrawn.
+        """
         place = place_of(whereabouts(job), job.metadata)
         try:
-            body = await self.requests.prepare(job, attempt, place)
+            async with withdrawal.guard():
+                body = await self.requests.prepare(job, attempt, place)
+        except Withdrawn:
+            ledger.unsent = training_job_name(job.metadata, attempt)
+            return
         except InvalidResource as refused:
             trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
             self._set_back(ledger, Setback(Obstacle.REFUSED, trouble, self.clock()))
@@ -59,7 +67,7 @@ class Doing:
         except AwsError as error:
             self._set_back(ledger, setback_of(error, self.clock()))
             return
-        ledger.is_clear = False
+        ledger.is_clear, ledger.unsent = False, ""
         await self._do(ledger, self._make(ledger, job, attempt, body, place))
         # Without an answer it may be under way still.
         ledger.asked_at = self.clock()

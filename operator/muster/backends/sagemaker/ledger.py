@@ -21,10 +21,11 @@ class Ledger:
     `made` is the name of a training job that exists and is the job's, though it may not have been seen yet.
     `taken` is one that exists and is somebody else's, with the words for that. `over` is the last one that was
     seen over, and `over_at` since when that is known. `asked_at` is when SageMaker was last asked to make one (Unix
-    seconds), and `alone` the name of the one that was made then. `is_clear` says that none runs, and that none was
-    asked for since that was seen; `unclear` why that isn't known, where it had to be. `found` is one that runs and that
-    the status doesn't tell of. `setback` is what the last action came to, None when it went well; `generation` is the
-    spec's that it was about. `missing_since` is since when SageMaker says that there is none where there was one.
+    seconds), and `alone` the name of the one that was made then. `unsent` is the name of one that was decided on and
+    withdrawn before SageMaker was asked. `is_clear` says that none runs, and that none was asked for since that was
+    seen; `unclear` why that isn't known, where it had to be. `found` is one that runs and that the status doesn't tell
+    of. `setback` is what the last action came to, None when it went well; `generation` is the spec's that it was about.
+    `missing_since` is since when SageMaker says that there is none where there was one.
     `untagged` is why it isn't known whose the watched one is, None once its tags were read.
     `forgotten` are the training jobs that SageMaker forgot for muster.
     """
@@ -39,6 +40,7 @@ class Ledger:
     generation: int = 0
     missing_since: float | None = None
     asked_at: float = 0.0
+    unsent: str = ""
     alone: str = ""
     is_clear: bool = False
     unclear: Setback | None = None

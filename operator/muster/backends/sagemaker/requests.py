@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from tempfile import TemporaryFile
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from muster.api.document import quoted
 from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
 from muster.api.sagemaker_block import block_of
-from muster.api.source_spec import GitSource
+from muster.api.source_spec import GitSource, SecretKeyRef
 from muster.api.spec import Job
 from muster.aws.client import Aws
 from muster.aws.connection import Answer
@@ -26,16 +29,45 @@ from muster.backends.sagemaker.request.render import request
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.shared_code import names, shared_uri, with_uri
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
-from muster.backends.sagemaker.timely_bytes import TimelyBytes
-from muster.backends.sagemaker.turns import Turns
+from muster.backends.sagemaker.timely_file import TimelyFile
+from muster.backends.sagemaker.turns import TurnCut, Turns
 from muster.plan.training_job_name import training_job_name
-from muster.storage.git_source import FETCH_SECONDS, Sent, ask
-from muster.storage.line import Line
-from muster.storage.source_archive import SourceArchive, pack
-from muster.storage.source_files import SourceFile, SourceFiles, checked, from_texts, refused
+from muster.storage.archive_order import ArchiveOrder
+from muster.storage.confinement import Limits
+from muster.storage.git_place import ORIGIN
+from muster.storage.isolated_archive import make_archive
+from muster.storage.reach import Reach
+from muster.storage.source_archive import SourceArchive, members_of, pack
+from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.storage.storage_plan import git_place
+from muster.storage.trouble import GIT_TOO_SLOW, StorageTrouble
 
-FETCHES = 2
-"""Commits that are fetched at once: while one host takes its time, there is room for the others'."""
+FETCHES = 4
+"""Commits that are fetched at once, each of another namespace: each may take MEMORY_BYTES of the container's memory."""
+
+UPLOADS = 8
+"""Uploads at once of code that is written out in jobs or ConfigMaps, which has a MiB or two."""
+
+PROMISED_SECONDS = 30.0
+"""For a job's code, while others wait: a commit of some MiB takes a second or two, the largest one about this."""
+
+FETCH_SECONDS = 600.0
+"""For a host to send a commit, while nobody waits: the largest one may come at 0.4 MiB/s."""
+
+MEMORY_BYTES = 128 * 2**20
+"""Of a process that fetches a commit. It takes 30 MiB for a commit of any size: it reads and writes piece by piece."""
+
+CPU_SECONDS = 120
+"""To unpack the largest commit and to pack it again takes some 20 s."""
+
+LIMITS = Limits(
+    memory_bytes=MEMORY_BYTES,
+    address_bytes=8 * MEMORY_BYTES,
+    cpu_seconds=CPU_SECONDS,
+    # all that the commit unpacks to, and what says so
+    file_bytes=2 * MAX_BYTES + 16 * 2**20,
+    seconds=FETCH_SECONDS + 2 * CPU_SECONDS,
+)
 
 UPLOAD_SECONDS = 600.0
 """For a request to S3: the largest code is uploaded at 0.4 MiB/s."""
@@ -43,16 +75,27 @@ UPLOAD_SECONDS = 600.0
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
 """A ConfigMap's entries as files, by namespace and name. Raises `StorageTrouble` and `ApiError`."""
 
+ReadToken = Callable[[str, SecretKeyRef], Awaitable[str]]
+"""The token in a Secret of a namespace. Raises `StorageTrouble` and `ApiError`."""
+
+
+def _any(_namespace: str, _url: str) -> Reach:
+    return Reach.ANY
+
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Makes requests of jobs, in the accounts that `aws` reaches."""
+    """Makes requests of jobs, in the accounts that `aws` reaches.
+
+    `reach` says for a namespace and a URL at which addresses a git host may be asked.
+    """
 
     aws: Aws
     read_config_map: ReadConfigMap
-    _fetching: Turns = field(default_factory=lambda: Turns(FETCHES))
-    _packing: Turns = field(default_factory=lambda: Turns(1))
-    """Code is in memory some three times while it is packed, and its owner says how large it is."""
+    read_token: ReadToken
+    reach: Callable[[str, str], Reach] = _any
+    _fetching: Turns = field(default_factory=lambda: Turns(FETCHES, PROMISED_SECONDS))
+    _uploading: Turns = field(default_factory=lambda: Turns(UPLOADS, PROMISED_SECONDS))
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         """CreateTrainingJob's body, its code uploaded.
@@ -67,57 +110,84 @@ class PreparedRequests:
         if made.archive is None:
             return made.body
         for uri, content in made.archive.objects.items():
-            await self._put(uri, content, made.archive.kms_key, place)
+            checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
+            await self._put(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
         return await self._with_code(job, made, made.archive, place) if made.archive.uri else made.body
 
     async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
         """The request's body, its code in its place: uploaded once, however many training jobs have the same."""
         source, owner = job.spec.source, job.metadata.namespace
-        if source is None or source.git is None:
-            async with self._packing.turn(owner, ""):
-                return await self._upload(job, made, archive, await self._source(job), place)
-        async with self._fetching.turn(owner, urlsplit(source.git.url).netloc):
-            sent = await _sent(source.git)
+        with TemporaryFile() as file:
+            if source is not None and source.git is not None:
+                return await self._with_commit(job, source.git, made, archive, place, file)
             try:
-                # what was sent lies on disk: it waits there until there is memory for it
-                async with self._packing.turn(owner, ""):
-                    return await self._upload(job, made, archive, await in_own_thread(sent.files), place)
-            finally:
-                sent.close()
+                async with self._uploading.turn(owner):
+                    packed = await _packed(await self._source(job), archive, file)
+                    return await self._upload(job, made, archive, packed, file, place)
+            except TurnCut:
+                words = f"Amazon S3 has not taken the job's code after {PROMISED_SECONDS:.0f} s, and other jobs waited."
+                raise Unavailable(words) from None
 
-    async def _upload(
-        self, job: Job, made: TrainingRequest, archive: Archive, own: SourceFiles, place: Place
+    async def _with_commit(  # noqa: PLR0917
+        self, job: Job, git: GitSource, made: TrainingRequest, archive: Archive, place: Place, file: BinaryIO
     ) -> Mapping[str, object]:
-        packed = await _packed(own, archive)
+        owner, host = job.metadata.namespace, urlsplit(git.url).netloc
+        try:
+            async with self._fetching.turn(owner, host):
+                order = await self._order(owner, git, archive)
+                packed = await make_archive(order, file)
+                return await self._upload(job, made, archive, packed, file, place)
+        except TurnCut:
+            words = (
+                f"the code of {quoted(host)} was not fetched and uploaded after {PROMISED_SECONDS:.0f} s, and jobs of "
+                "other namespaces waited; it is tried again"
+            )
+            raise StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
+
+    async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveOrder:
+        return ArchiveOrder(
+            place=git_place(git),
+            limits=LIMITS,
+            fetch_seconds=FETCH_SECONDS,
+            added=archive.files,
+            reach=self.reach(namespace, git.url),
+            token=None if git.secret_key_ref is None else await self.read_token(namespace, git.secret_key_ref),
+        )
+
+    async def _upload(  # noqa: PLR0917
+        self, job: Job, made: TrainingRequest, archive: Archive, packed: SourceArchive, file: BinaryIO, place: Place
+    ) -> Mapping[str, object]:
         block = job.spec.sagemaker
         shared = shared_uri(archive.uri, made.training_job, packed)
         # who wants the SDK's own request gets it to the letter
         is_shared = (block is None or block.rank_reports != "Off") and names(made.body, archive.uri)
         if not is_shared:
-            await self._put(archive.uri, packed.data, archive.kms_key, place)
+            await self._put(archive.uri, file, packed.checksum, archive.kms_key, place)
             return made.body
-        if not await self._is_there(shared, packed.data, place):
-            await self._put(shared, packed.data, archive.kms_key, place)
+        if not await self._is_there(shared, packed.checksum, place):
+            await self._put(shared, file, packed.checksum, archive.kms_key, place)
         return with_uri(made.body, archive.uri, shared)
 
-    async def _is_there(self, uri: str, content: bytes, place: Place) -> bool:
+    async def _is_there(self, uri: str, checksum: str, place: Place) -> bool:
         """Whether it lies there as it is: jobs of others may write to the bucket, and know the place beforehand."""
         try:
             found = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
             # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
             return False
-        return found.get("ChecksumSHA256") == _checksum(content)
+        return found.get("ChecksumSHA256") == checksum
 
-    async def _put(self, uri: str, content: bytes, kms_key: str, place: Place) -> None:
+    async def _put(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
+        """Upload a file. `checksum` is what S3 works out itself of it, and nobody can say otherwise."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
-        wanted = {
-            "Body": TimelyBytes(content, UPLOAD_SECONDS),
-            "ChecksumAlgorithm": "SHA256",
-            "ChecksumSHA256": _checksum(content),
-            **encrypted,
-        }
-        await self._ask(place, "PutObject", uri, wanted)
+        file.seek(0)
+        body = TimelyFile(file, UPLOAD_SECONDS)
+        wanted = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encrypted}
+        try:
+            await self._ask(place, "PutObject", uri, wanted)
+        finally:
+            # its thread may be in the middle of it
+            body.cut()
 
     async def _ask(self, place: Place, operation: str, uri: str, request: Mapping[str, object]) -> Answer:
         """What S3 answers of the object at `uri`. Raises AwsError."""
@@ -138,24 +208,9 @@ class PreparedRequests:
         return {} if source.inline is None else from_texts(source.inline.files)
 
 
-async def _sent(source: GitSource) -> Sent:
-    line = Line(FETCH_SECONDS)
-    try:
-        return await in_own_thread(lambda: ask(source, line))
-    except asyncio.CancelledError:
-        # its thread would listen on
-        line.cut()
-        raise
-
-
-async def _packed(own: SourceFiles, archive: Archive) -> SourceArchive:
+async def _packed(own: SourceFiles, archive: Archive, into: BinaryIO) -> SourceArchive:
     taken = min(own.keys() & archive.files.keys(), default=None)
     if taken is not None:
         raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster puts there; rename it")
     files = {**own, **{path: SourceFile(data) for path, data in archive.files.items()}}
-    return await in_own_thread(lambda: pack(checked(files, "spec.source")))
-
-
-def _checksum(content: bytes) -> str:
-    """What S3 works out itself of an object that is uploaded, and nobody can say otherwise."""
-    return b64encode(sha256(content).digest()).decode("ascii")
+    return await in_own_thread(lambda: pack(members_of(checked(files, "spec.source")), into))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from muster.api.document import JSON
@@ -62,6 +63,7 @@ class Journal:
         self._turn_at: float | None = None
         self._answered: tuple[Resource, dict[str, JSON]] | None = None
         self._untold: Resource | None = None
+        self._outdated: Callable[[], None] | None = None
 
     def take(self, source: Object) -> bool:
         """Hear of a version of the resource; whether it is a newer one."""
@@ -69,7 +71,18 @@ class Journal:
         if not resource.is_newer_than(self.newest):
             return False
         self.newest = resource
+        self._tell_if_outdated()
         return True
+
+    @contextmanager
+    def told_when_outdated(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Have `tell` called when the resource is deleted, or its spec is no longer the one of this turn."""
+        self._outdated = tell
+        self._tell_if_outdated()
+        try:
+            yield
+        finally:
+            self._outdated = None
 
     def begin(self) -> Resource:
         """Begin a turn; the version of the resource that it is made from."""
@@ -130,6 +143,11 @@ class Journal:
         self._untold = None
         if after.status != before.status:
             self._desk.publish(before, before.status, after.status)
+
+    def _tell_if_outdated(self) -> None:
+        is_outdated = self.newest.generation != self._base.generation or self.newest.is_leaving
+        if self._outdated is not None and is_outdated:
+            self._outdated()
 
     def _is_due(self) -> bool:
         """Whether progress may be written now; else `due_at` says when."""

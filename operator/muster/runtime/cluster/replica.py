@@ -168,7 +168,7 @@ class Replica:
             backend=lambda: KubernetesBackend(
                 client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
-            training=lambda wake: training_life(aws, client, default_region, self._clock, wake),
+            training=lambda wake: training_life(aws, client, options.tenancy, default_region, self._clock, wake),
             identity=self.identity,
             holds_lease=self.election.holds_lease,
             clock=self._clock,

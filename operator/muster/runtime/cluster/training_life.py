@@ -14,6 +14,7 @@ from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
@@ -128,7 +129,9 @@ class _Hands:
                     if await backend.is_over(job.metadata, previous, self._where(job)):
                         await self.journal.release()
                 case CreateTrainingJob():
-                    await backend.create(job, action)
+                    withdrawal = Withdrawal()
+                    with self.journal.told_when_outdated(withdrawal.withdraw):
+                        await backend.create(job, action, withdrawal)
                 case StopTrainingJob():
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)

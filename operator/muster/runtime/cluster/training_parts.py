@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from muster.api.tenancy import names_git_host
+from muster.api.tenancy_spec import Tenant
 from muster.aws.client import Aws
 from muster.aws.job_logs import JobLogs
 from muster.backends.sagemaker.backend import SageMakerBackend
@@ -12,13 +14,24 @@ from muster.backends.sagemaker.log_follower import LogFollower
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.kube.client import Client
 from muster.runtime.cluster.config_map_source import ConfigMapSource
+from muster.runtime.cluster.git_token_source import GitTokenSource
 from muster.runtime.cluster.training_life import TrainingLife
+from muster.storage.reach import Reach
 
 
-def training_life(
-    aws: Aws, client: Client, default_region: str, clock: Callable[[], float], wake: Callable[[str], None]
+def training_life(  # noqa: PLR0917 - what a leader has
+    aws: Aws,
+    client: Client,
+    tenants: Sequence[Tenant],
+    default_region: str,
+    clock: Callable[[], float],
+    wake: Callable[[str], None],
 ) -> TrainingLife:
     """A life that knows of no job yet; `wake` is called with a job's uid when something of it changed."""
-    requests = PreparedRequests(aws, ConfigMapSource(client))
+
+    def reach(namespace: str, url: str) -> Reach:
+        return Reach.NAMED if names_git_host(namespace, url, tenants) else Reach.PUBLIC
+
+    requests = PreparedRequests(aws, ConfigMapSource(client), GitTokenSource(client), reach)
     news = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
     return TrainingLife(SageMakerBackend(aws, requests, news, clock, wake), default_region, clock)

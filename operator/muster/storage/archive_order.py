@@ -1,0 +1,97 @@
+"""What the process that makes an archive of a commit is told, and what it answers: JSON, over pipes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from muster.storage.confinement import Limits
+from muster.storage.git_place import GitPlace
+from muster.storage.reach import Reach
+from muster.storage.source_archive import SourceArchive
+from muster.storage.trouble import StorageTrouble
+
+
+@dataclass(frozen=True)
+class ArchiveOrder:
+    """`added` are files beside the commit's own, by path; `fetch_seconds` is what the host has to send the commit."""
+
+    place: GitPlace
+    limits: Limits
+    fetch_seconds: float
+    added: Mapping[str, bytes] = field(default_factory=dict)
+    reach: Reach = Reach.ANY
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ArchiveAnswer:
+    """One of `archive`, `trouble` and `bug`, a mistake's traceback. `confined`: it could give up the file system."""
+
+    confined: bool
+    archive: SourceArchive | None = None
+    trouble: StorageTrouble | None = None
+    bug: str | None = None
+
+
+def order_to_json(order: ArchiveOrder) -> bytes:
+    """The order as text."""
+    added = {path: b64encode(content).decode("ascii") for path, content in order.added.items()}
+    told = {
+        "place": asdict(order.place),
+        "limits": asdict(order.limits),
+        "fetch_seconds": order.fetch_seconds,
+        "added": added,
+        "reach": order.reach.value,
+        "token": order.token,
+    }
+    return json.dumps(told).encode("ascii")
+
+
+def order_from_json(text: bytes) -> ArchiveOrder:
+    """The order that `order_to_json` wrote."""
+    told: dict[str, Any] = json.loads(text)
+    return ArchiveOrder(
+        place=GitPlace(**told["place"]),
+        limits=Limits(**told["limits"]),
+        fetch_seconds=float(told["fetch_seconds"]),
+        added={path: b64decode(content) for path, content in told["added"].items()},
+        reach=Reach(told["reach"]),
+        token=told["token"],
+    )
+
+
+def answer_to_json(answer: ArchiveAnswer) -> bytes:
+    """The answer as text."""
+    trouble = answer.trouble
+    told = {
+        "confined": answer.confined,
+        "archive": None if answer.archive is None else asdict(answer.archive),
+        "trouble": None
+        if trouble is None
+        else {"reason": trouble.reason, "message": trouble.message, "may_pass": trouble.may_pass},
+        "bug": answer.bug,
+    }
+    return json.dumps(told).encode("ascii")
+
+
+def answer_from_json(text: bytes) -> ArchiveAnswer:
+    """The answer that `answer_to_json` wrote. Raises `ValueError` for any other text, which a stranger may send."""
+    try:
+        told: dict[str, Any] = json.loads(text)
+        archive, trouble = told["archive"], told["trouble"]
+        return ArchiveAnswer(
+            confined=bool(told["confined"]),
+            archive=None
+            if archive is None
+            else SourceArchive(int(archive["size"]), str(archive["sha256"]), str(archive["checksum"])),
+            trouble=None
+            if trouble is None
+            else StorageTrouble(str(trouble["reason"]), str(trouble["message"]), may_pass=bool(trouble["may_pass"])),
+            bug=None if told["bug"] is None else str(told["bug"]),
+        )
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError("the answer isn't one") from error

@@ -1,0 +1,22 @@
+"""A token for a git host, as somebody wrote it down. Pure."""
+
+from __future__ import annotations
+
+from muster.storage.trouble import GIT_TOKEN_MISSING, StorageTrouble
+
+VARIABLE = "MUSTER_GIT_TOKEN"
+"""Where whoever fetches a commit finds the token: in the container that does, and with `muster run`."""
+
+MAX_CHARS = 8192
+
+
+def checked_token(written: bytes, origin: str) -> str:
+    """The token, without the line's end that editors add. Raises `StorageTrouble`, whose words never repeat it."""
+    try:
+        token = written.decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
+        words = "what is there is no token: one line of letters, digits and signs is expected"
+        raise StorageTrouble(GIT_TOKEN_MISSING, f"{origin}: {words}")
+    return token

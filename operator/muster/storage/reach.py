@@ -1,0 +1,58 @@
+"""Which addresses the operator asks: a job chooses the host, and not where in the operator's network it is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+
+class Reach(StrEnum):
+    """ANY: whoever asks reaches them with their own rights, in a pod or on their own machine.
+
+    NAMED: whoever runs the operator listed the host by its name; a private network may be meant, but nothing that only
+    this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is meant.
+    """
+
+    ANY = "Any"
+    NAMED = "Named"
+    PUBLIC = "Public"
+
+
+class AddressRefused(OSError):
+    """The host has an address that is not asked."""
+
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+_EC2 = IPv6Network("fd00:ec2::/32")
+"""Amazon EC2 User Guide, "Instance metadata": its services of each instance by IPv6, credentials among them."""
+
+
+def check_address(address: str, host: str, reach: Reach) -> None:
+    """Raises `AddressRefused` when `host`, which has this address, may not be asked at it."""
+    if reach is Reach.ANY:
+        return
+    for one in _meant(address):
+        if _is_of_this_machine(one):
+            raise AddressRefused(f"{host} is an address of the machine or the link that the operator is on")
+        if reach is Reach.PUBLIC and not one.is_global:
+            raise AddressRefused(
+                f"{host} is in a private network; whoever runs the operator lists such a host by its name in "
+                "tenancy[].gitHosts"
+            )
+
+
+def _meant(address: str) -> tuple[IPv4Address | IPv6Address, ...]:
+    """The address, and the one that it has inside."""
+    # a zone says through which of this machine's interfaces
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv4Address):
+        return (found,)
+    inside = found.ipv4_mapped or found.sixtofour or (IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None)
+    if found.ipv4_mapped is not None:
+        return (found.ipv4_mapped,)
+    return (found,) if inside is None else (found, inside)
+
+
+def _is_of_this_machine(one: IPv4Address | IPv6Address) -> bool:
+    is_of_ec2 = isinstance(one, IPv6Address) and one in _EC2
+    return one.is_loopback or one.is_link_local or one.is_multicast or one.is_unspecified or is_of_ec2

@@ -1,0 +1,98 @@
+"""Whoever deletes, suspends or changes a job does not wait for its code to be fetched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from muster.api.spec import Job
+from muster.aws.place import Place
+from sagemaker_site.life import lived
+from sagemaker_site.site import Site, Wire, spec
+
+
+@dataclass
+class StuckHost:
+    """Code that never comes. `begun` are the generations of the jobs that asked for it, `given_up` those that left."""
+
+    begun: list[int] = field(default_factory=list)
+    given_up: list[int] = field(default_factory=list)
+
+    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:  # noqa: ARG002
+        self.begun.append(job.metadata.generation)
+        try:
+            await asyncio.sleep(1e9)
+        except asyncio.CancelledError:
+            self.given_up.append(job.metadata.generation)
+            raise
+        raise AssertionError
+
+
+async def _fetching(site: Site) -> StuckHost:
+    host = StuckHost()
+    assert site.operator is not None
+    backend = site.operator.life.backend
+    backend._doing = replace(backend._doing, requests=host)
+    # what operators before this one asked for has come by now
+    await asyncio.sleep(60)
+    site.stored.create("vit", spec())
+    await _until(lambda: bool(host.begun))
+    return host
+
+
+async def _until(holds: object) -> None:
+    assert callable(holds)
+    async with asyncio.timeout(600):
+        while not holds():  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0.1)
+
+
+def test_a_deletion_does_not_wait(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        host = await _fetching(site)
+        deleted_at = site.now()
+        site.stored.delete("vit")
+        await site.until(lambda: site.stored.read("vit") is None)
+        assert site.now() - deleted_at < 5
+        assert host.given_up == [1]
+        assert not site.service.called("CreateTrainingJob")
+
+    lived(wire, life)
+
+
+def test_a_suspension_does_not_wait(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        host = await _fetching(site)
+        changed_at = site.now()
+        site.stored.change("vit", suspend=True)
+        await site.until(lambda: site.phase() == "Suspended")
+        assert site.now() - changed_at < 5
+        assert host.given_up == [1]
+        assert not site.service.called("CreateTrainingJob")
+
+    lived(wire, life)
+
+
+def test_what_another_spec_asks_for_is_fetched_at_once(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        host = await _fetching(site)
+        changed_at = site.now()
+        site.stored.change("vit", command=["python", "other.py"])
+        await _until(lambda: host.begun == [1, 2])
+        assert site.now() - changed_at < 5
+        assert host.given_up == [1]
+
+    lived(wire, life)
+
+
+def test_what_changes_nothing_of_the_spec_interrupts_nothing(wire: Wire) -> None:
+    async def life(site: Site) -> None:
+        host = await _fetching(site)
+        resource = site.stored.read("vit")
+        assert resource is not None
+        site.stored.forge("vit", [*resource["metadata"]["finalizers"], "example.org/mine"])
+        await asyncio.sleep(60)
+        assert (host.begun, host.given_up) == ([1], [])
+
+    lived(wire, life)

@@ -1,0 +1,159 @@
+"""A token reaches the host that the job names, over HTTPS, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import pytest
+
+from archive_orders import order
+from git_server import GitServer, commit, git_server, new_repository
+from http_site import At
+from muster.ranks.certificate import issue, server_context
+from muster.storage.code import code
+from muster.storage.git_place import GitPlace
+from muster.storage.git_source import fetch_commit
+from muster.storage.git_token import checked_token
+from muster.storage.isolated_archive import make_archive
+from muster.storage.means import Means
+from muster.storage.source_files import SourceFile
+from muster.storage.storage_plan import CodePlan
+from muster.storage.trouble import StorageTrouble
+
+TOKEN = "ghp-5up3r-53cr3t"
+BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A repository that demands the token."""
+
+    server: GitServer
+    place: GitPlace
+
+
+@pytest.fixture
+def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
+    name = commit(new_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
+    certificate = issue(("127.0.0.1",), time.time(), 86400.0)
+    authority = tmp_path / "authority.pem"
+    authority.write_text(certificate.authority)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    with git_server(tmp_path / "repositories", At(tls=server_context(certificate))) as server:
+        server.password = f"x-access-token:{TOKEN}"
+        yield Hosted(server, GitPlace(f"{server.url}/code.git", name, "", "x-access-token"))
+
+
+def _refused(place: GitPlace, token: str | None) -> StorageTrouble:
+    with pytest.raises(StorageTrouble) as caught:
+        fetch_commit(place, token)
+    return caught.value
+
+
+def test_the_token_opens_the_repository(hosted: Hosted) -> None:
+    assert fetch_commit(hosted.place, TOKEN) == {"train.py": SourceFile(b"print(1)\n")}
+    assert set(hosted.server.shown) == {f"Basic {BASIC}"}
+
+
+def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted: Hosted) -> None:
+    asked = replace(order(hosted.place.url), place=hosted.place, token=TOKEN)
+    assert TOKEN not in repr(asked)
+    with TemporaryFile() as into:
+        made = asyncio.run(make_archive(asked, into))
+        into.seek(0)
+        content = into.read()
+    assert made.size == len(content)
+    assert set(hosted.server.shown) == {f"Basic {BASIC}"}
+
+
+@pytest.mark.parametrize(
+    ("token", "username", "says"),
+    [
+        pytest.param(None, None, "wants a token", id="none"),
+        pytest.param("wrong", "x-access-token", "refuses the token", id="another"),
+        pytest.param(TOKEN, "somebody", 'for user "somebody"', id="of another user"),
+    ],
+)
+def test_a_host_that_refuses_is_told(hosted: Hosted, token: str | None, username: str | None, says: str) -> None:
+    found = _refused(replace(hosted.place, username=username), token)
+    assert found.reason == "GitAccessDenied"
+    assert says in found.message
+    assert token is None or token not in found.message
+
+
+def test_a_repository_that_the_token_may_not_read_is_told(hosted: Hosted) -> None:
+    found = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
+    assert found.reason == "GitUnreachable"
+    assert "with this token" in found.message
+
+
+def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> None:
+    with git_server(tmp_path / "repositories") as other:
+        hosted.server.redirect = f"{other.url}/code.git/info/refs?service=git-upload-pack"
+        found = _refused(hosted.place, TOKEN)
+        assert not other.asked
+    assert "leads to" in found.message
+
+
+def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
+    name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
+    with git_server(tmp_path) as server:
+        found = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
+        assert not server.asked
+    assert "over https only" in found.message
+
+
+def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    found = _refused(hosted.place, TOKEN)
+    assert "certificate" in found.message.lower()
+    assert not hosted.server.shown
+
+
+@pytest.mark.parametrize("says", ["your credentials were {}", "{}"])
+def test_what_a_host_repeats_is_not_told(hosted: Hosted, says: str) -> None:
+    hosted.server.says = says
+    found = _refused(hosted.place, TOKEN)
+    assert BASIC not in found.message
+    assert TOKEN not in found.message
+
+
+def _means(token: str | None) -> Means:
+    def client() -> object:
+        raise AssertionError
+
+    return Means(client=client, pause=lambda _: None, clock=time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
+
+
+def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hosted: Hosted) -> None:
+    assert code(CodePlan(git=hosted.place), None, _means(f"{TOKEN}\n"))["train.py"].content == b"print(1)\n"
+
+
+def test_a_job_that_asks_for_none_is_fetched_without(hosted: Hosted) -> None:
+    with pytest.raises(StorageTrouble, match="wants a token"):
+        code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
+    assert set(hosted.server.shown) == {None}
+
+
+def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
+    with pytest.raises(StorageTrouble, match="MUSTER_GIT_TOKEN") as caught:
+        code(CodePlan(git=hosted.place), None, _means(None))
+    assert caught.value.reason == "GitTokenMissing"
+
+
+@pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
+def test_what_is_no_token_is_told_and_not_repeated(written: bytes) -> None:
+    with pytest.raises(StorageTrouble, match="no token") as caught:
+        checked_token(written, "spec.source.git.secretKeyRef")
+    text = written.decode("latin-1").strip()
+    assert not text or text not in caught.value.message
+
+
+def test_a_lines_end_is_no_part_of_a_token() -> None:
+    assert checked_token(b"abc\r\n", "x") == "abc"
