@@ -37,10 +37,9 @@ class FairSlots:
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
+            # Granted in the same step of the loop in which it was given up. If not, it is passed over when it is found.
+            if not granted.cancelled():
                 self._release(key)
-            else:
-                self._forget(key, granted)
             raise
 
     def _may_take(self, key: str) -> bool:
@@ -60,14 +59,10 @@ class FairSlots:
             key = min(self._waiting, key=self._held.__getitem__)
             if not self._may_take(key):
                 return
-            self._take(key)
             waiting = self._waiting.pop(key)
-            waiting.popleft().set_result(None)
+            granted = waiting.popleft()
             if waiting:
                 self._waiting[key] = waiting
-
-    def _forget(self, key: str, granted: asyncio.Future[None]) -> None:
-        waiting = self._waiting[key]
-        waiting.remove(granted)
-        if not waiting:
-            del self._waiting[key]
+            if not granted.done():
+                self._take(key)
+                granted.set_result(None)

@@ -4,6 +4,9 @@ import asyncio
 from collections import Counter
 from contextlib import suppress
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import virtual_time
 from muster.kube.fair_slots import FairSlots
 
@@ -81,9 +84,41 @@ def test_those_who_give_up_waiting_take_no_slot_along() -> None:
         late.cancel()
         with suppress(asyncio.CancelledError):
             await late
+        # Given up, and passed over before it knows: of one key alone, and among others.
+        for others in ((), ("b", "a")):
+            holder = asyncio.create_task(users.use("a", 1.0))
+            await asyncio.sleep(0.5)
+            given_up = asyncio.create_task(users.use("a"))
+            waiting = [asyncio.create_task(users.use(key)) for key in others]
+            asyncio.get_running_loop().call_later(0.5, given_up.cancel)
+            await asyncio.gather(holder, given_up, *waiting, return_exceptions=True)
         async with asyncio.timeout(5):
             await users.use("c")
         return users
 
     users = virtual_time.run(main())
     assert users.waits["c"] == [0.0]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 4)), max_size=40))
+def test_no_slot_is_lost_whoever_gives_up_when(users: list[tuple[str, int, int]]) -> None:
+    """Each comes at once, holds its slot for so many seconds, and is cancelled after so many."""
+
+    async def main() -> None:
+        slots = FairSlots(2)
+        crowd = Users(slots)
+
+        async def one(key: str, holds: int, patience: int) -> None:
+            task = asyncio.create_task(crowd.use(key, holds))
+            await asyncio.sleep(patience)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        async with asyncio.timeout(1000):
+            await asyncio.gather(*(one(*user) for user in users))
+            # Both are free again: two find them at once.
+            async with slots.slot("x"), slots.slot("y"):
+                pass
+
+    virtual_time.run(main())
