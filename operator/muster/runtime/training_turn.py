@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from muster.api.spec import Job
@@ -12,7 +13,9 @@ from muster.plan.training_job import TrainingAction, decide_training_job, traini
 from muster.plan.training_job_course import as_found
 from muster.plan.training_job_facts import TrainingFacts
 from muster.plan.training_job_outcome import judge_training_job
-from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, Journal
+from muster.plan.world import world_size
+from muster.runtime.apart import apart
+from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, RANKS_AT_ONCE, Journal
 from muster.status.training_job import summarise_training_job
 
 
@@ -45,13 +48,28 @@ async def reconcile_training_job(
 ) -> TrainingTurn:
     """Bring the world a step nearer to the job's spec, and say how it stands."""
     facts = await backend.observe(job, previous)
+    think = partial(_think, job, previous, facts, now)
+    thought = think() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, think)
+    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    await journal.write(thought.turn.status)
+    await backend.apply(job, thought.actions)
+    return thought.turn
+
+
+@dataclass(frozen=True)
+class _Thought:
+    """What follows from a job's facts: what is to be done, and the turn that it makes."""
+
+    actions: Sequence[TrainingAction]
+    turn: TrainingTurn
+
+
+def _think(job: Job, previous: Status, facts: TrainingFacts, now: float) -> _Thought:
     previous = as_found(previous, facts)
     seen = judge_training_job(job, previous, facts, now)
     actions = decide_training_job(job, facts, seen, now)
     status = summarise_training_job(job, previous, facts, seen, actions, now)
-    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
-    await journal.write(status)
-    await backend.apply(job, actions)
     is_over = seen.outcome.is_decided and seen.outcome.settled and not actions
     times = (training_wake(job, previous, facts, seen, now), now + LOOK_AGAIN_SECONDS if actions else None)
-    return TrainingTurn(status, min((at for at in times if at is not None), default=None), is_over)
+    wake_at = min((at for at in times if at is not None), default=None)
+    return _Thought(actions, TrainingTurn(status, wake_at, is_over))

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from muster.runtime.apart import apart
 from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 
@@ -72,3 +73,12 @@ async def test_cancellation_reaches_the_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert tidied.is_set()
+
+
+async def test_what_is_computed_apart_is_counted() -> None:
+    async def work() -> None:
+        await apart("team", lambda: sum(range(1_000_000)))
+
+    meter = Metered(work(), ProcessorQueue(Processor()), "team")
+    await meter
+    assert meter.seconds > 0.0

@@ -26,7 +26,7 @@ from muster.plan.facts import Trouble
 from muster.ranks.store import RankStore
 
 AT_ONCE = 64
-"""Pods that are rendered and created at a time: as many requests as the client has in flight."""
+"""Pods that are created at a time: as many requests as the client has in flight."""
 
 UNTOLD_SECONDS = 10.0
 """A pod that the informer doesn't tell of so long after it was created may be gone already, unseen."""
@@ -53,6 +53,7 @@ class Creation:
     children: Children
     clock: Callable[[], float]
     _slots: FairSlots = field(default_factory=lambda: FairSlots(AT_ONCE))
+    _rendering: FairSlots = field(default_factory=lambda: FairSlots(1))
 
     async def create(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> None:
         """Make these nodes' pods, and what they need. Raises `ApiError` for what is to be tried again as it is.
@@ -129,7 +130,7 @@ class Creation:
             # What the last pod's agent said and was told is not the new one's.
             if action.generation > 0:
                 self.store.replace(job.metadata.uid, action.node)
-            body = render.pod(job, action.node, action.generation, self.setting)
+            body = await self._rendered(job, action)
             name = pod_name(job.metadata.name, action.node, action.generation)
             try:
                 made = await self.client.create(PODS, namespace, body)
@@ -146,6 +147,12 @@ class Creation:
                 turn.ledger.taken[action.node] = action.generation
             else:
                 turn.held[action.node] = name_taken("Pod", name, namespace)
+
+    async def _rendered(self, job: Job, action: CreateNode) -> Object:
+        """A node's pod. Of many that are wanted at once one is rendered in each round of the event loop."""
+        async with self._rendering.slot(job.metadata.namespace):
+            await asyncio.sleep(0)
+            return render.pod(job, action.node, action.generation, self.setting)
 
     def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
         barred = turn.barred

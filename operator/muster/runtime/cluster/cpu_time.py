@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from muster.runtime.apart import charge
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 
 T = TypeVar("T")
@@ -12,7 +13,7 @@ T = TypeVar("T")
 class Metered(Generic[T]):
     """An awaitable that runs `work`, each step of it in its turn in `queue`, and adds up in `seconds` what they take.
 
-    What others do meanwhile isn't counted, nor are tasks that `work` starts.
+    What it computes apart is counted; what others do meanwhile isn't, nor are tasks that it starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
@@ -20,8 +21,10 @@ class Metered(Generic[T]):
         self._work = work
         self._queue = queue
         self._namespace = namespace
+        self._apart = 0.0
 
     def __await__(self) -> Generator[Any, Any, T]:
+        charge.set(self._add)
         go_on: Callable[[], Any] = partial(self._work.send, None)
         while True:
             ticket = self._queue.ask(self._namespace)
@@ -37,7 +40,8 @@ class Metered(Generic[T]):
                 result: T = done.value
                 return result
             finally:
-                took = self._queue.clock() - began
+                took = self._queue.clock() - began + self._apart
+                self._apart = 0.0
                 self.seconds += took
                 self._queue.leave(ticket, self._namespace, took)
             try:
@@ -46,3 +50,6 @@ class Metered(Generic[T]):
                 go_on = partial(self._work.throw, thrown)
             else:
                 go_on = partial(self._work.send, None)
+
+    def _add(self, seconds: float) -> None:
+        self._apart += seconds

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable
 
 from muster.kube.client import Client
@@ -15,6 +16,10 @@ from muster.runtime.cluster.elector_process import elector_process
 from muster.runtime.cluster.health import listen
 from muster.runtime.cluster.leader_election import LeaderElection
 from muster.runtime.cluster.replica import OperatorOptions, Replica
+
+SWITCH_SECONDS = 0.0005
+"""After that a thread that computes lets another one go on: Python's own 5 ms would be what each answer of the event
+loop takes while kopf, or the turn of a large job, has something to compute."""
 
 STOPPED_AT_ONCE = 1
 """The exit code after a second signal."""
@@ -35,6 +40,7 @@ def serve(options: OperatorOptions) -> None:
 
 
 async def _serve(options: OperatorOptions, identity: str, election: LeaderElection) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     client = await Client.connect()
     try:
         work = asyncio.create_task(Replica(client, options, identity, election).run(), name="replica")

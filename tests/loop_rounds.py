@@ -1,0 +1,40 @@
+"""How long an event loop computes in one round, while others wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+
+@dataclass
+class Rounds:
+    """`longest` and `total` are seconds of the thread's processor time, without other threads'."""
+
+    longest: float = 0.0
+    total: float = 0.0
+
+
+@asynccontextmanager
+async def measured_rounds() -> AsyncIterator[Rounds]:
+    """Measure all rounds that the running loop makes meanwhile."""
+    rounds = Rounds()
+
+    async def watch() -> None:
+        before = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            rounds.longest, rounds.total = max(rounds.longest, now - before), rounds.total + now - before
+            before = now
+
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    try:
+        yield rounds
+        await asyncio.sleep(0)
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)

@@ -1,0 +1,63 @@
+"""A large job's pods are made, and looked at, in pieces between which the event loop serves others."""
+
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from api_client import api_client
+from loop_rounds import measured_rounds
+from muster.api.document import JSON
+from muster.api.spec import Job
+from muster.backends.kubernetes.backend import NODES_AT_ONCE, KubernetesBackend
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.kube.client import Client
+from muster.plan.actions import CreateNode
+from muster.ranks.gang_credentials import SEED_BYTES
+from muster.ranks.store import RankStore
+
+from .cluster_jobs import SETTING, cluster_job
+
+NODES = 64
+
+
+def _backend(client: Client) -> KubernetesBackend:
+    pods = PodIndex(lambda _: None, lambda: 0.0)
+    return KubernetesBackend(
+        client, pods, RankStore(), SETTING, lambda: "PEM", lambda: bytes(SEED_BYTES), lambda: 1_800_000_000.0
+    )
+
+
+def _large_job(nodes: int) -> Job:
+    tolerations: list[JSON] = [{"key": f"machine-{index}", "operator": "Exists"} for index in range(500)]
+    return cluster_job(nodes=nodes, procsPerNode=1, template={"spec": {"tolerations": tolerations}})
+
+
+async def _created(request: web.Request) -> web.Response:
+    body: dict[str, Any] = await request.json()
+    body["metadata"]["uid"] = body["metadata"]["name"]
+    return web.json_response(body)
+
+
+async def test_pods_of_a_job_are_rendered_one_after_the_other(tmp_path: Path) -> None:
+    app = web.Application(client_max_size=2**20)
+    app.router.add_route("POST", "/{path:.*}", _created)
+    job = _large_job(NODES)
+    async with api_client(app, tmp_path) as client:
+        backend = _backend(client)
+        async with measured_rounds() as rounds:
+            await backend.apply(job, [CreateNode(node, 0) for node in range(NODES)])
+        assert len(backend.pods.of(job.metadata.uid)) == NODES
+    assert rounds.longest < rounds.total / 8
+
+
+async def test_a_large_job_is_looked_at_in_pieces(tmp_path: Path) -> None:
+    undated = cluster_job(nodes=10 * NODES_AT_ONCE, procsPerNode=1)
+    dated = undated.metadata.model_copy(update={"creation_timestamp": "2027-01-15T08:00:00Z"})
+    job = undated.model_copy(update={"metadata": dated})
+    async with api_client(web.Application(), tmp_path) as client:
+        backend = _backend(client)
+        async with measured_rounds() as rounds:
+            facts = await backend.observe(job)
+    assert [node.node for node in facts.nodes] == list(range(job.spec.nodes))
+    assert rounds.longest < rounds.total / 2
