@@ -1,0 +1,59 @@
+"""Reading a resource takes bounded time, whatever a tenant writes into it within the sizes that are read."""
+
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings, target
+from hypothesis import strategies as st
+
+from muster.api.document import JSON
+from muster.api.validate import MAX_SPEC_BYTES
+
+from .any_specs import any_spec
+from .reading_cost import BOUND_SECONDS, NOISE, resource_of, seconds_of_reading
+from .slow_specs import SLOW_SPECS, SLOW_STATUSES, spec
+
+LONG_EXAMPLES = int(os.environ.get("MUSTER_READING_EXAMPLES", "3000"))
+"""Of the long run; more by hand: MUSTER_READING_EXAMPLES=20000."""
+
+_SEARCH = settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+def _check(written: JSON) -> None:
+    taken = seconds_of_reading(resource_of(written))
+    target(taken)
+    assert taken < NOISE * BOUND_SECONDS
+
+
+def _fits(written: JSON) -> bool:
+    # what is longer is refused for its length, and the search shall not stop at that
+    return len(json.dumps(written)) <= MAX_SPEC_BYTES
+
+
+@pytest.mark.parametrize("name", SLOW_SPECS)
+def test_a_spec_that_might_take_long_does_not(name: str) -> None:
+    seconds_of_reading(resource_of(spec()))  # what is made once for all jobs is not this one's
+    assert seconds_of_reading(resource_of(SLOW_SPECS[name])) < NOISE * BOUND_SECONDS
+
+
+@pytest.mark.parametrize("name", SLOW_STATUSES)
+def test_a_status_that_might_take_long_does_not(name: str) -> None:
+    assert seconds_of_reading(resource_of(spec(), SLOW_STATUSES[name])) < NOISE * BOUND_SECONDS
+
+
+@_SEARCH
+@given(any_spec().filter(_fits))
+def test_no_spec_takes_long(written: JSON) -> None:
+    _check(written)
+
+
+@pytest.mark.long
+@settings(_SEARCH, max_examples=LONG_EXAMPLES)
+@given(st.data())
+def test_a_long_search_finds_no_spec_that_takes_long(data: st.DataObject) -> None:
+    _check(data.draw(any_spec().filter(_fits)))
