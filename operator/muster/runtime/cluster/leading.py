@@ -20,6 +20,7 @@ from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.events import EventPoster
+from muster.runtime.cluster.inbox import Inbox
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
@@ -95,9 +96,11 @@ class Leading:
             backend.forget(job_uid)
             training.backend.forget(job_uid)
 
-        jobs = self._jobs = Jobs(self._tools(backend, training, events), events.catch_up, forget, gap.set)
+        tools = self._tools(backend, training, events)
+        jobs = self._jobs = Jobs(tools, events.catch_up, forget, gap.set)
+        inbox = Inbox(tools.processor, jobs.take)
         sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
-        resources = self._resources = ResourceWatch(parts.namespaces, jobs.take, time.monotonic, random.random)
+        resources = self._resources = ResourceWatch(parts.namespaces, inbox.put, time.monotonic, random.random)
         resources.start()
         beside = (
             asyncio.create_task(supervised("the look for jobs that vanished", sweep.run, random.random), name="sweep"),
@@ -108,6 +111,7 @@ class Leading:
             raise KopfEnded("kopf ended too often in a row; its messages say why")
         finally:
             resources.stop()
+            inbox.close()
             await jobs.stop(TURN_SECONDS)
             # Whoever leads next tells what was not told.
             for task in beside:
