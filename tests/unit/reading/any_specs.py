@@ -70,17 +70,19 @@ def _right(schema: Schema, depth: int) -> st.SearchStrategy[JSON]:
         return st.sampled_from(cast("list[JSON]", schema["enum"]))
     match schema.get("type"):
         case "array" if depth:
-            return _repeated(_value(cast("Schema", schema.get("items", {})), depth - 1))
+            found = _repeated(_value(cast("Schema", schema.get("items", {})), depth - 1))
         case "object" if depth and "properties" in schema:
-            return _object(_properties(schema), depth)
+            found = _object(_properties(schema), depth)
         case "object":
             below = cast("Schema", schema.get("additionalProperties") or {})
-            return st.builds(_keyed, st.sampled_from(_COUNTS), _scalar(below))
+            found = st.builds(_keyed, st.sampled_from(_COUNTS), _scalar(below))
         case "integer":
-            return st.one_of(st.sampled_from([0, 1, 2, 64, 10000]), st.integers())
+            found = st.one_of(st.sampled_from([0, 1, 2, 64, 10000]), st.integers())
         case "boolean":
-            return st.booleans()
-    return _text(schema)
+            found = st.booleans()
+        case _:
+            found = _text(schema)
+    return found
 
 
 def _object(fields: Mapping[str, Schema], depth: int) -> st.SearchStrategy[JSON]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from muster.api import names, tenancy
 from muster.api.document import JSON
@@ -73,16 +74,14 @@ def seconds_of_reading(source: Object) -> float:
 
 def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     began = time.thread_time()
-    try:
+    whole: Job | None = None
+    with suppress(InvalidResource):
         tenancy.check(job, (), "")
-    except InvalidResource:
-        pass
-    try:
+    with suppress(InvalidResource):
         whole = as_it_runs(job, Status(), ())
-    except InvalidResource:
+    parts["admit"] = time.thread_time() - began
+    if whole is None:
         return
-    finally:
-        parts["admit"] = time.thread_time() - began
     began = time.thread_time()
     spec_hash(whole)
     groups = kinds(whole)
@@ -90,22 +89,15 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     parts["children"] = time.thread_time() - began
     for group in {groups[0], groups[-1]}:
         began = time.thread_time()
-        try:
+        with suppress(NotRenderable):
             render.pod(whole, group[0], 0, _SETTING)
-        except NotRenderable:
-            pass
-        finally:
-            parts[f"pod {group[0]}"] = time.thread_time() - began
+        parts[f"pod {group[0]}"] = time.thread_time() - began
 
 
 def _rendered_for_sagemaker(job: Job, parts: dict[str, float]) -> None:
     began = time.thread_time()
-    try:
+    with suppress(InvalidResource):
         tenancy.check(job, (), _REGION)
-    except InvalidResource:
-        pass
-    try:
+    with suppress(InvalidResource):
         made_request(job, _REGION, _ACCOUNT)
-    except InvalidResource:
-        pass
     parts["request"] = time.thread_time() - began
