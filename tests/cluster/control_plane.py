@@ -70,6 +70,8 @@ def api_server(programs: Programs, state: State) -> list[str]:
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={SERVICES}",
+        # No kube-proxy is where the API server is: it goes to a webhook's pods as itself.
+        "--enable-aggregator-routing=true",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={keys / 'accounts.key'}",
         f"--service-account-signing-key-file={keys / 'accounts.key'}",

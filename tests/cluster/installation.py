@@ -105,7 +105,8 @@ class Installer:
         with contextlib.ExitStack() as stack:
             kubectl("create", "namespace", jobs)
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
-            release = stack.enter_context(installed(self._cluster, kubectl, helm, {"namespaces": [jobs]}))
+            values: Values = {"namespaces": [jobs], "webhook": {"enabled": True}}
+            release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
             # What was on the cluster before this one is gone with it.
             self._open = stack.pop_all()
         self._kept = Installation(kubectl, helm, release.system, jobs, release.values)

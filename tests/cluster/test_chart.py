@@ -38,7 +38,8 @@ EVERYTHING: Values = {
     "collector": {"port": 9443},
     "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
     "userRoles": False,
-    "networkPolicy": {"enabled": True},
+    "networkPolicy": {"enabled": True, "hostNetworkCIDRs": ["10.0.0.0/16"]},
+    "webhook": {"enabled": True, "port": 9444},
     "serviceAccount": {"annotations": {"a": "b"}},
     "resources": {"limits": {"memory": "2Gi"}},
     "priorityClassName": "high",
@@ -87,19 +88,24 @@ def test_all_values_arrive() -> None:
         "--agent-image=mirror.example/muster:1",
         f"--storage-image=registry.example/muster@sha256:{'0' * 64}",
         "--pull-policy=Never",
+        "--webhook-port=9444",
+        "--webhook-address=muster-webhook.muster-system.svc",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
         "--config=/etc/muster/config.yaml",
     ]
     assert {"name": "config", "mountPath": "/etc/muster", "readOnly": True} in container["volumeMounts"]
-    assert container["resources"]["limits"] == {"memory": "2Gi"}
+    assert container["resources"]["limits"]["memory"] == "2Gi"
     assert (spec["priorityClassName"], spec["nodeSelector"]) == ("high", {"a": "b"})
     assert (spec["imagePullSecrets"], spec["tolerations"]) == ([{"name": "registry"}], [{"operator": "Exists"}])
     assert "topologySpreadConstraints" not in spec
     assert template["metadata"]["labels"]["a"] == template["metadata"]["annotations"]["a"] == "b"
-    assert chart.one(objects, "Service")["spec"]["ports"][0]["port"] == 9443
+    assert chart.one(objects, "Service", "muster-collector")["spec"]["ports"][0]["port"] == 9443
     assert chart.one(objects, "ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
-    assert chart.one(objects, "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+    policy = chart.one(objects, "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert {"ipBlock": {"cidr": "10.0.0.0/16"}} in policy["ingress"][0]["from"]
+    assert policy["ingress"][1] == {"ports": [{"port": "health"}, {"port": "webhook"}]}
 
 
 def config_of(values: Values) -> tuple[OperatorConfig, str]:
@@ -163,6 +169,9 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "nodePools": [{"instanceType": "p5.48xlarge"}]}, "name"),
         ({**IMAGE, "nodePools": [{"name": "p5", "zone": "same"}]}, "zone"),
         ({**IMAGE, "queues": {"kueue": True}}, "kueue"),
+        ({**IMAGE, "webhook": {"enabled": True, "port": 8443}}, "webhook"),
+        ({**IMAGE, "webhook": {"enabled": True}, "collector": {"port": 9443}}, "are both 9443"),
+        ({**IMAGE, "networkPolicy": {"hostNetworkCIDRs": ["nodes"]}}, "hostNetworkCIDRs"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Values, said: str) -> None:
@@ -185,6 +194,22 @@ def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> No
         for each in everywhere
         if each.resource == "secrets" and each.verb != "create"
     )
+
+
+def test_the_api_server_asks_about_the_jobs_that_muster_runs() -> None:
+    assert "ValidatingWebhookConfiguration" not in {each["kind"] for each in chart.render(IMAGE)}
+    objects = chart.render({**IMAGE, "webhook": {"enabled": True}})
+    [webhook] = chart.one(objects, "ValidatingWebhookConfiguration")["webhooks"]
+    assert (webhook["failurePolicy"], webhook["sideEffects"], webhook["timeoutSeconds"]) == ("Ignore", "None", 3)
+    assert "namespaceSelector" not in webhook
+    assert chart.one(objects, "Service", "muster-webhook")["spec"]["ports"][0]["targetPort"] == "webhook"
+    [some] = chart.one(chart.render(EVERYTHING), "ValidatingWebhookConfiguration")["webhooks"]
+    assert some["namespaceSelector"]["matchExpressions"][0]["values"] == ["a", "b"]
+    granted = rights.grants(objects, ACCOUNT)
+    assert {(each.verb, each.namespace, each.names) for each in granted if "webhook" in each.resource} == {
+        ("get", EVERYWHERE, ("muster-muster-system",)),
+        ("update", EVERYWHERE, ("muster-muster-system",)),
+    }
 
 
 def test_the_chart_is_of_this_version() -> None:

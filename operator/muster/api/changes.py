@@ -34,6 +34,16 @@ def change_rule(spec: Mapping[str, JSON]) -> str:
     return f"{_IS_OVER} || {_IS_OPEN} || ({_are_kept(spec, CHANGEABLE)})"
 
 
+def changed_fields(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> tuple[str, ...]:
+    """The fields in which two specs differ, as CEL compares them: an empty list is as good as none."""
+    names = dict.fromkeys((*before, *now))
+    return tuple(name for name in names if _or_none(before.get(name)) != _or_none(now.get(name)))
+
+
+def _or_none(value: JSON) -> JSON:
+    return None if value == [] else value
+
+
 def _are_kept(spec: Mapping[str, JSON], changeable: Sequence[str]) -> str:
     fields = spec["properties"]
     return " && ".join(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from urllib.parse import urlsplit
 
+from muster.cli.config_file import read_config_file
 from muster.cli.operator_log import LogFormat, start_log
 from muster.cli.problem import BadInput, system_problem
 from muster.kube.access import NoCluster
@@ -37,6 +39,14 @@ def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
         _log.critical("muster operator can't go on", exc_info=ended)
         return FAILED
     return 0
+
+
+def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
+    """The options with what the configuration's file says. Raises `BadInput`."""
+    config = read_config_file(file)
+    if config is None:
+        return options
+    return replace(options, node_pools=config.node_pools, sagemaker=config.sagemaker, tenancy=config.tenancy)
 
 
 def read_log_format(text: str) -> LogFormat:

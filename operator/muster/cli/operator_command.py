@@ -37,6 +37,16 @@ PullPolicy = Annotated[
 ]
 
 
+WebhookPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="The API server asks here before it stores a job. [default: it doesn't]"),
+]
+
+WebhookAddress = Annotated[
+    str | None,
+    typer.Option(metavar="HOST", help="What it calls this one by. [default: muster-webhook.<ns>.svc]"),
+]
+
 LeaseNamespace = Annotated[
     str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
 ]
@@ -55,18 +65,17 @@ def operator(
     agent_image: AgentImage = "",
     storage_image: StorageImage = "",
     pull_policy: PullPolicy = "",
+    webhook_port: WebhookPort = None,
+    webhook_address: WebhookAddress = None,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
 ) -> None:
     """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
-    from muster.api.operator_config import OperatorConfig
-    from muster.cli.config_file import read_config_file
-    from muster.cli.operator import read_collector_url, read_log_format, read_pull_policy, run_operator
-    from muster.runtime.cluster.replica import OperatorOptions
+    from muster.cli.operator import configured, read_collector_url, read_log_format, read_pull_policy, run_operator
+    from muster.runtime.cluster.replica import OperatorOptions, WebhookOptions
 
-    configured = read_config_file(config) or OperatorConfig()
     options = OperatorOptions(
         namespaces=tuple(dict.fromkeys(namespace or ())),
         host=host,
@@ -79,8 +88,6 @@ def operator(
         pull_policy=read_pull_policy(pull_policy),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
-        node_pools=configured.node_pools,
-        sagemaker=configured.sagemaker,
-        tenancy=configured.tenancy,
+        webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
     )
-    raise typer.Exit(run_operator(options, read_log_format(log_format)))
+    raise typer.Exit(run_operator(configured(options, config), read_log_format(log_format)))

@@ -17,6 +17,10 @@ _EXPECTED = ("OS signals are ignored",)
 """What kopf warns of and is meant so: signals are for the main thread."""
 
 
+_ANSWERED = " failed permanently: "
+"""What kopf calls its answer to a job that the webhook refuses: whoever wanted it has heard why."""
+
+
 def start_log(form: LogFormat) -> None:
     """Log to standard error from now on."""
     handler = logging.StreamHandler(sys.stderr)
@@ -28,7 +32,10 @@ def start_log(form: LogFormat) -> None:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    return not (record.name.startswith("kopf.") and record.getMessage().startswith(_EXPECTED))
+    if not record.name.startswith("kopf."):
+        return True
+    message = record.getMessage()
+    return not (message.startswith(_EXPECTED) or _ANSWERED in message)
 
 
 def _text(record: logging.LogRecord) -> str:

@@ -81,8 +81,8 @@ class Client:
         """Close all connections."""
         await self._session.close()
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """One object."""
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+        """One object. `namespace` None: of a kind that has none."""
         return await self._session.ask(Request("GET", kind.path(namespace, name)))
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
@@ -123,7 +123,7 @@ class Client:
         path = kind.path(namespace, name, subresource)
         return await self._change("PATCH", path, {"fieldManager": MANAGER}, patch, "application/merge-patch+json")
 
-    async def replace(self, kind: Kind, namespace: str, name: str, body: Object) -> Object:
+    async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """The object as replaced; a conflict if it's no longer of the body's resourceVersion."""
         return await self._change("PUT", kind.path(namespace, name), {"fieldManager": MANAGER}, body)
 

@@ -1,7 +1,7 @@
 """The kinds of objects that muster asks the API server for, and where they are found there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from muster.api.document import JSON
@@ -12,6 +12,27 @@ Object = Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How much is read of objects.
+
+    `metadata` and `parts` name the fields that are kept (None: all; managedFields never), `as_text` those parts that
+    are handed on as the JSON text that they are. `max_bytes` limits the text of fields, by path. Of an object without
+    the word `marker` in its text only the identity is read.
+    """
+
+    metadata: frozenset[str] | None = None
+    parts: frozenset[str] | None = None
+    as_text: frozenset[str] = frozenset()
+    max_bytes: Mapping[str, int] = field(default_factory=dict)
+    marker: bytes = b""
+
+    @property
+    def is_of_metadata(self) -> bool:
+        """Whether the API server need not send more than the metadata."""
+        return self.parts is not None and not self.parts
+
+
+@dataclass(frozen=True)
 class Kind:
     """A namespaced kind. `group` is "" for the core group."""
 
@@ -19,6 +40,7 @@ class Kind:
     version: str
     plural: str
     name: str
+    reading: Reading = field(default_factory=Reading, compare=False)
 
     @property
     def api_version(self) -> str:
@@ -44,3 +66,7 @@ LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
+)
+"""The only kind here without a namespace."""

@@ -46,7 +46,8 @@ class OperatorProcess:
     """One replica. It runs the jobs of `namespace`, where its Lease is, too, and of `more`; what it says is in `log`.
 
     `config` is its configuration's file, `environment` what it has in its environment besides ours, `storage_image`
-    what brings jobs' files. Pods find it and all others by the Service of the namespace, as those of the chart.
+    what brings jobs' files, `options` what its command line has besides. Pods find it and all others by the Service of
+    the namespace, as those of the chart.
     """
 
     kubectl: Kubectl
@@ -57,6 +58,7 @@ class OperatorProcess:
     config: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     storage_image: str = ""
+    options: tuple[str, ...] = ()
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -118,6 +120,7 @@ class OperatorProcess:
             f"--health-port={self.health_port}",
             *(() if self.config is None else (f"--config={self.config}",)),
             f"--storage-image={self.storage_image}",
+            *self.options,
         )
 
     @property
@@ -179,6 +182,7 @@ class Replicas:
     config: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     storage_image: str = ""
+    options: tuple[str, ...] = ()
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
@@ -186,7 +190,7 @@ class Replicas:
         log = self.folder / f"operator-{len(self.started)}.log"
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
-            *(self.config, self.environment, self.storage_image),
+            *(self.config, self.environment, self.storage_image, self.options),
         )
         self.started.append(replica)
         return replica.start()

@@ -26,6 +26,8 @@ from muster.kube.kinds import EVENTS, PODS
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.acceptance import Acceptance
+from muster.runtime.cluster.ca_bundle import CaBundle
 from muster.runtime.cluster.health import Check
 from muster.runtime.cluster.leader_election import LeaderElection
 from muster.runtime.cluster.leading import Leading, Parts
@@ -33,10 +35,25 @@ from muster.runtime.cluster.startup import check_cluster, patiently
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.trust import Trust, TrustSetting
+from muster.runtime.cluster.webhook import Webhook
+from muster.runtime.cluster.webhook_door import listen
+from muster.runtime.cluster.webhook_server import WebhookServer
 from muster.runtime.steady_clock import steady_clock
 
 DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
 """Where agents find the collector when the chart's Service is in front of it."""
+
+
+DEFAULT_WEBHOOK = "muster-webhook.{namespace}.svc"
+"""What the API server calls the chart's Service by."""
+
+
+@dataclass(frozen=True)
+class WebhookOptions:
+    """`address` is what the API server calls it by; None: the chart's Service."""
+
+    port: int
+    address: str | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,7 @@ class OperatorOptions:
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
     tenancy: tuple[Tenant, ...] = ()
     storage_image: str = ""
+    webhook: WebhookOptions | None = None
 
 
 @dataclass
@@ -72,6 +90,7 @@ class Replica:
     election: LeaderElection
     _leading: Leading | None = None
     _is_ready: bool = False
+    _webhook: Webhook | None = None
 
     def __post_init__(self) -> None:
         self._clock = steady_clock(time.time(), time.monotonic)
@@ -87,6 +106,7 @@ class Replica:
             trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
             await patiently("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
+            self._open_webhook(stack, trust)
             parts = self._parts(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
                 # A standby watches pods, too: it takes over at once, for the price of one more watch.
@@ -94,6 +114,10 @@ class Replica:
                     self._begin(tasks, f"the watch of {name}", informer.run)
                 self._begin(tasks, "the renewal of certificates", trust.run)
                 self._begin(tasks, "the collector's word of who leads", lambda: self._name_leader(collector))
+                if self.options.webhook is not None:
+                    configuration = f"{self.options.lease_name}-{self._namespace}"
+                    bundle = CaBundle(self.client, configuration, trust.bundle)
+                    self._begin(tasks, "the API server's trust in the webhook", bundle.run)
                 self._is_ready = True
                 await self.election.run(lambda term: self._lead(parts, term))
 
@@ -117,14 +141,17 @@ class Replica:
         )
 
     def _trust_setting(self) -> TrustSetting:
-        host = urlsplit(self._collector_url).hostname or ""
-        return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", (host,))
+        hosts = [urlsplit(self._collector_url).hostname or ""]
+        if self.options.webhook is not None:
+            hosts.append(self.options.webhook.address or DEFAULT_WEBHOOK.format(namespace=self._namespace))
+        return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
     def _open_health(self, stack: AsyncExitStack) -> None:
         alive = (Check("nobody tells of jobs any more", lambda: self._leading is None or self._leading.works),)
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
+            Check("the webhook doesn't answer yet", lambda: self._webhook is None or self._webhook.server.is_open),
         )
         self.election.start(alive, ready)
         stack.callback(asyncio.create_task(self.election.pulse(), name="pulse").cancel)
@@ -140,6 +167,18 @@ class Replica:
         await self._collector.start(self.options.host, self.options.collector_port)
         stack.push_async_callback(self._collector.close)
         return self._collector
+
+    def _open_webhook(self, stack: AsyncExitStack, trust: Trust) -> None:
+        options = self.options.webhook
+        if options is None:
+            return
+        listening = listen(self.options.host, options.port)
+        stack.callback(listening.close)
+        region = self.options.sagemaker.region or ""
+        acceptance = Acceptance(self.options.node_pools, self.options.tenancy, region)
+        self._webhook = Webhook(WebhookServer(listening, trust.certificate()), acceptance.check, random.random)
+        self._webhook.start()
+        stack.callback(self._webhook.stop)
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # One for all times as leader: what was asked before counts against the same quotas.
@@ -196,6 +235,8 @@ class Replica:
 
     def _renewed(self, certificate: ServingCertificate) -> None:
         self._collector.use(certificate)
+        if self._webhook is not None:
+            self._webhook.server.use(certificate)
 
     def _pod_changed(self, job_uid: str) -> None:
         if self._leading is not None:

@@ -1,0 +1,162 @@
+"""The validating webhook: kopf's admission, on a thread of its own, in every replica whether it leads or not.
+
+It says before a job is stored what the operator would say of it afterwards. It changes nothing and asks nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import kopf
+
+from muster.api.names import GROUP, PLURAL, VERSION
+from muster.api.problems import Problem
+from muster.api.spec import Job
+from muster.api.status import Status
+from muster.backends.sagemaker.notes import training_notes
+from muster.kube.access import find
+from muster.kube.backoff import pause
+from muster.runtime.cluster.review import denial, objections_to
+from muster.runtime.cluster.webhook_server import BUSY, WebhookServer, object_to
+
+Accept = Callable[[Job, Status], None]
+"""Raises `InvalidResource` for a job that this operator's configuration doesn't allow or know."""
+
+REQUEST_SECONDS = 20.0
+
+CLOSE_SECONDS = 0.1
+
+ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+UNPROCESSABLE = 422
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Webhook:
+    """Answers on `server` for as long as it isn't stopped. `chance` gives numbers from 0 to 1."""
+
+    server: WebhookServer
+    accept: Accept
+    chance: Callable[[], float]
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _halt: Callable[[], None] = lambda: None
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        # A thread that does not end must not keep the process from ending.
+        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the thread end when it has tidied up."""
+        self._stopping.set()
+        self._halt()
+
+    def _work(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                asyncio.run(self._serve())
+            except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
+                _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
+            failures += 1
+            self._stopping.wait(pause(failures, None, self.chance()))
+
+    async def _serve(self) -> None:
+        # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
+        work = asyncio.create_task(
+            kopf.operator(
+                registry=_registry(self.accept), settings=_settings(self.server), standalone=True, clusterwide=True
+            )
+        )
+        own = asyncio.get_running_loop()
+
+        def halt() -> None:
+            with contextlib.suppress(RuntimeError):
+                own.call_soon_threadsafe(work.cancel)
+
+        self._halt = halt
+        if self._stopping.is_set():
+            work.cancel()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        finally:
+            # Its TLS connections say good-bye in the loop's next turns, and there will be none after this.
+            await asyncio.sleep(CLOSE_SECONDS)
+
+
+def _registry(accept: Accept) -> kopf.OperatorRegistry:
+    registry = kopf.OperatorRegistry()
+
+    async def judge(*, warnings: list[str], **given: Any) -> None:
+        problems = _problems(given["new"], given["old"], accept, warnings)
+        if problems:
+            object_to(problems)
+            raise kopf.AdmissionError(denial(problems), UNPROCESSABLE)
+
+    kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(judge)
+    # kopf itself would wait a minute before it asks again.
+    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(_login)
+    return registry
+
+
+def _problems(
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: Accept, warnings: list[str]
+) -> tuple[Problem, ...]:
+    def accept_with_notes(job: Job, status: Status) -> None:
+        accept(job, status)
+        warnings.extend(training_notes(job) if job.spec.backend == "SageMaker" else ())
+
+    try:
+        return objections_to(dict(new), None if old is None else dict(old), accept_with_notes)
+    except Exception:  # noqa: BLE001 - a mistake in muster must not keep a job out: the operator looks at it again
+        _log.exception("a job could not be judged before it was stored")
+        warnings.append(BUSY)
+        return ()
+
+
+def _settings(server: WebhookServer) -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    # The right to list all namespaces and all CRDs is not asked for.
+    settings.scanning.disabled = True
+    settings.networking.request_timeout = REQUEST_SECONDS
+    settings.networking.error_backoffs = ERROR_PAUSES
+    # kopf's own management would write one configuration for the cluster, from every replica, and empty it at the end.
+    settings.admission.managed = None
+    settings.admission.server = server
+    # The process ends when muster says so.
+    settings.process.ultimate_exiting_timeout = None
+    return settings
+
+
+async def _login(**_: Any) -> kopf.ConnectionInfo:
+    """The same way to the same cluster as `muster.kube.client` goes."""
+    access = await find(None)
+    try:
+        configuration = access.configuration
+        header = await configuration.get_api_key_with_prefix("BearerToken")
+        scheme, _blank, token = (header or "").rpartition(" ")
+        return kopf.ConnectionInfo(
+            server=access.url,
+            ca_path=configuration.ssl_ca_cert,
+            insecure=not configuration.verify_ssl,
+            username=configuration.username or None,
+            password=configuration.password or None,
+            scheme=scheme or None,
+            token=token or None,
+            certificate_path=configuration.cert_file,
+            private_key_path=configuration.key_file,
+        )
+    finally:
+        await access.close()

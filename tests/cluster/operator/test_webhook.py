@@ -1,0 +1,146 @@
+"""`muster operator` as a webhook, asked by a real API server: what a tenant may send, and what an outage costs."""
+
+import base64
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.helm import Helm
+from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
+from cluster.shared import Cluster, Kubectl, Manifest
+from muster.api.changes import OVER_SENTENCE
+from muster.api.crd import crd_yaml
+
+ADDRESS = "127.0.0.1"
+"""Where this machine's API server finds a process of this machine."""
+
+GOOD: Manifest = {"suspend": True, "launcher": {"direct": {}}, "command": ["true"], "image": "a"}
+
+
+def job(name: str, **spec: object) -> Manifest:
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": name},
+        "spec": {**GOOD, **spec},
+    }
+
+
+def configuration(namespace: str, port: int, bundle: str) -> Manifest:
+    """As the chart's, by a URL."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": f"muster-{namespace}"},
+        "webhooks": [
+            {
+                "name": "jobs.muster.dev",
+                "clientConfig": {"url": f"https://{ADDRESS}:{port}/jobs", "caBundle": bundle},
+                "rules": [
+                    {
+                        "apiGroups": ["muster.dev"],
+                        "apiVersions": ["v1alpha1"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": ["distributedtrainingjobs"],
+                    }
+                ],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "failurePolicy": "Ignore",
+                "sideEffects": "None",
+                "timeoutSeconds": 3,
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    }
+
+
+class Site:
+    """A leader, a standby that the API server asks, and kubectl as a tenant has it."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str, operators: Replicas) -> None:
+        self.kubectl, self.namespace = kubectl, namespace
+        self.leader = operators.start()
+        port = free_port()
+        operators.options = (f"--webhook-port={port}", f"--webhook-address={ADDRESS}")
+        self.standby: OperatorProcess = operators.start()
+        secret = json.loads(self.run("get", "secret", "muster-collector", "--output=json"))
+        authorities = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
+        bundle = base64.b64encode("".join(each["certificate"] for each in authorities).encode()).decode()
+        kubectl.apply(configuration(namespace, port, bundle))
+
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
+
+    def apply(self, manifest: Manifest, *options: str) -> str:
+        """What the API server says; empty when it took it."""
+        try:
+            self.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
+        except AssertionError as refused:
+            return str(refused)
+        return ""
+
+
+@pytest.fixture(scope="module")
+def asked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    cluster.up()
+    kubectl, folder = Kubectl(cluster.kubeconfig), tmp_path_factory.mktemp("webhook")
+    namespace = f"test-webhook-{folder.name[-3:]}-{free_port()}"
+    kubectl.define(crd_yaml())
+    with contextlib.ExitStack() as stack:
+        kubectl("create", "namespace", namespace)
+        stack.callback(kubectl, "delete", "namespace", namespace, "--wait=false")
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder)
+        operators = stack.enter_context(replicas(kubectl, rights, namespace, folder))
+        stack.callback(kubectl, "delete", "validatingwebhookconfiguration", f"muster-{namespace}", "--ignore-not-found")
+        yield Site(kubectl, namespace, operators)
+
+
+def test_a_standby_refuses_what_the_operator_would_refuse(asked: Site) -> None:
+    wrong = job("wrong", template={"metadata": {"name": "a"}, "spec": {"containers": [{"name": "traner"}]}})
+    for options in ((), ("--dry-run=server",)):
+        said = asked.apply(wrong, *options)
+        assert 'The DistributedTrainingJob "wrong" is invalid' in said
+        assert "* spec.template.metadata.name: found" in said
+        assert '* spec.template.spec.containers[0].name: found "traner"' in said
+    pool = asked.apply(job("pool", nodePool={"name": "nowhere"}))
+    assert "spec.nodePool.name" in pool
+    assert asked.apply(job("good")) == ""
+
+
+def test_a_deep_and_a_long_job_are_refused_and_the_webhook_goes_on(asked: Site) -> None:
+    deep = json.dumps(job("deep", template={"spec": {"affinity": "DEEP"}})).replace(
+        '"DEEP"', '{"a":' * 3000 + "1" + "}" * 3000
+    )
+    with pytest.raises(AssertionError, match="spec: nested more than 100 levels deep"):
+        asked.run("create", "-f", "-", stdin=deep)
+    with pytest.raises(AssertionError, match="spec: found"):
+        asked.run("create", "-f", "-", stdin=json.dumps(job("long", template={"spec": {"nodeName": "a" * 700_000}})))
+    assert asked.apply(job("after")) == ""
+    assert asked.standby.runs
+    assert "Traceback" not in asked.standby.said
+
+
+def test_a_finished_job_keeps_its_spec_and_may_go(asked: Site) -> None:
+    assert asked.apply(job("over")) == ""
+    end = {
+        "type": "Complete",
+        "status": "True",
+        "reason": "AllRanksSucceeded",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = json.dumps({"status": {"phase": "Succeeded", "conditions": [end]}})
+    asked.run("patch", "dtj/over", "--subresource=status", "--type=merge", f"--patch={status}")
+    assert OVER_SENTENCE in asked.apply(job("over", suspend=False))
+    asked.run("label", "dtj/over", "team=a")
+    asked.run("delete", "dtj/over")
+
+
+def test_who_does_not_answer_keeps_no_job_out_and_the_operator_says_it(asked: Site) -> None:
+    asked.standby.signal(signal.SIGTERM)
+    assert asked.apply(job("late", template={"metadata": {"name": "a"}})) == ""
+    asked.kubectl.wait("jsonpath={.status.phase}=Refused", "dtj/late", f"--namespace={asked.namespace}")
+    assert asked.leader.runs

@@ -1,0 +1,44 @@
+"""docs/operator.md tells of each right that the chart gives, and of no other."""
+
+import re
+
+from cluster import chart, rights
+from cluster.helm import Values
+from cluster.places import ROOT
+from cluster.rights import EVERYWHERE, Grant
+
+ACCOUNT = f"{chart.NAMESPACE}:muster"
+OPTIONS: dict[str, Values] = {
+    "`queues.volcano`": {"queues": {"volcano": True}},
+    "`queues.coscheduling`": {"queues": {"coscheduling": True}},
+    "`webhook.enabled`": {"webhook": {"enabled": True}},
+}
+ROW = re.compile(
+    r"^\| ([a-z, ]+) \| ([a-z/.0-9-]+)(?: `([^`]+)`)? \| (jobs|own|cluster)(?:, (`[^`]+`))? \| (.+) \|$", re.MULTILINE
+)
+
+
+def granted(values: Values) -> set[tuple[str, str, str, str]]:
+    image: Values = {"image": {"repository": "registry.example/muster"}, "namespaces": ["team"]}
+    return {
+        (grant.verb, f"{grant.resource}.{grant.group}".rstrip("."), name, where(grant))
+        for grant in rights.grants(chart.render({**image, **values}), ACCOUNT)
+        for name in grant.names or ("",)
+    }
+
+
+def where(grant: Grant) -> str:
+    return {EVERYWHERE: "cluster", chart.NAMESPACE: "own", "team": "jobs"}[grant.namespace]
+
+
+def test_the_table_is_what_the_chart_gives() -> None:
+    text = (ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
+    told: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
+    for verbs, resource, name, place, option, why in ROW.findall(text):
+        assert why
+        for verb in verbs.split(", "):
+            told[option].add((verb, resource, name.replace("<namespace>", chart.NAMESPACE), place))
+    always = granted({})
+    assert told[""] == always
+    for option, values in OPTIONS.items():
+        assert told[option] == granted(values) - always, option
