@@ -151,7 +151,6 @@ class Replica:
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
-            Check("the webhook doesn't answer yet", lambda: self._webhook is None or self._webhook.server.is_open),
         )
         self.election.start(alive, ready)
         stack.callback(asyncio.create_task(self.election.pulse(), name="pulse").cancel)

@@ -27,7 +27,7 @@ BACKLOG = 512
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises `OSError`."""
+    """A socket that listens there: who comes before the `Door` is open waits for it. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     listening.setblocking(False)

@@ -66,7 +66,6 @@ class WebhookServer:
     listening: socket.socket
     certificate: InitVar[ServingCertificate]
     shares: WebhookShares = field(default_factory=lambda: WebhookShares(time.monotonic))
-    is_open: bool = False
     _held: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self, certificate: ServingCertificate) -> None:
@@ -86,12 +85,10 @@ class WebhookServer:
         door = Door(self.listening, lambda: self._context, server.connection)
         server.door = door
         serving = asyncio.create_task(door.run(), name="webhook")
-        self.is_open = True
         try:
             yield WebhookClientConfig()
             await serving
         finally:
-            self.is_open = False
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
 
