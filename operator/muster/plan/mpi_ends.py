@@ -6,6 +6,7 @@ too. So of ranks that a signal ended only the first can be a cause, and mpirun's
 
 import itertools
 import signal
+from collections.abc import Iterable
 
 from muster.api.spec import Job
 from muster.plan import last_words
@@ -51,12 +52,16 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
         return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
     # It ended its ranks because it failed itself, or a node was gone.
     if launcher is not None:
-        gone = tuple(end for end in outside if end.earliest <= launcher.at)
-        return gone or in_order([launcher, *outside])
+        return _as_early_as_may_be([launcher, *outside])
     if killed or outside:
-        return in_order([*killed, *outside])
+        return _as_early_as_may_be([*killed, *outside])
     # Nobody tells why mpirun ended them: the first that noticed stands for the failure.
     return (tuple(end for end in bad if _lost_its_peer(end)) or bad)[:1]
+
+
+def _as_early_as_may_be(ends: Iterable[End]) -> tuple[End, ...]:
+    """The ends in order: mpirun's and its victims' may follow from the loss of a node that showed later."""
+    return tuple(sorted(in_order(ends), key=lambda end: end.earliest))
 
 
 def launcher_has_ended(job: Job, facts: JobFacts) -> bool:

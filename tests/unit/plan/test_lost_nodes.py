@@ -20,7 +20,9 @@ from unit.plan.builders import (
     ended,
     facts,
     job,
+    launcher,
     lost_peer,
+    mpi_job,
     node,
     rank,
     ready,
@@ -126,6 +128,18 @@ def test_who_failed_first_is_the_cause(first: object, reason: str) -> None:
     status = told(facts(failed, cut(TWO)), DUE + 1, previous=begun())
     assert status.phase == "Stopping"
     assert ("NodeLost" if "is lost" in status.message else "RankFailed") == reason
+
+
+@pytest.mark.parametrize("explained", [True, False])
+def test_mpirun_ends_its_ranks_because_a_node_is_lost(*, explained: bool) -> None:
+    lines = ("ORTE has lost communication with a remote daemon.", "the remote node and daemon is no longer reachable")
+    mpirun = launcher(21, exit_code=1, lines=lines, name="mpirun") if explained else None
+    killed = done(0, ended(0, 20, signal=15), ended(1, 20.5, signal=9), launched=mpirun)
+    status = told(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    assert status.message.startswith("digits-1: machine-1 is lost"), status.message
+    own = done(0, ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), ended(1, 5.5, signal=15), launched=mpirun)
+    status = told(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    assert status.message.startswith("Rank 0 on digits-0 failed with exit code 7: ValueError: bad label")
 
 
 def test_a_cut_that_heals_in_time_ends_nothing() -> None:

@@ -109,6 +109,8 @@ def test_every_job_ends_and_says_only_what_is_true(
     while any(node.is_cut for node in world.nodes) and not world.is_over and world.now < T0 + 600:
         world.now += 10
         live(world)
+    # Who is only cut off is waited for by nobody.
+    assert world.is_over or any(node.hangs for node in world.nodes) or not any(node.is_cut for node in world.nodes)
     for _ in range(5):
         live(world)
     if not world.is_over:
