@@ -34,6 +34,8 @@ EVERYTHING: Values = {
             "awsResources": ["sg-1"],
         }
     ],
+    "storage": {"image": "mirror.example/muster:1", "s3Endpoint": "http://minio.example:9000"},
+    "gitSecrets": [{"namespace": "a", "names": ["git-token"]}],
     "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
     "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
@@ -122,6 +124,7 @@ def test_the_operator_can_read_its_configuration() -> None:
     assert [pool.name for pool in config.node_pools] == ["p5", "cpu"]
     assert (config.node_pools[0].instance_type, config.node_pools[1].machine) == ("p5.48xlarge", "Any")
     assert (config.sagemaker.region, config.tenancy[0].buckets[0].prefixes) == ("us-west-2", ("a/",))
+    assert config.storage.s3_endpoint == "http://minio.example:9000"
     assert config_of({**EVERYTHING, "replicas": 1})[1] == hashed
     assert config_of({**EVERYTHING, "nodePools": [{"name": "p5"}]})[1] != hashed
 

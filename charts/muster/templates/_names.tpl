@@ -64,6 +64,10 @@ nodePools:
 sagemaker:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.storage.s3Endpoint }}
+storage:
+  s3Endpoint: {{ . | quote }}
+{{- end }}
 {{- with .Values.tenancy }}
 tenancy:
 {{ toYaml . }}

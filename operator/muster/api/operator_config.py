@@ -12,13 +12,15 @@ from muster.api.node_pool import ONE_TYPE, NamedPool, two_types
 from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 from muster.api.sentences import found, sentence, unknown_field
+from muster.api.storage_config import StorageConfig
 from muster.api.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
 
 MAX_POOLS = 500
 
-_FIELDS = ("nodePools", "sagemaker", "tenancy")
+_FIELDS = ("nodePools", "sagemaker", "storage", "tenancy")
 _SAGEMAKER_FIELDS = tuple(SageMakerConfig.model_fields)
 _ENDPOINTS = tuple(AwsEndpoints.model_fields)
+_STORAGE_FIELDS = tuple(to_camel(name) for name in StorageConfig.model_fields)
 _TENANT_FIELDS = tuple(to_camel(name) for name in Tenant.model_fields)
 _BUCKET_FIELDS = tuple(BucketGrant.model_fields)
 _AS_IN_A_JOB: Path = ("spec", "nodePool")
@@ -33,6 +35,7 @@ class OperatorConfig:
 
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
     tenancy: tuple[Tenant, ...] = ()
 
 
@@ -41,12 +44,23 @@ def read_config(document: Document) -> OperatorConfig:
     value = document.value
     pools: list[NamedPool] = []
     sagemaker: list[SageMakerConfig] = []
+    storage: list[StorageConfig] = []
     tenants: list[Tenant] = []
-    findings = (*_findings(value, pools), *_sagemaker(value, sagemaker), *_tenancy(value, tenants))
+    findings = (
+        *_findings(value, pools),
+        *_sagemaker(value, sagemaker),
+        *_storage(value, storage),
+        *_tenancy(value, tenants),
+    )
     if findings:
         problems = tuple(Problem(shown(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
-    return OperatorConfig(tuple(pools), sagemaker[0] if sagemaker else SageMakerConfig(), tuple(tenants))
+    return OperatorConfig(
+        node_pools=tuple(pools),
+        sagemaker=sagemaker[0] if sagemaker else SageMakerConfig(),
+        storage=storage[0] if storage else StorageConfig(),
+        tenancy=tuple(tenants),
+    )
 
 
 def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
@@ -78,6 +92,20 @@ def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
             is_unknown = detail["type"] == "extra_forbidden"
             known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
             yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+
+
+def _storage(value: JSON, right: list[StorageConfig]) -> Iterator[_Finding]:
+    block = value.get("storage") if isinstance(value, dict) else None
+    if block is None:
+        return
+    try:
+        right.append(StorageConfig.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            path: Path = ("storage", *detail["loc"])
+            # The sentences know a job's fields, not these.
+            is_unknown = detail["type"] == "extra_forbidden"
+            yield path, unknown_field(str(path[-1]), _STORAGE_FIELDS) if is_unknown else sentence(path, [detail])
 
 
 def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:

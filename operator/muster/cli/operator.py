@@ -46,7 +46,7 @@ def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
     config = read_config_file(file)
     if config is None:
         return options
-    return replace(options, node_pools=config.node_pools, sagemaker=config.sagemaker, tenancy=config.tenancy)
+    return replace(options, config=config)
 
 
 def read_log_format(text: str) -> LogFormat:

@@ -47,7 +47,7 @@ def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory
         ):
             buckets = [{"name": "data"}, {"name": "gone"}]
             grants = {"namespaces": [namespace], "buckets": buckets, "gitHosts": ["*"]}
-            config = {"sagemaker": {"endpoints": {"s3": s3.url}}, "tenancy": [grants]}
+            config = {"storage": {"s3Endpoint": s3.url}, "tenancy": [grants]}
             operators.config = folder / "config.yaml"
             operators.config.write_text(json.dumps(config), encoding="utf-8")
             operators.storage_image = cluster.operator_image()

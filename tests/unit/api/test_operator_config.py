@@ -43,6 +43,13 @@ def test_where_sagemaker_is_may_be_said() -> None:
     )
 
 
+def test_where_s3_is_for_pods_is_no_matter_of_sagemakers() -> None:
+    config = read("storage: {s3Endpoint: 'http://minio.storage.svc:9000'}")
+    assert config.storage.s3_endpoint == "http://minio.storage.svc:9000"
+    assert config.sagemaker == SageMakerConfig()
+    assert read("sagemaker: {endpoints: {s3: 'https://s3.test'}}").storage.s3_endpoint is None
+
+
 def test_a_pool_may_say_its_type_twice() -> None:
     read("nodePools: [{name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: g5.xlarge}}]")
 
@@ -79,6 +86,11 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
             "sagemaker:\n  endpoints: {log: 'http://logs'}",
             "config.yaml:2: sagemaker.endpoints.log: unknown field; did you mean logs?",
         ),
+        (
+            "storage: {s3endpoint: 'http://minio'}",
+            "config.yaml:1: storage.s3endpoint: unknown field; did you mean s3Endpoint?",
+        ),
+        ("storage: {s3Endpoint: minio}", 'config.yaml:1: storage.s3Endpoint: found the text "minio"; it must match'),
         (
             "sagemaker: {endpoints: {s3: s3}}",
             'config.yaml:1: sagemaker.endpoints.s3: found the text "s3"; it must match',

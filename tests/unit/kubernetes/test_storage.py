@@ -183,3 +183,29 @@ def test_what_the_api_server_refuses_of_it_is_the_ranks_resources() -> None:
     job = cluster_job(**ALL, resources={"limits": {"cpu": 4}})
     at = fields.in_job("spec.initContainers[0].resources.limits[cpu]", rendered(job), job)
     assert at == "spec.resources.limits[cpu]"
+
+
+def test_a_git_token_reaches_the_container_that_fetches_the_code_and_no_other() -> None:
+    git: Fields = {**GIT, "secretKeyRef": {"name": "git-token", "key": "token"}}
+    asked: Fields = {**ALL, "procsPerNode": 1, "source": {"git": git}}
+    job = cluster_job(**asked)
+    variable = {"name": "MUSTER_GIT_TOKEN", "valueFrom": {"secretKeyRef": {"name": "git-token", "key": "token"}}}
+    whole = pod_spec(job)
+    (bring,) = (one for one in entries(whole, "initContainers") if one["name"] == "muster-bring")
+    assert variable in entries(bring, "env")
+    assert json.dumps(whole).count("git-token") == 1
+    written = json.dumps(config_map(job, render_plan(job, "https://collector", "authority"), b"seed"))
+    assert "git-token" not in written
+    plan = storage_plan(job)
+    assert plan is not None
+    assert plan.code is not None
+    assert plan.code.git is not None
+    assert plan.code.git.username == "x-access-token"
+
+
+def test_a_repository_without_a_token_is_read_without_one() -> None:
+    job = cluster_job(source={"git": dict(GIT)})
+    assert "MUSTER_GIT_TOKEN" not in json.dumps(pod_spec(job))
+
+
+GIT: Fields = {"url": "https://git.example/code.git", "commit": "0" * 40}

@@ -31,6 +31,7 @@ def test_another_runs_rendezvous_is_dropped_and_named() -> None:
             "OMPI_COMM_WORLD_RANK": "3",
             "MUSTER_RUN_DIR": "/elsewhere",
             "SM_HOSTS": "[]",
+            "MUSTER_GIT_TOKEN": "secret",
         }
     )
     assert inherited.variables == {"HOME": "/home/me", "WANDB_API_KEY": "x", "HF_HOME": "/hf", "MASTER_KEY": "mine"}

@@ -120,7 +120,9 @@ def _git(git: Mapping[str, object], script: str, folder: str | None, arguments: 
     where = arguments.where("git_config")
     secrets = [name for name in _GIT_SECRETS if git.get(name)]
     if secrets:
-        arguments.problems.add(where, f"{', '.join(secrets)}: a job's source is a repository that needs no password")
+        arguments.problems.add(
+            where, f"{', '.join(secrets)}: put the token into a Secret and name it in spec.source.git.secretKeyRef"
+        )
     source: dict[str, JSON] = {}
     for field_name, name in (("url", "repo"), ("commit", "commit")):
         value = git.get(name)

@@ -10,9 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from muster.api.node_pool import NamedPool
-from muster.api.sagemaker_config import SageMakerConfig
-from muster.api.tenancy_spec import Tenant
+from muster.api.operator_config import OperatorConfig
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints
 from muster.backends.kubernetes.backend import KubernetesBackend
@@ -70,11 +68,9 @@ class OperatorOptions:
     pull_policy: str
     lease_namespace: str | None
     lease_name: str
-    node_pools: tuple[NamedPool, ...] = ()
-    sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
-    tenancy: tuple[Tenant, ...] = ()
     storage_image: str = ""
     webhook: WebhookOptions | None = None
+    config: OperatorConfig = field(default_factory=OperatorConfig)
 
 
 @dataclass
@@ -173,21 +169,22 @@ class Replica:
             return
         listening = listen(self.options.host, options.port)
         stack.callback(listening.close)
-        region = self.options.sagemaker.region or ""
-        acceptance = Acceptance(self.options.node_pools, self.options.tenancy, region)
+        config = self.options.config
+        acceptance = Acceptance(config.node_pools, config.tenancy, config.sagemaker.region or "")
         self._webhook = Webhook(WebhookServer(listening, trust.certificate()), acceptance.check, random.random)
         self._webhook.start()
         stack.callback(self._webhook.stop)
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # One for all times as leader: what was asked before counts against the same quotas.
-        endpoints = Endpoints(**self.options.sagemaker.endpoints.model_dump())
+        endpoints = Endpoints(**self.options.config.sagemaker.endpoints.model_dump())
         aws = Aws(endpoints, may_change=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
 
     def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
-        options, default_region = self.options, self.options.sagemaker.region or ""
+        options, config = self.options, self.options.config
+        default_region = config.sagemaker.region or ""
         client = self.client.changing_while(self.election.holds_lease)
         setting = Setting(
             cluster_domain=options.cluster_domain,
@@ -195,7 +192,7 @@ class Replica:
             agent_image=options.agent_image,
             pull_policy=options.pull_policy,
             storage_image=options.storage_image,
-            s3_endpoint=options.sagemaker.endpoints.s3 or "",
+            s3_endpoint=config.storage.s3_endpoint or "",
         )
         return Parts(
             client=client,
@@ -206,12 +203,12 @@ class Replica:
             backend=lambda: KubernetesBackend(
                 client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
-            training=lambda wake: training_life(aws, client, options.tenancy, default_region, self._clock, wake),
+            training=lambda wake: training_life(aws, client, config.tenancy, default_region, self._clock, wake),
             identity=self.identity,
             holds_lease=self.election.holds_lease,
             clock=self._clock,
-            node_pools=self.options.node_pools,
-            tenancy=self.options.tenancy,
+            node_pools=config.node_pools,
+            tenancy=config.tenancy,
             default_region=default_region,
         )
 
