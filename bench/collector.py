@@ -55,7 +55,7 @@ def report(node: int, procs: int, sequence: int) -> bytes:
         )
         for local in range(procs)
     )
-    return wire.encode(Report(JOB, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, "eth0", ranks))
+    return wire.encode(Report(JOB, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, interface="eth0", ranks=ranks))
 
 
 def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
@@ -109,7 +109,7 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
     store.register(Shape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
-    collector.lead()
+    collector.lead(lambda: True)
 
     runner = web.ServerRunner(web.Server(plain, access_log=None))
     await runner.setup()

@@ -100,7 +100,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
         store.register(Shape(job_uid(pod), 1, RANKS, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
-    collector.lead()
+    collector.lead(lambda: True)
     tokens = {pod: issuer.issue(PodClaim(f"team-{pod}", pod, pod), now, 3600.0) for pod in pods}
     pipe.send(Site(url, certificate.authority, tokens))
 

@@ -85,6 +85,7 @@ def test_all_values_arrive() -> None:
         "--namespace=b",
         "--collector-port=9443",
         "--collector-url=https://muster-collector.muster-system.svc.example.internal:9443",
+        "--collector-address=$(POD_IPS)",
         "--health-port=8080",
         "--cluster-domain=example.internal",
         "--agent-image=mirror.example/muster:1",
@@ -155,6 +156,8 @@ def test_agents_take_their_python_from_the_operator_s_own_image_unless_told_othe
 
 def test_a_single_replica_may_be_drained() -> None:
     kinds = {each["kind"] for each in chart.render({**IMAGE, "replicas": 1})}
+    # A selector would send agents to a standby, too.
+    assert "selector" not in chart.one(chart.render(IMAGE), "Service")["spec"]
     assert "PodDisruptionBudget" not in kinds
     assert "PodDisruptionBudget" in {each["kind"] for each in chart.render(IMAGE)}
 
@@ -197,6 +200,10 @@ def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> No
         for each in everywhere
         if each.resource == "secrets" and each.verb != "create"
     )
+    # Nor can it send another Service's clients anywhere.
+    assert {each.names for each in everywhere if each.resource == "endpointslices" and each.verb != "create"} == {
+        ("muster-collector-ipv4", "muster-collector-ipv6")
+    }
 
 
 def test_the_api_server_asks_about_the_jobs_that_muster_runs() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 import time
+import zlib
 from typing import Callable, Optional, Tuple, Type, TypeVar
 from urllib.parse import urlsplit
 
 from muster_worker import wire
 from muster_worker.contract import Command, Order, ReportAnswer
 
-MAX_ANSWER_BYTES = 1024 * 1024
-"""A command for a job of 10,000 nodes, with every peer's address, stays below it."""
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+"""A command for a job of 10,000 nodes, with every peer's IPv6 address, has less than half of it."""
 
 T = TypeVar("T")
 
@@ -20,7 +22,11 @@ READ_AGAIN_SECONDS = 5.0
 """Between two looks at the plan for other authorities."""
 
 _TIMEOUT = 10.0
-_MAX_PAUSE = 2.0
+_CONNECT_TIMEOUT = 5.0
+"""Seconds: where a leader was on a machine that is gone, nothing answers; the next one is at another address."""
+_SILENT_SECONDS, _PROBE_SECONDS, _PROBES = 5, 2, 3
+"""TCP's own questions: a leader whose machine is gone in the middle of a long poll is given up after 11 s."""
+_MAX_PAUSE = 1.0
 """Seconds, before chance: a new leader is to be found soon. One that is asked by too many says when to come back."""
 _BROKEN = (OSError, http.client.HTTPException, ValueError)  # ValueError: the token can't be a header's value
 _UNHURRIED = frozenset({401, 403, 413, 400})
@@ -102,23 +108,32 @@ class CollectorClient:
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
         connection = self._open(timeout)
-        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {self._token()}",
+            "Content-Type": "application/json",
+            "Accept-Encoding": "deflate",
+        }
         connection.request(method, self._target.path.rstrip("/") + path, body, headers)
         response = connection.getresponse()
         answer = response.read(MAX_ANSWER_BYTES + 1)
         if len(answer) > MAX_ANSWER_BYTES:
             self._close()
             raise Unavailable("the collector's answer is too large")
+        if response.getheader("Content-Encoding", "identity") == "deflate":
+            answer = _inflate(answer)
         if response.status not in (http.client.OK, http.client.NO_CONTENT):
             raise Unavailable(_refusal(response.status, answer), _retry_after(response))
         return response.status, answer
 
     def _open(self, timeout: float) -> http.client.HTTPSConnection:
-        if self._connection is None:
+        if self._connection is None or self._connection.sock is None:
             host, port = self._target.hostname or "", self._target.port
-            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._trust.context)
-        elif self._connection.sock is not None:
-            self._connection.sock.settimeout(timeout)
+            context = self._trust.context
+            connection = http.client.HTTPSConnection(host, port, timeout=_CONNECT_TIMEOUT, context=context)
+            connection.connect()
+            _ask_whether_it_is_there(connection.sock)
+            self._connection = connection
+        self._connection.sock.settimeout(timeout)
         return self._connection
 
     def _token(self) -> str:
@@ -129,6 +144,25 @@ class CollectorClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _ask_whether_it_is_there(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    values = {"TCP_KEEPIDLE": _SILENT_SECONDS, "TCP_KEEPINTVL": _PROBE_SECONDS, "TCP_KEEPCNT": _PROBES}
+    for name, value in values.items():
+        if hasattr(socket, name):  # not every system's name for it
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _inflate(answer: bytes) -> bytes:
+    inflating = zlib.decompressobj()
+    try:
+        whole = inflating.decompress(answer, MAX_ANSWER_BYTES)
+    except zlib.error as error:
+        raise Unavailable(f"the collector's answer can't be inflated: {error}") from None
+    if inflating.unconsumed_tail or not inflating.eof:
+        raise Unavailable("the collector's answer is too large, or only a part of it came")
+    return whole
 
 
 def backoff(failures: int, wait: float, chance: float) -> float:

@@ -17,6 +17,9 @@ from muster_worker.contract import Channel, Plan
 MAX_FAILURE_CHARS = 1024
 """Of a node's output/failure: as many as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
 
+MAX_VARIABLE_BYTES = 128 * 1024 - 1
+"""Of a variable with its name: Linux starts no process with a longer one (MAX_ARG_STRLEN in execve(2))."""
+
 _GROUP = "homogeneousCluster"
 
 
@@ -71,7 +74,11 @@ def hyperparameter_file(plan: Plan) -> Dict[str, str]:
 
 
 def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
-    """The SM_* environment of a node. `root` is what SageMaker calls /opt/ml."""
+    """The SM_* environment of a node. `root` is what SageMaker calls /opt/ml.
+
+    What is too long for a variable, such as SM_RESOURCE_CONFIG of more than 5,000 nodes, is in the files of
+    input/config only.
+    """
     hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
     values: Dict[str, object] = {
         "hosts": list(host_names(plan.nodes)),
@@ -103,4 +110,5 @@ def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
         values[f"channel_{channel.name}"] = os.path.join(root, "input", "data", channel.name)
     for name, value in hyperparameters.items():
         values[f"hp_{name}"] = value
-    return {f"SM_{name.upper()}": to_text(value) for name, value in values.items()}
+    found = {f"SM_{name.upper()}": to_text(value) for name, value in values.items()}
+    return {name: text for name, text in found.items() if len(f"{name}={text}".encode()) < MAX_VARIABLE_BYTES}

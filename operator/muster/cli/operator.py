@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from muster.cli.config_file import read_config_file
@@ -62,6 +64,17 @@ def read_pull_policy(text: str) -> str:
     if text not in ("", "Always", "IfNotPresent", "Never"):
         raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
     return text
+
+
+def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
+    """`--collector-address`'s values, each one address or several with commas. Raises `BadInput`."""
+    found = [part.strip() for text in texts for part in text.split(",")]
+    for address in found:
+        try:
+            ip_address(address)
+        except ValueError:
+            raise BadInput(f"--collector-address {address}: expected an IPv4 or IPv6 address") from None
+    return tuple(dict.fromkeys(found))
 
 
 def read_collector_url(text: str | None) -> str | None:

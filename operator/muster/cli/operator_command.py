@@ -24,6 +24,15 @@ CollectorUrl = Annotated[
     typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
 ]
 
+CollectorAddress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collector-address",
+        metavar="ADDRESS[,ADDRESS]",
+        help="The pod's own, of either family: while it leads, the Service <lease-name>-collector leads there. [none]",
+    ),
+]
+
 AgentImage = Annotated[
     str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
 ]
@@ -60,6 +69,7 @@ def operator(
     host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
     collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
     collector_url: CollectorUrl = None,
+    collector_address: CollectorAddress = None,
     health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
     cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
     agent_image: AgentImage = "",
@@ -73,21 +83,22 @@ def operator(
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
 ) -> None:
     """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
-    from muster.cli.operator import configured, read_collector_url, read_log_format, read_pull_policy, run_operator
+    from muster.cli import operator as reading
     from muster.runtime.cluster.replica import OperatorOptions, WebhookOptions
 
     options = OperatorOptions(
         namespaces=tuple(dict.fromkeys(namespace or ())),
         host=host,
         collector_port=collector_port,
-        collector_url=read_collector_url(collector_url),
+        collector_url=reading.read_collector_url(collector_url),
+        collector_addresses=reading.read_addresses(collector_address or ()),
         health_port=health_port,
         cluster_domain=cluster_domain,
         agent_image=agent_image,
         storage_image=storage_image,
-        pull_policy=read_pull_policy(pull_policy),
+        pull_policy=reading.read_pull_policy(pull_policy),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
     )
-    raise typer.Exit(run_operator(configured(options, config), read_log_format(log_format)))
+    raise typer.Exit(reading.run_operator(reading.configured(options, config), reading.read_log_format(log_format)))

@@ -27,6 +27,9 @@ MAX_WORD_CHARS = 256
 
 MAX_PROBLEM_CHARS = 4096
 
+MAX_INTERFACE_CHARS = 64
+"""Linux gives an interface 15. Every node of a gang is told every other's: 10,000 of them have to fit into Start."""
+
 MAX_FIGURE = 1e9
 """A petabit a second, or a quarter of an hour: of the network check."""
 
@@ -104,7 +107,7 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
         # other nodes are told to connect to it, as to the report's own address
         if "%" in link.address or address.is_multicast or address.is_unspecified:
             return f"links[{index}].address: peers can't connect to it"
-        if _is_long(link.interface) or _is_long(link.address) or link.speed_mbps < 0:
+        if len(link.interface) > MAX_INTERFACE_CHARS or _is_long(link.address) or link.speed_mbps < 0:
             return f"links[{index}]: a name too long, or a speed below 0"
     return None
 
@@ -122,7 +125,7 @@ def _check_figures(report: Report, _: Shape, __: float) -> str | None:
 
 
 def _check_words(report: Report, _: Shape, __: float) -> str | None:
-    if _is_long(report.interface) or _is_long(report.interface_why):
+    if _is_long(report.interface_why) or len(report.interface or "") > MAX_INTERFACE_CHARS:
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
         return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"

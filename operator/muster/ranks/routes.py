@@ -12,6 +12,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from muster.ranks.admission import UNKNOWN_POD_SECONDS, Admission, Admitted
+from muster.ranks.answers import Answers
 from muster.ranks.bodies import Bodies
 from muster.ranks.check import Implausible
 from muster.ranks.cpu_shares import CpuShares
@@ -25,7 +26,7 @@ from muster.ranks.store import RankStore, UnknownJob
 from muster.ranks.tokens import PodClaim
 from muster.ranks.turnstile import Turnstile
 from muster_worker import wire
-from muster_worker.contract import Command, CommandKind, Order, Report, ReportAnswer
+from muster_worker.contract import CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""
@@ -72,7 +73,7 @@ class Routes:
         self._bodies = Bodies()
         self._turnstile = Turnstile(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
         self._polls = Polls(store)
-        self._encoded: tuple[Command, bytes] | None = None
+        self._answers = Answers(_HEADERS)
         self._leads = _never
         self._leader = _LEADER_UNKNOWN
 
@@ -110,7 +111,7 @@ class Routes:
         if not self._leads():
             raise Refused(Reason.NOT_LEADER, detail=self._leader)
 
-    async def _answer(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+    async def _answer(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
         wait = self._cpu.wait(admitted.pod.namespace, admitted.pod.pod_uid, time.monotonic())
         if wait > 0.0:
             raise Refused(Reason.TOO_BUSY, wait)
@@ -155,20 +156,14 @@ class Routes:
         finally:
             self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - began, time.monotonic())
 
-    async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+    async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
         after, wait = _read_query(request)
         member = admitted.member
         command = await self._polls.wait(admitted.pod.pod_uid, member.job_uid, member.node, after, wait)
         self._require_leading()
         if command is None:
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
-        return _json(self._encode(command))
-
-    def _encode(self, command: Command) -> bytes:
-        # a large gang gets the same Start, with all its peers, thousands of times
-        if self._encoded is None or self._encoded[0] is not command:
-            self._encoded = (command, wire.encode(command))
-        return self._encoded[1]
+        return await self._answers.send(request, admitted.pod.namespace, command)
 
     def _refuse(self, refused: Refused, source: str, namespace: str = "") -> web.Response:
         self._refusals.count(refused.reason, source, namespace)

@@ -78,7 +78,6 @@ class OperatorProcess:
             assert self._process.poll() is None, self.said
             assert time.monotonic() < deadline, self.said
             time.sleep(PAUSE_SECONDS)
-        self.kubectl.apply(self._endpoints())
         return self
 
     @property
@@ -100,10 +99,7 @@ class OperatorProcess:
         """Send it a signal that ends it; its exit code."""
         assert self._process is not None
         self._process.send_signal(number)
-        code = self._process.wait(END_SECONDS)
-        # As the kubelet's word would do it for a pod.
-        self.kubectl("delete", "endpointslice", self._name, f"--namespace={self.namespace}")
-        return code
+        return self._process.wait(END_SECONDS)
 
     def end(self) -> None:
         """See to it that it runs no more."""
@@ -117,30 +113,16 @@ class OperatorProcess:
             f"--lease-namespace={self.namespace}",
             f"--collector-port={self.collector_port}",
             f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
+            f"--collector-address={lan.HOST}",
             f"--health-port={self.health_port}",
             *(() if self.config is None else (f"--config={self.config}",)),
             f"--storage-image={self.storage_image}",
             *self.options,
         )
 
-    @property
-    def _name(self) -> str:
-        return f"{SERVICE}-{self.collector_port}"
-
-    def _endpoints(self) -> Manifest:
-        labels = {"kubernetes.io/service-name": SERVICE}
-        return {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {"name": self._name, "namespace": self.namespace, "labels": labels},
-            "addressType": "IPv4",
-            "ports": [{"name": "collector", "port": self.collector_port, "protocol": "TCP"}],
-            "endpoints": [{"addresses": [lan.HOST], "conditions": {"ready": True}}],
-        }
-
 
 def collector_service(namespace: str) -> Manifest:
-    """In front of all replicas; each says itself where it is."""
+    """In front of the leader, which says itself where it is, as with the chart."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

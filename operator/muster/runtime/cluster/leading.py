@@ -19,6 +19,7 @@ from muster.kube.informer import Informer
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.actor import Tools
+from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.inbox import Inbox
 from muster.runtime.cluster.jobs import Jobs
@@ -44,7 +45,8 @@ class Parts:
     """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
-    given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none.
+    given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none. `endpoints`
+    is where agents find this collector, None when whoever started it sees to that.
     `identity` is the process' name, `holds_lease` says whether it may act as leader at this moment.
     """
 
@@ -53,6 +55,7 @@ class Parts:
     informers: tuple[Informer, ...]
     store: RankStore
     collector: Collector
+    endpoints: CollectorEndpoints | None
     backend: Callable[[], KubernetesBackend]
     training: Callable[[Callable[[str], None]], TrainingLife]
     identity: str
@@ -105,6 +108,7 @@ class Leading:
         beside = (
             asyncio.create_task(supervised("the look for jobs that vanished", sweep.run, random.random), name="sweep"),
             asyncio.create_task(supervised("the sending of Events", events.run, random.random), name="events"),
+            asyncio.create_task(supervised("the way of agents here", self._lead_agents_here, random.random)),
         )
         try:
             await resources.ended.wait()
@@ -121,6 +125,11 @@ class Leading:
             parts.collector.step_down(None)
             # What agents said and were told in this term is nothing to the next one's.
             parts.store.clear()
+
+    async def _lead_agents_here(self) -> None:
+        parts = self._parts
+        if parts.endpoints is not None:
+            await keep_endpoints(parts.client, parts.endpoints, self._term, random.random)
 
     def _tools(self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster) -> Tools:
         parts = self._parts

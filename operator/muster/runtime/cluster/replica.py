@@ -26,9 +26,11 @@ from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.acceptance import Acceptance
 from muster.runtime.cluster.ca_bundle import CaBundle
+from muster.runtime.cluster.collector_endpoints import CollectorEndpoints
 from muster.runtime.cluster.health import Check
 from muster.runtime.cluster.leader_election import LeaderElection
 from muster.runtime.cluster.leading import Leading, Parts
+from muster.runtime.cluster.refusals_log import tell_refusals
 from muster.runtime.cluster.startup import check_cluster, patiently
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.training_parts import training_life
@@ -62,6 +64,7 @@ class OperatorOptions:
     host: str
     collector_port: int
     collector_url: str | None
+    collector_addresses: tuple[str, ...]
     health_port: int
     cluster_domain: str
     agent_image: str
@@ -114,6 +117,7 @@ class Replica:
                     configuration = f"{self.options.lease_name}-{self._namespace}"
                     bundle = CaBundle(self.client, configuration, trust.bundle)
                     self._begin(tasks, "the API server's trust in the webhook", bundle.run)
+                self._begin(tasks, "the collector's word of refusals", lambda: tell_refusals(collector.refusals))
                 self._is_ready = True
                 await self.election.run(lambda term: self._lead(parts, term))
 
@@ -200,6 +204,7 @@ class Replica:
             informers=self._informers,
             store=self._store,
             collector=collector,
+            endpoints=self._endpoints(),
             backend=lambda: KubernetesBackend(
                 client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
             ),
@@ -211,6 +216,13 @@ class Replica:
             tenancy=config.tenancy,
             default_region=default_region,
         )
+
+    def _endpoints(self) -> CollectorEndpoints | None:
+        options = self.options
+        if not options.collector_addresses:
+            return None
+        service = f"{options.lease_name}-collector"
+        return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
     async def _lead(self, parts: Parts, term: int) -> None:
         self._leading = Leading(parts, term)
