@@ -55,7 +55,9 @@ def report(node: int, procs: int, sequence: int) -> bytes:
         )
         for local in range(procs)
     )
-    return wire.encode(Report(JOB, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, interface="eth0", ranks=ranks))
+    return wire.encode(
+        Report(JOB, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, interface="eth0", ranks=ranks)
+    )
 
 
 def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
