@@ -10,14 +10,17 @@ from muster.api.document import JSON
 from muster.kube.answers import mapping, string
 from muster.kube.kinds import LEASES, Object
 
-LEASE_SECONDS = 10
+LEASE_SECONDS = 13
 """How long others wait after the last renewal that they saw."""
 
 RENEW_SECONDS = 2.0
 """How often a leader renews."""
 
-GIVE_UP_SECONDS = 7.0
-"""A leader that couldn't renew for so long stops; the rest of the Lease is for its work to end in."""
+GIVE_UP_SECONDS = 10.0
+"""A leader that couldn't renew for so long stops; the rest of the Lease is for its work to end in.
+
+As long as Kubernetes' own controllers try: an API server that somebody floods takes seconds to answer.
+"""
 
 LOOK_SECONDS = 1.0
 """How often the others look."""

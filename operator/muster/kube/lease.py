@@ -27,8 +27,11 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import LEASES, Object
 from muster.kube.session import always
 
-REQUEST_SECONDS = 2.0
+REQUEST_SECONDS = 5.0
 """How long one look or renewal may take, so that another is tried before it is too late."""
+
+RELEASE_SECONDS = 2.0
+"""How long the Lease is tried to be given back: somebody waits for the process to end."""
 
 _log = logging.getLogger(__name__)
 
@@ -162,7 +165,7 @@ class Leadership:
     async def _release(self, term: int) -> None:
         """So that another needn't wait; if that fails, it waits."""
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
+            async with asyncio.timeout(RELEASE_SECONDS):
                 await self._change(term, released)
         except _Lost:
             return
@@ -219,4 +222,4 @@ async def _stop(work: asyncio.Future[None]) -> None:
 
 
 def _why(error: Exception) -> str:
-    return str(error) or f"no answer within {REQUEST_SECONDS:.0f} s"
+    return str(error) or "no answer in time"

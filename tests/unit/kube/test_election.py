@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.kube.election import Record, Step, next_step, next_term, record, released, renewed, taken
+from muster.kube.election import LEASE_SECONDS, Record, Step, next_step, next_term, record, released, renewed, taken
 from muster.kube.kinds import Object
 
 NOW = 1_800_000_000.0
@@ -29,8 +29,8 @@ def held(by: str, seconds: int = 10, transitions: int | None = 4) -> Record:
         (held("me"), 0, Step.TAKE),
         (record(lease()), 0, Step.TAKE),
         (record({"metadata": {}}), 0, Step.TAKE),
-        (record(lease(holderIdentity="other")), 9.9, Step.WAIT),
-        (record(lease(holderIdentity="other")), 10, Step.TAKE),
+        (record(lease(holderIdentity="other")), LEASE_SECONDS - 0.1, Step.WAIT),
+        (record(lease(holderIdentity="other")), LEASE_SECONDS, Step.TAKE),
     ],
 )
 def test_who_may_take_it(known: Record | None, age: float, step: Step) -> None:
@@ -59,7 +59,7 @@ def test_taking_it_keeps_what_else_stands_in_it() -> None:
     assert body["metadata"] == {"name": "muster", "resourceVersion": "7", "labels": {"a": "b"}}
     assert body["spec"] == {
         "holderIdentity": "me",
-        "leaseDurationSeconds": 10,
+        "leaseDurationSeconds": LEASE_SECONDS,
         "acquireTime": "2027-01-15T08:00:00.000000Z",
         "renewTime": "2027-01-15T08:00:00.000000Z",
         "leaseTransitions": 5,
@@ -69,7 +69,7 @@ def test_taking_it_keeps_what_else_stands_in_it() -> None:
 def test_a_renewal_changes_the_time_alone() -> None:
     mine = record(taken(None, "muster", "me", 5, NOW))
     after = record(renewed(mine, NOW + 2))
-    assert (after.holder, after.transitions, after.seconds) == ("me", 5, 10)
+    assert (after.holder, after.transitions, after.seconds) == ("me", 5, LEASE_SECONDS)
     assert mine.lease != after.lease
 
 

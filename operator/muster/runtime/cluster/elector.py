@@ -19,14 +19,14 @@ from pathlib import Path
 from muster.kube.access import NoCluster
 from muster.kube.client import Client
 from muster.kube.election import LOOK_SECONDS
-from muster.kube.lease import REQUEST_SECONDS, Leadership
+from muster.kube.lease import RELEASE_SECONDS, Leadership
 from muster.runtime.cluster.elector_messages import LeaseState, Pulse, encode, read_pulse
 from muster.runtime.cluster.health import serve_health
 
 STUCK_SECONDS = 30.0
 """After so long without a step of the main process' loop /healthz fails, and the Lease is not renewed any more."""
 
-RELEASE_SECONDS = REQUEST_SECONDS + 1.0
+LEAVE_SECONDS = RELEASE_SECONDS + 1.0
 """How long an orderly end waits until the Lease is given back."""
 
 KILLED = 1
@@ -54,7 +54,7 @@ async def elect(connection: Connection, listening: socket.socket, options: Elect
         if not work.done() and not main.is_leaving:
             # It was killed, maybe in the middle of a request: its Lease runs out, and is not given back.
             os._exit(KILLED)
-        await asyncio.wait([work], timeout=RELEASE_SECONDS)
+        await asyncio.wait([work], timeout=LEAVE_SECONDS)
         work.cancel()
         ended.cancel()
         with contextlib.suppress(asyncio.CancelledError):

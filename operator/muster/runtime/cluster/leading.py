@@ -115,6 +115,8 @@ class Leading:
             raise KopfEnded("kopf ended too often in a row; its messages say why")
         finally:
             resources.stop()
+            # Nothing is to be heard any more.
+            self._resources = None
             inbox.close()
             await jobs.stop(TURN_SECONDS)
             # Whoever leads next tells what was not told.
