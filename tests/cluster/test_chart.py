@@ -34,7 +34,7 @@ EVERYTHING: Values = {
             "awsResources": ["sg-1"],
         }
     ],
-    "storage": {"image": "mirror.example/muster:1", "s3Endpoint": "http://minio.example:9000"},
+    "storage": {"s3Endpoint": "http://minio.example:9000"},
     "gitSecrets": [{"namespace": "a", "names": ["git-token"]}],
     "queues": {"volcano": True, "coscheduling": True},
     "collector": {"port": 9443},
