@@ -3,7 +3,9 @@
 # The cluster tests build it too, without Docker (tests/cluster/operator_image.py), on Debian's own Python: the steps
 # may count on `python3` and its `venv`, and on no other name.
 
-FROM python:3.11-slim-bookworm AS base
+# A tag moves. Who wants the same image again names the base by its digest: docs/install.md.
+ARG BASE=python:3.11-slim-bookworm
+FROM ${BASE} AS base
 
 FROM base AS dependencies
 WORKDIR /build

@@ -20,6 +20,8 @@ CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/muster
 DIGITS := training/examples/digits
 # A name to push to.
 IMAGE ?= muster:0.1.0
+# What it is built on: a tag, or a digest behind one.
+BASE ?= python:3.11-slim-bookworm
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 
@@ -82,7 +84,7 @@ image-facts: setup ## Take over what the locked SageMaker SDK knows of training 
 	@$(DEV) image-facts
 
 image: ## Build the operator's image with Docker (docs/install.md): make image IMAGE=registry.example/muster:0.1.0
-	docker build --tag "$(IMAGE)" .
+	docker build --build-arg BASE="$(BASE)" --tag "$(IMAGE)" .
 
 clean: ## Remove .venv and what tools keep in the tree
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

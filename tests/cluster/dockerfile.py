@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from string import Template
 
 from cluster.say import CannotGoOn
 
@@ -44,9 +45,13 @@ class Stage:
 def parse(text: str) -> tuple[Stage, ...]:
     """The stages in their order. Raises CannotGoOn for what isn't understood here."""
     stages: list[Stage] = []
+    defaults: dict[str, str] = {}
     for word, arguments in instructions(text):
-        if word == "FROM":
-            stages.append(begin(arguments, stages))
+        if word == "ARG" and not stages:
+            name, _, default = arguments.partition("=")
+            defaults[name] = default
+        elif word == "FROM":
+            stages.append(begin(Template(arguments).safe_substitute(defaults), stages))
         elif not stages:
             raise CannotGoOn(f"Dockerfile: {word} before the first FROM is not understood by the tests' builder.")
         else:

@@ -18,7 +18,7 @@ NAMESPACE = "--namespace"
 
 def test_every_command_is_looked_at() -> None:
     assert {" ".join(command.split()[:2]) for command in COMMANDS} == {
-        *("make image", "docker push", "helm upgrade", "helm uninstall"),
+        *("make image", "docker push", "docker buildx", "helm upgrade", "helm uninstall"),
         *("kubectl rollout", "kubectl apply", "kubectl delete"),
     }
 

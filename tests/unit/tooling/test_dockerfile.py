@@ -28,6 +28,11 @@ CMD ["operator", "--help"]
 """
 
 
+def test_a_base_has_a_default() -> None:
+    stages = dockerfile.parse("ARG BASE=python:3.11-slim\nFROM ${BASE} AS base\nFROM base\n")
+    assert [stage.base for stage in stages] == ["python:3.11-slim", "base"]
+
+
 def test_stages_have_their_steps_and_settings_and_inherit_settings() -> None:
     environment = (("NAME", "value"), ("OTHER", "two words"))
     copies = (Copy(("a.txt", "b.txt"), "/build/files/"), Copy(("folder",), "/build/"))
@@ -52,7 +57,7 @@ def test_stages_have_their_steps_and_settings_and_inherit_settings() -> None:
     "text",
     [
         "ADD x /x",
-        "ARG A=1",
+        "FROM x\nARG A=1",
         "FROM --platform=linux/arm64 x",
         "FROM x\nADD y /y",
         "FROM x\nCOPY --chown=1 a b",
