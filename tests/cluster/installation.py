@@ -49,9 +49,13 @@ class Installation:
 
 
 def image_values(image: str) -> Values:
-    """The chart's values for an image in the nodes."""
+    """The chart's values for an image in the nodes. Nodes that are namespaces of one machine have no disk to give."""
     repository, _, tag = image.rpartition(":")
-    return {"image": {"repository": repository, "tag": tag, "pullPolicy": PULL_POLICY}}
+    no_disk = {"ephemeral-storage": None}
+    return {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": PULL_POLICY},
+        "resources": {"requests": no_disk, "limits": no_disk},
+    }
 
 
 @contextlib.contextmanager
