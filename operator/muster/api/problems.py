@@ -22,13 +22,17 @@ class Problem:
 class InvalidResource(Exception):
     """A resource that can't run as it is written.
 
-    `problems` holds what is wrong with it, in the file's order, `left_out` counts those that are not told.
+    `problems` holds what is wrong with it, in the file's order, `left_out` counts those that are not told. `reason` is
+    that of the conditions which say so.
     """
 
-    def __init__(self, problems: tuple[Problem, ...], source: str = "resource", left_out: int = 0) -> None:
+    def __init__(
+        self, problems: tuple[Problem, ...], source: str = "resource", left_out: int = 0, reason: str = "Invalid"
+    ) -> None:
         lines = [problem.at(source) for problem in problems]
         lines += [f"{source}: and {left_out} more; correct these first"] if left_out else []
         super().__init__("\n".join(lines))
         self.problems = problems
         self.source = source
         self.left_out = left_out
+        self.reason = reason

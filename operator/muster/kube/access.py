@@ -63,12 +63,23 @@ class Access:
         answer = await self._connections.request(  # type: ignore[no-untyped-call]
             method,
             self.url + path,
-            headers={"User-Agent": USER_AGENT, "Accept": "application/json, */*", **headers, **proof},
+            headers={"User-Agent": USER_AGENT, **headers, **proof},
             body=body,
             _request_timeout=limit,
         )
         response: aiohttp.ClientResponse = answer.response
         return response
+
+    async def open_session(self, response_class: type[aiohttp.ClientResponse]) -> aiohttp.ClientSession:
+        """A session of its own, with what proves who asks, whose answers are of this class. Whoever asks closes it."""
+        token = await self.configuration.get_api_key_with_prefix("BearerToken")
+        user, password = self.configuration.username, self.configuration.password
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._connections.ssl_context),
+            headers={"User-Agent": USER_AGENT, **({"Authorization": token} if token else {})},
+            auth=aiohttp.BasicAuth(user, password or "") if user and not token else None,
+            response_class=response_class,
+        )
 
     async def close(self) -> None:
         """Close all connections."""

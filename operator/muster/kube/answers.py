@@ -2,32 +2,98 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from muster.api.document import JSON
 from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.kube.kinds import Object
+from muster.kube.json_parts import Malformed, Part, value_in
+from muster.kube.kinds import Object, Reading
+from muster.kube.reading import read_object
 
 _MAX_TEXT_CHARS = 500
 
 
-def decoded(text: bytes) -> Object:
+@dataclass(frozen=True)
+class Page:
+    """A part of a list: `items` are not read yet, `rest` is what to ask for the next part with ("": it is the last)."""
+
+    items: tuple[Part, ...]
+    resource_version: str
+    rest: str
+
+    def objects(self, reading: Reading) -> Iterator[Object]:
+        """One after the other, so that no more than one is held by who keeps none. What is no object isn't there."""
+        for item in self.items:
+            try:
+                yield read_object(item, reading)
+            except Malformed:
+                continue
+
+
+@dataclass(frozen=True)
+class WatchEvent:
+    """A line of a watch; the object is not read yet."""
+
+    type: str
+    object: Part
+
+
+def decoded(text: bytes, reading: Reading) -> Object:
     """The object that `text` is. Raises ApiError: what answered isn't an API server, or the answer is cut off."""
     try:
-        value: JSON = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ApiError(NO_ANSWER, "Malformed", f"the answer is not a JSON object: {_shown(text)}")
-    return value
+        part = value_in(text)
+        found = read_object(part, reading)
+        is_all = not text[part.end :].strip()
+    except Malformed as problem:
+        raise _malformed(text) from problem
+    if not is_all:
+        raise _malformed(text)
+    return found
+
+
+def read_page(text: bytes) -> Page:
+    """A list's part. Raises ApiError as `decoded` does."""
+    items: tuple[Part, ...] = ()
+    metadata: Object = {}
+    try:
+        for name, member in value_in(text).members():
+            if name == "items" and member.is_list:
+                items = tuple(member.elements())
+            elif name == "metadata":
+                metadata = mapping(member.value())
+    except ValueError as problem:
+        raise _malformed(text) from problem
+    return Page(items, string(metadata.get("resourceVersion")), string(metadata.get("continue")))
+
+
+def read_event(line: bytes) -> WatchEvent:
+    """A line of a watch. Raises ApiError as `decoded` does."""
+    kind = ""
+    try:
+        for name, member in value_in(line).members():
+            if name == "type":
+                kind = string(member.value())
+            elif name == "object":
+                return WatchEvent(kind, member)
+    except ValueError as problem:
+        raise _malformed(line) from problem
+    raise _malformed(line)
+
+
+def event_object(event: WatchEvent, reading: Reading) -> Object:
+    """The event's object. Raises ApiError as `decoded` does."""
+    try:
+        return read_object(event.object, reading)
+    except Malformed as problem:
+        raise ApiError(NO_ANSWER, "Malformed", f"a watch told of what is no object: {problem}") from problem
 
 
 def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
     """The error of an answer whose HTTP status is no success."""
     try:
-        status = decoded(text)
+        status = decoded(text, Reading())
     except ApiError:
         status = {}
     if status.get("kind") == "Status":
@@ -81,6 +147,10 @@ def _phrase(code: int) -> str:
         return HTTPStatus(code).phrase
     except ValueError:
         return "Unknown"
+
+
+def _malformed(text: bytes) -> ApiError:
+    return ApiError(NO_ANSWER, "Malformed", f"the answer is not a JSON object: {_shown(text)}")
 
 
 def _shown(text: bytes) -> str:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 from muster.api.document import JSON
 from muster.kube.access import find
-from muster.kube.answers import decoded, mapping, objects, status_error, string
+from muster.kube.answers import decoded, event_object, read_event, read_page, status_error
 from muster.kube.errors import NO_ANSWER, ApiError
-from muster.kube.kinds import PODS, Kind, Object
-from muster.kube.session import Request, Session, always
+from muster.kube.kinds import PODS, Kind, Object, Reading
+from muster.kube.lines import Lines
+from muster.kube.session import MAX_ANSWER_BYTES, Request, Session, TooLong, always
 
 PAGE = 500
 """Objects in one answer to a list: more take the API server's memory, and this process's time, in one piece."""
+
+PAGE_BYTES = 6 * 1024 * 1024
+"""Of such an answer: a longer one is asked for again in smaller parts. 500 usual pods have five megabytes."""
+
+_FEWER = 8
+"""So many times fewer objects are asked for when an answer was too long."""
+
+LARGE_BYTES = 128 * 1024
+"""An object of a watch that is longer is read in a thread, so that the event loop goes on meanwhile."""
+
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
+"""What to accept where nothing but metadata is read."""
 
 WATCH_SECONDS = 290
 """After this long the API server ends a watch, which is then begun again, maybe at another API server."""
@@ -38,6 +52,14 @@ class Listing:
     """Objects, and the resource version to watch from for what happens to them later."""
 
     items: tuple[Object, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class Some:
+    """A part of the objects that are listed. `items` are read one by one, as they are asked for, and only once."""
+
+    items: Iterable[Object]
     resource_version: str
 
 
@@ -83,7 +105,7 @@ class Client:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """One object. `namespace` None: of a kind that has none."""
-        return await self._session.ask(Request("GET", kind.path(namespace, name)))
+        return decoded(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
         """All objects that the selectors mean, of one namespace or (None) of all."""
@@ -96,17 +118,23 @@ class Client:
 
     async def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
-    ) -> AsyncGenerator[Listing, None]:
-        """The same in parts of at most PAGE objects, all as of one moment. 410: it took so long that it's forgotten."""
-        query: dict[str, str | int] = {"limit": PAGE, "labelSelector": labels, "fieldSelector": fields}
-        more = True
+    ) -> AsyncGenerator[Some, None]:
+        """The same in parts, all as of one moment. 410: it took so long that it's forgotten."""
+        query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
+        limit, more = PAGE, True
         while more:
-            answer = await self._session.ask(Request("GET", kind.path(namespace), query))
-            meta = mapping(answer.get("metadata"))
-            items = tuple(_with_type(kind, item) for item in objects(answer.get("items")))
-            yield Listing(items, string(meta.get("resourceVersion")))
-            query["continue"] = string(meta.get("continue"))
-            more = bool(query["continue"])
+            request = Request("GET", kind.path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List"))
+            try:
+                text = await self._session.text(request, MAX_ANSWER_BYTES if limit == 1 else PAGE_BYTES)
+            except TooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _FEWER)
+                continue
+            found = read_page(text)
+            yield Some((_with_type(kind, item) for item in found.objects(kind.reading)), found.resource_version)
+            query["continue"] = found.rest
+            more = bool(found.rest)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """The object as created. Fields that the API server doesn't know are refused."""
@@ -121,11 +149,13 @@ class Client:
     ) -> Object:
         """The object after a JSON merge patch."""
         path = kind.path(namespace, name, subresource)
-        return await self._change("PATCH", path, {"fieldManager": MANAGER}, patch, "application/merge-patch+json")
+        query, how = {"fieldManager": MANAGER}, "application/merge-patch+json"
+        return decoded(await self._change("PATCH", path, query, patch, how), kind.reading)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """The object as replaced; a conflict if it's no longer of the body's resourceVersion."""
-        return await self._change("PUT", kind.path(namespace, name), {"fieldManager": MANAGER}, body)
+        path = kind.path(namespace, name)
+        return decoded(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
@@ -156,12 +186,14 @@ class Client:
             "labelSelector": labels,
             "fieldSelector": fields,
         }
-        rest = b""
-        async with aclosing(self._session.stream(Request("GET", kind.path(namespace), query))) as chunks:
+        lines, request = Lines(), Request("GET", kind.path(namespace), query, accept=_accept(kind, ""))
+        async with aclosing(self._session.stream(request)) as chunks:
             async for chunk in chunks:
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    yield _change(decoded(line))
+                for line in lines.feed(chunk):
+                    if len(line) > LARGE_BYTES:
+                        yield await asyncio.to_thread(_change, line, kind)
+                    else:
+                        yield _change(line, kind)
 
     async def read(self, path: str) -> str:
         """What is under another path of the API server, such as its keys."""
@@ -183,7 +215,7 @@ class Client:
 
     async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
-        return await self._change("POST", kind.path(namespace), query, body)
+        return decoded(await self._change("POST", kind.path(namespace), query, body), kind.reading)
 
     async def _change(
         self,
@@ -192,8 +224,8 @@ class Client:
         query: Mapping[str, str | int],
         body: Object,
         content_type: str = "application/json",
-    ) -> Object:
-        return await self._session.ask(Request(method, path, query, dict(body), content_type, self._may_change))
+    ) -> bytes:
+        return await self._session.text(Request(method, path, query, dict(body), content_type, self._may_change))
 
 
 def _with_type(kind: Kind, item: Object) -> Object:
@@ -201,12 +233,16 @@ def _with_type(kind: Kind, item: Object) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.name, **item}
 
 
-def _change(event: Object) -> Change:
-    body = mapping(event.get("object"))
-    match event.get("type"):
+def _accept(kind: Kind, suffix: str) -> str:
+    return _METADATA.format(suffix) if kind.reading.is_of_metadata else Request.accept
+
+
+def _change(line: bytes, kind: Kind) -> Change:
+    event = read_event(line)
+    match event.type:
         case "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" as known:
-            return Change(known, body)
+            return Change(known, event_object(event, kind.reading))
         case "ERROR":
-            raise status_error(body, NO_ANSWER)
+            raise status_error(event_object(event, Reading()), NO_ANSWER)
         case other:
             raise ApiError(NO_ANSWER, "Malformed", f"a watch told of a change of unknown type {other!r}")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from muster.kube.backoff import pause
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
-from muster.kube.kinds import Kind
-from muster.kube.known import Known, key, version
+from muster.kube.kinds import Kind, Object
+from muster.kube.known import Known, Untracked, key, uid, version
+from muster.kube.reading import identity_only, left_out
+from muster.kube.skipped import SkippedLog
 
 SILENCE_SECONDS = 150.0
 """A watch that tells nothing for so long is taken for dead: the API server sends a bookmark every minute."""
@@ -26,7 +29,11 @@ class Informer:
     """Lists and watches a kind in some namespaces (none given: in all), and tells of every change, in order.
 
     `on_change` gets ADDED, MODIFIED and DELETED, in the event loop; after a gap, a DELETED object may have its
-    identifying metadata only. `synced` is set once everything that was there has been told.
+    identifying metadata only. `synced` is set once everything that was there has been told. An object of which a part
+    can't be read is told of as one of which there is only the identity, and logged.
+
+    `known` makes what remembers the objects: `Untracked` where any number may come and go, and then all are told
+    again after a gap.
     """
 
     def __init__(
@@ -38,9 +45,11 @@ class Informer:
         *,
         labels: str = "",
         fields: str = "",
+        known: Callable[[], Known | Untracked] = Known,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.synced = asyncio.Event()
+        skipped = SkippedLog(time.monotonic)
         self._feeds = [
             _Feed(
                 client=client,
@@ -48,6 +57,8 @@ class Informer:
                 namespace=namespace,
                 selectors={"labels": labels, "fields": fields},
                 silence_seconds=silence_seconds,
+                known=known(),
+                skipped=skipped,
                 on_change=on_change,
                 on_listed=self._on_listed,
             )
@@ -76,7 +87,8 @@ class _Feed:
     silence_seconds: float
     on_change: Callable[[Change], None]
     on_listed: Callable[[], None]
-    known: Known = field(default_factory=Known)
+    known: Known | Untracked
+    skipped: SkippedLog
     version: str = ""
     failures: int = 0
     was_listed: bool = False
@@ -112,8 +124,11 @@ class _Feed:
             async for page in pages:
                 reached = page.resource_version
                 for item in page.items:
-                    seen.add(key(item))
+                    if self.known.remembers:
+                        seen.add(key(item))
                     self._take(Change("ADDED", item))
+                    # Others have their turn between two objects of a long list.
+                    await asyncio.sleep(0)
         self._tell(self.known.keep_only(frozenset(seen)))
         self.version = reached
         self.was_listed = True
@@ -138,7 +153,16 @@ class _Feed:
                 self.version = version(change.object) or self.version
 
     def _take(self, change: Change) -> None:
+        missing = left_out(change.object)
+        if missing and "" not in missing:
+            change = Change(change.type, self._skipped(change.object, missing))
         self._tell(self.known.take(change))
+
+    def _skipped(self, item: Object, missing: Mapping[str, str]) -> Object:
+        """The object's identity; the log has why nothing else of it is there."""
+        why = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
+        self.skipped.tell(f"{self.kind.name} {'/'.join(key(item))}", uid(item), why)
+        return identity_only(item, why)
 
     def _tell(self, changes: tuple[Change, ...]) -> None:
         for change in changes:

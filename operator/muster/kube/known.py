@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
+from muster.kube.reading import left_out
 
 # What finds an object's owner in an index; the rest of it is not kept, for there may be many thousands.
-_KEPT = ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class _Known:
 
 class Known:
     """The objects of one kind in one place. Takes what is told, in order; gives what is new in it."""
+
+    remembers: Final = True
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], _Known] = {}
@@ -34,6 +38,10 @@ class Known:
                 return ()
             del self._objects[place]
             return (change,)
+        if is_identity_only(change.object):
+            # It is no more than that of which nothing has to be known, whatever it was.
+            self._objects.pop(place, None)
+            return () if before is None else (Change("MODIFIED", change.object),)
         self._objects[place] = now
         if before is None:
             return (Change("ADDED", change.object),)
@@ -47,10 +55,34 @@ class Known:
         return tuple(Change("DELETED", self._objects.pop(place).remains) for place in vanished)
 
 
+class Untracked:
+    """In the place of `Known`, for objects of which any number may come and go: all that is told is new."""
+
+    remembers: Final = False
+
+    def take(self, change: Change) -> tuple[Change, ...]:
+        """The change itself."""
+        return () if is_identity_only(change.object) else (change,)
+
+    def keep_only(self, _: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
+        """Nothing was kept."""
+        return ()
+
+
 def key(item: Object) -> tuple[str, str]:
     """Namespace and name."""
     metadata = mapping(item.get("metadata"))
     return string(metadata.get("namespace")), string(metadata.get("name"))
+
+
+def is_identity_only(item: Object) -> bool:
+    """Whether nothing else was read of the object."""
+    return "" in left_out(item)
+
+
+def uid(item: Object) -> str:
+    """The object's uid."""
+    return string(mapping(item.get("metadata")).get("uid"))
 
 
 def version(item: Object) -> str:

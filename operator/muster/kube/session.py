@@ -13,10 +13,9 @@ import aiohttp
 
 from muster.api.document import JSON
 from muster.kube.access import Access, NoCluster, find
-from muster.kube.answers import decoded, refusal
+from muster.kube.answers import refusal
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.fair_slots import FairSlots
-from muster.kube.kinds import Object
 
 MAX_IN_FLIGHT = 64
 """Requests at once, streams aside: the API server shares itself out fairly, and more would only queue there.
@@ -26,6 +25,16 @@ Namespaces share them (`FairSlots`): one alone gets three quarters.
 
 ANSWER_SECONDS = 20.0
 """How long an answer is waited for; of a stream, its beginning."""
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""One object at most: 1.5 MiB in etcd unless somebody raised that, and up to six times that as JSON."""
+
+MAX_REFUSAL_BYTES = 1024 * 1024
+"""Of an answer that says why not; of what is longer the HTTP status has to do."""
+
+
+class TooLong(ApiError):
+    """The answer is longer than who asked is ready to hold; nothing of it is kept."""
 
 
 def always() -> bool:
@@ -43,6 +52,7 @@ class Request:
     body: JSON = None
     content_type: str = "application/json"
     may_send: Callable[[], bool] = always
+    accept: str = "application/json, */*"
 
     @property
     def target(self) -> str:
@@ -77,15 +87,16 @@ class Session:
         for access in (self._access, *self._outdated):
             await access.close()
 
-    async def ask(self, request: Request) -> Object:
-        """The object that is answered. Raises ApiError."""
-        return decoded(await self.text(request))
-
-    async def text(self, request: Request) -> bytes:
-        """What is answered. Raises ApiError."""
+    async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
+        """What is answered. Raises ApiError, and of these `TooLong` when it is longer than `most` bytes."""
         limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
         async with self._free.slot(request.namespace), self._answer(request, limit) as response:
-            return await response.read()
+            found = await _body(response, most)
+        if found is None:
+            raise TooLong(
+                NO_ANSWER, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
+            )
+        return found
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """What is answered, bit by bit, for as long as it takes. Raises ApiError, also when it's cut off."""
@@ -142,7 +153,7 @@ def _hang_up(stream: aiohttp.ClientResponse) -> None:
 
 
 async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-    headers = {"Content-Type": request.content_type}
+    headers = {"Content-Type": request.content_type, "Accept": request.accept}
     if not request.may_send():
         raise ApiError(NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held")
     async with asyncio.timeout(ANSWER_SECONDS):
@@ -150,6 +161,16 @@ async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout)
         if response.ok:
             return response
         try:
-            raise refusal(response.status, response.headers, await response.read())
+            raise refusal(response.status, response.headers, await _body(response, MAX_REFUSAL_BYTES) or b"")
         finally:
             response.release()
+
+
+async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
+    """What is answered; None when that is longer than `most` bytes."""
+    found = bytearray()
+    async for chunk in response.content.iter_any():
+        found += chunk
+        if len(found) > most:
+            return None
+    return bytes(found)

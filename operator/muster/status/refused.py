@@ -27,7 +27,7 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
         Condition(
             type=kind,
             status=status,
-            reason="Invalid",
+            reason=invalid.reason,
             message=message,
             last_transition_time=since(previous, kind, status) or to_seconds(now),
             observed_generation=generation,

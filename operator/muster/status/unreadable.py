@@ -21,6 +21,9 @@ def unreadable(
     The condition Stalled says it, where there is a list of conditions with a place for it.
     """
     message = fit(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
+    # Of what wasn't read nothing may be written over.
+    if any(problem.path == "status" for problem in problems):
+        return {"message": message}
     fields: dict[str, JSON] = {**written, "message": message}
     conditions = written.get("conditions", [])
     if not isinstance(conditions, list):

@@ -15,6 +15,7 @@ from cluster.operator.cluster_jobs import Jobs
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
 from muster.kube.client import Change
+from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.resources import ResourceWatch
 
 SOON_SECONDS = 5.0
@@ -66,7 +67,7 @@ async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> Async
     async with ApiProxy.serve(folder, jobs.kubectl.kubeconfig) as proxy:
         patch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         heard = Heard()
-        watch = ResourceWatch((jobs.namespace,), heard.take, time.monotonic, random.random)
+        watch = ResourceWatch((jobs.namespace,), JobRoom(), heard.take, time.monotonic, random.random)
         watch.start()
         try:
             yield Site(proxy, jobs, heard, watch)
@@ -143,3 +144,33 @@ async def test_a_cut_watch_goes_on(known_jobs: Jobs, tmp_path: Path, monkeypatch
         site.proxy.cut_watches()
         await site.apply("late")
         await site.heard.until("ADDED", "late")
+
+
+def deep(levels: int) -> str:
+    return '{"f:a":' * levels + "{}" + "}" * levels
+
+
+def hostile(name: str, namespace: str) -> str:
+    """A job that the API server takes, and Python's parser does not."""
+    fields = '{"manager":"m","operation":"Update","apiVersion":"muster.dev/v1alpha1","fieldsType":"FieldsV1"'
+    metadata = f'{{"name":"{name}","namespace":"{namespace}","managedFields":[{fields},"fieldsV1":{deep(3000)}}}]}}'
+    template = f'{{"spec":{{"affinity":{deep(3000)}}}}}'
+    spec = f'{{"launcher":{{"direct":{{}}}},"image":"x","command":["x"],"template":{template}}}'
+    kind = '"apiVersion":"muster.dev/v1alpha1","kind":"DistributedTrainingJob"'
+    return f'{{{kind},"metadata":{metadata},"spec":{spec}}}'
+
+
+async def test_a_job_that_nobody_can_parse_is_heard_of_and_so_are_all_others(
+    known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = ("create", "--validate=false", "-f", "-")
+    await asyncio.to_thread(known_jobs.run, *apply, stdin=hostile("listed", known_jobs.namespace))
+    async with watching(known_jobs, tmp_path, monkeypatch) as site:
+        await site.heard.until("ADDED", "listed")
+        await asyncio.to_thread(known_jobs.run, *apply, stdin=hostile("watched", known_jobs.namespace))
+        await site.heard.until("ADDED", "watched")
+        await site.apply("good")
+        await site.heard.until("ADDED", "good")
+        await asyncio.to_thread(known_jobs.run, "delete", "dtj/listed", "dtj/watched")
+        await site.heard.until("DELETED", "watched")
+    assert [call.verb for call in site.proxy.calls if call.namespace].count("list") == 1

@@ -4,6 +4,7 @@ import pytest
 
 from muster.kube.answers import decoded, refusal
 from muster.kube.errors import NO_ANSWER, ApiError, Cause
+from muster.kube.kinds import Reading
 
 STATUS = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "it is wrong"}
 CAUSES = [{"reason": "FieldValueRequired", "field": "spec.x", "message": "Required value"}, {"field": "spec.y"}]
@@ -41,5 +42,5 @@ def test_when_to_come_again_is_seconds(header: str, seconds: float | None) -> No
 @pytest.mark.parametrize("text", [b"", b'{"kind": "Po', b"[]", b"3", b"\xff", b"<html>"])
 def test_what_is_no_object_is_no_answer(text: bytes) -> None:
     with pytest.raises(ApiError) as caught:
-        decoded(text)
+        decoded(text, Reading())
     assert (caught.value.status, caught.value.reason) == (NO_ANSWER, "Malformed")

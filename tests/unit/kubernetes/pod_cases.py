@@ -25,9 +25,15 @@ def source(name: str) -> JSONObject:
 
 
 def events(name: str) -> list[Object]:
+    """Of the pod's namespace, as the API server insists that they are."""
     found = _case(name)["events"]
     assert isinstance(found, list)
-    return [event for event in found if isinstance(event, dict)]
+    place: JSONObject = {"namespace": part(_case(name), "pod", "metadata")["namespace"]}
+    return [
+        {**event, "metadata": place, "involvedObject": {**part(event, "involvedObject"), **place}}
+        for event in found
+        if isinstance(event, dict)
+    ]
 
 
 def view(name: str) -> PodView:

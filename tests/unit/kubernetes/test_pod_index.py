@@ -1,13 +1,15 @@
 """Which pods are a job's at any moment, who a token belongs to, and what is remembered of pods that are gone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.pod_index import MAX_WARNED_PODS, PodIndex
+from muster.backends.kubernetes.pod_index import MAX_EARLY_WARNINGS, PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.kube.client import Change, ChangeType
 from muster.kube.kinds import Object
+from muster.kube.memory_shares import MemoryShares
 from muster.plan.facts import ProcessState
 from muster.ranks.directory import Member
 from unit.kubernetes.cluster_jobs import UID, cluster_job, rendered
@@ -37,7 +39,8 @@ def _warning(uid: str, message: str = "MountVolume.SetUp failed", reason: str = 
         "type": "Warning",
         "reason": reason,
         "message": message,
-        "involvedObject": {"kind": "Pod", "uid": uid},
+        "metadata": {"namespace": "team"},
+        "involvedObject": {"kind": "Pod", "namespace": "team", "uid": uid},
     }
     return Change("ADDED", event)
 
@@ -194,9 +197,63 @@ def test_only_news_are_told() -> None:
 
 def test_warnings_take_a_bounded_memory() -> None:
     index = Index()
-    for number in range(MAX_WARNED_PODS + 10):
+    for number in range(MAX_EARLY_WARNINGS + 10):
         index.warn(_warning(f"pod-{number}"))
-    assert len(index._warnings) == MAX_WARNED_PODS
+    assert len(index._early["team"]) == MAX_EARLY_WARNINGS
+
+
+def test_a_warning_of_another_namespace_touches_nobody() -> None:
+    """Anybody who may write Events in one namespace can give them any pod's uid."""
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    index.told.clear()
+    elsewhere: dict[str, JSON] = {**_warning("pod-0-0").object, "metadata": {"namespace": "evil"}}
+    index.warn(Change("ADDED", elsewhere))
+    about: dict[str, JSON] = {"kind": "Pod", "namespace": "evil", "uid": "pod-0-0"}
+    index.warn(Change("ADDED", {**elsewhere, "involvedObject": about}))
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert (newest.warnings, index.told) == ((), [])
+    # ... nor one that comes before the pod does.
+    index.warn(Change("ADDED", {**elsewhere, "involvedObject": {**about, "uid": "pod-1-0"}}))
+    index.tell("ADDED", _pod(1))
+    newest = index.newest(UID, 1)
+    assert newest is not None
+    assert newest.warnings == ()
+
+
+def test_pods_beyond_the_room_of_their_namespace_are_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    one = index.shares.used("team")
+    index.tell("DELETED", _pod(0))
+    index.forget(UID)
+    index.expect(UID, "team")
+    index.shares = MemoryShares(per_namespace=3 * one, total=100 * one, floor=0)
+    for node in range(4):
+        index.tell("ADDED", _pod(node))
+    assert [known.pod.node for known in index.of(UID)] == [0, 1, 2]
+    assert [line for line in caplog.messages if "Pod team/vit-3-0 is skipped" in line]
+    index.tell("ADDED", _pod(0, namespace="other"))
+    assert index.shares.used("other") == one
+    # What grows beyond it goes, too, as what is deleted does; how it was is remembered only where there is room.
+    index.tell("MODIFIED", _pod(0, message="x" * 1000))
+    assert index.newest(UID, 0) is None
+    for node in range(4):
+        index.tell("DELETED", _pod(node))
+    index.forget(UID)
+    assert index.shares.used("team") == 0
+
+
+def test_a_pods_share_grows_with_what_is_warned_of_it() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0))
+    before = index.shares.used("team")
+    index.warn(_warning("pod-0-0", "x" * 5_000))
+    assert before < index.shares.used("team") < before + 5_000
+    index.tell("DELETED", _pod(0))
+    index.forget(UID)
+    assert index.shares.used("team") == 0
 
 
 def test_a_forgotten_job_leaves_nothing() -> None:

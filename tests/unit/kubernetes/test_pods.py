@@ -99,3 +99,30 @@ def _set(of: JSON, path: tuple[str | int, ...], value: JSON) -> None:
         of[last] = value
     else:
         part(of)[str(last)] = value
+
+
+def test_a_pod_of_thousands_of_everything_is_cut_down() -> None:
+    """A tenant's pod may have 1.5 MiB, and its owner be a job."""
+    pod = source("running")
+    spec, status = part(pod, "spec"), part(pod, "status")
+    trainer = part(spec, "containers", 0)
+    more: list[JSON] = [{"name": f"c{number}", "image": "x" * 5_000} for number in range(3_000)]
+    spec["containers"] = [*more, trainer]
+    spec["volumes"] = [{"persistentVolumeClaim": {"claimName": f"v{number}"}} for number in range(3_000)]
+    status["conditions"] = [{"type": f"T{number}", "message": "x" * 5_000} for number in range(3_000)]
+    seen = read_pod(pod)
+    assert seen is not None
+    assert (seen.trainer.name, seen.trainer.image) == (trainer["name"], trainer["image"])
+    assert len(seen.others) < 64
+    assert max(len(seen.claims), len(seen.conditions)) <= 64
+    assert max(len(one.image) for one in seen.others) <= 1024
+    assert seen.weight > 64 * 2048
+
+
+def test_a_number_beyond_the_largest_jobs_nodes_is_nobodys() -> None:
+    pod = source("running")
+    metadata = part(pod, "metadata")
+    owner = part(metadata, "ownerReferences", 0)["name"]
+    for node, is_jobs in ((9_999, True), (10_000, False)):
+        metadata["name"] = f"{owner}-{node}-0"
+        assert (read_pod(pod) is not None) is is_jobs

@@ -167,7 +167,8 @@ def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None
     event: dict[str, JSON] = {
         "type": "Warning",
         "reason": "FailedMount",
-        "involvedObject": {"kind": "Pod", "uid": "uid"},
+        "metadata": {"namespace": "team"},
+        "involvedObject": {"kind": "Pod", "namespace": "team", "uid": "uid"},
     }
     assert read_warning({**event, "message": words}) is None
     assert read_warning({**event, "message": 'configmap "settings" not found'}) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any, cast
 
 import pytest
@@ -24,11 +25,11 @@ class Answering:
         self.answer = answer
         self.asked: list[tuple[str, str]] = []
 
-    async def ask(self, request: Request) -> dict[str, Any]:
+    async def text(self, request: Request) -> bytes:
         self.asked.append((request.method, request.path))
         if isinstance(self.answer, ApiError):
             raise self.answer
-        return self.answer
+        return json.dumps(self.answer).encode()
 
 
 def _secret(**data: bytes) -> dict[str, Any]:

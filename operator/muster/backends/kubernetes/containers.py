@@ -5,8 +5,18 @@ from datetime import datetime
 from typing import TypeAlias
 
 from muster.api.document import JSON
+from muster.backends.kubernetes.names import TRAINER
 from muster.kube.answers import mapping, objects, string
 from muster.kube.kinds import Object
+
+MAX_CONTAINERS = 64
+"""Of a list that are looked at, `trainer` first: a tenant's pod may have thousands, each of which would be kept."""
+
+MAX_TEXT_CHARS = 1024
+"""Of an image, a reason or a message: what is longer is cut off."""
+
+MAX_LAST_WORD_CHARS = 4096
+"""Of what a container left in its termination log: the kubelet keeps no more."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +63,24 @@ class Container:
     memory_limit: str = ""
     is_sidecar: bool = False
 
+    @property
+    def chars(self) -> int:
+        """Of the texts that may be long."""
+        ends = (self.state, self.last)
+        return len(self.image) + sum(len(end.message) for end in ends if isinstance(end, Waiting | Terminated))
+
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     """The containers of `spec`, with what `status` says of each."""
     known = {string(status.get("name")): status for status in objects(statuses)}
-    return tuple(_container(spec, known.get(string(spec.get("name")), {})) for spec in objects(specs))
+    # The sort keeps the order of all others.
+    found = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
+    return tuple(_container(spec, known.get(string(spec.get("name")), {})) for spec in found)
+
+
+def text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
+    """A field that is a string, of bounded length; "" when it's absent."""
+    return string(value)[:most]
 
 
 def seconds(value: JSON) -> float | None:
@@ -82,10 +105,10 @@ def _container(spec: Object, status: Object) -> Container:
     limit = mapping(mapping(spec.get("resources")).get("limits")).get("memory")
     return Container(
         name=string(spec.get("name")),
-        image=string(spec.get("image")),
+        image=text(spec.get("image")),
         state=state,
         last=last if isinstance(last, Terminated) else None,
-        memory_limit=str(limit) if isinstance(limit, str | int) else "",
+        memory_limit=text(str(limit)) if isinstance(limit, str | int) else "",
         is_sidecar=spec.get("restartPolicy") == "Always",
     )
 
@@ -95,8 +118,8 @@ def _state(state: Object) -> ContainerState:
     if ended:
         return Terminated(
             exit_code=whole(ended.get("exitCode")) or 0,
-            reason=string(ended.get("reason")),
-            message=string(ended.get("message")),
+            reason=text(ended.get("reason")),
+            message=text(ended.get("message"), MAX_LAST_WORD_CHARS),
             signal=whole(ended.get("signal")) or None,
             started_at=seconds(ended.get("startedAt")),
             finished_at=seconds(ended.get("finishedAt")),
@@ -104,4 +127,4 @@ def _state(state: Object) -> ContainerState:
     if "running" in state:
         return Running(seconds(mapping(state.get("running")).get("startedAt")))
     waiting = mapping(state.get("waiting"))
-    return Waiting(string(waiting.get("reason")), string(waiting.get("message")))
+    return Waiting(text(waiting.get("reason")), text(waiting.get("message")))

@@ -5,6 +5,7 @@ Belongs to one event loop and is used from it alone.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,19 @@ from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
+from muster.kube.memory_shares import MemoryShares, Share
+from muster.kube.skipped import SkippedLog
 from muster.plan.facts import ProcessFacts
 from muster.ranks.directory import Member
 
-MAX_WARNED_PODS = 10_000
-"""Pods whose warnings are kept, newest first: those of the largest job."""
+MAX_EARLY_WARNINGS = 1_000
+"""Pods of a namespace, newest first, that were warned of before they were known: anybody may write such warnings."""
+
+WARNING_BYTES = 400
+"""What one takes without its text."""
+
+MAX_GONE = 20_000
+"""Pods of a job that are known to be gone, newest first: twice those of the largest job."""
 
 MAX_WARNINGS = 4
 """Warnings kept of one pod: a mount fails for one volume at a time."""
@@ -39,6 +48,12 @@ class Known:
     warnings: tuple[Warned, ...] = ()
     untold_since: float | None = None
 
+    @property
+    def share(self) -> Share:
+        """What it takes of the memory that its namespace's pods have."""
+        warnings = sum(WARNING_BYTES + 4 * len(one.message) for one in self.warnings)
+        return Share(self.pod.namespace, self.pod.weight + warnings)
+
     @cached_property
     def process(self) -> ProcessFacts:
         """The pod as its node's process: worked out once for every change of it."""
@@ -52,7 +67,7 @@ class _Entry:
     pods: dict[int, dict[int, Known]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
     last: dict[int, Known] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    gone: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def all(self) -> Iterator[Known]:
         for generations in self.pods.values():
@@ -63,23 +78,35 @@ class _Entry:
         return generations[max(generations)] if generations else None
 
 
+_MIB = 1024 * 1024
+
 _Key = tuple[str, str]
 """Namespace and job uid: an owner of another namespace isn't one, whatever a pod says."""
+
+
+NO_ROOM = "the pods of its namespace's jobs take all the memory that muster has for them"
+
+
+def _pod_shares() -> MemoryShares:
+    return MemoryShares(per_namespace=96 * _MIB, total=256 * _MIB, floor=_MIB)
 
 
 @dataclass
 class PodIndex:
     """`on_change` is called with the job's uid whenever something about one of its pods changed.
 
-    `clock` gives Unix seconds: when something was seen.
+    A pod for which its namespace has no room in `shares` is not there, and logged. `clock` gives Unix seconds: when
+    something was seen.
     """
 
     on_change: Callable[[str], None]
     clock: Callable[[], float]
+    shares: MemoryShares = field(default_factory=_pod_shares)
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
     _places: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
-    _warnings: OrderedDict[str, tuple[Warned, ...]] = field(default_factory=OrderedDict)
+    _early: dict[str, OrderedDict[str, tuple[Warned, ...]]] = field(default_factory=dict)
+    _skipped: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
 
     def expect(self, job_uid: str, namespace: str) -> None:
         """A job of this uid is there, in this namespace. Its pods are found from now on."""
@@ -89,8 +116,12 @@ class PodIndex:
         """The job is gone: so are its pods, for everybody who asks."""
         self._namespaces.pop(job_uid, None)
         for key in [key for key in self._entries if key[1] == job_uid]:
-            for known in self._entries.pop(key).all():
+            entry = self._entries.pop(key)
+            for node in entry.last:
+                self.shares.give_back(_last(job_uid, node))
+            for known in entry.all():
                 self._places.pop(known.pod.uid, None)
+                self.shares.give_back(known.pod.uid)
 
     def take(self, change: Change) -> None:
         """Hear of a change of a pod."""
@@ -128,17 +159,19 @@ class PodIndex:
         warned = None if change.type in ("DELETED", "BOOKMARK") else read_warning(change.object)
         if warned is None:
             return
-        before = self._warnings.pop(warned.pod_uid, ())
-        after = (*(one for one in before if one != warned), warned)[-MAX_WARNINGS:]
-        self._warnings[warned.pod_uid] = after
-        while len(self._warnings) > MAX_WARNED_PODS:
-            self._warnings.popitem(last=False)
         place = self._places.get(warned.pod_uid)
-        if place is not None and after != before:
-            (key, node, generation) = place
-            generations = self._entries[key].pods[node]
-            known = generations[generation]
-            generations[generation] = replace(known, warnings=after)
+        if place is None:
+            early = self._early.setdefault(warned.namespace, OrderedDict())
+            early[warned.pod_uid] = _with(early.pop(warned.pod_uid, ()), warned)
+            if len(early) > MAX_EARLY_WARNINGS:
+                early.popitem(last=False)
+            return
+        key, node, generation = place
+        generations = self._entries[key].pods[node]
+        known = generations[generation]
+        after = replace(known, warnings=_with(known.warnings, warned))
+        if key[0] == warned.namespace and after != known and self.shares.take(known.pod.uid, after.share):
+            generations[generation] = after
             self.on_change(key[1])
 
     def of(self, job_uid: str) -> tuple[Known, ...]:
@@ -191,22 +224,39 @@ class PodIndex:
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
 
+    def _warned_early(self, pod: PodView) -> tuple[Warned, ...]:
+        early = self._early.get(pod.namespace)
+        if early is None:
+            return ()
+        warnings = early.pop(pod.uid, ())
+        if not early:
+            del self._early[pod.namespace]
+        return warnings
+
     def _put(self, pod: PodView, untold_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
+        place = self._places.get(pod.uid)
+        former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
+        seen = look(pod, None if former is None else former.seen, self.clock())
+        known = Known(pod, seen, self._warned_early(pod) if former is None else former.warnings, untold_since)
+        if not self.shares.take(pod.uid, known.share):
+            self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
+            self._drop(pod)
+            return
         entry = self._entries.setdefault(key, _Entry())
-        generations = entry.pods.setdefault(pod.node, {})
-        before = generations.get(pod.generation)
+        before = entry.pods.get(pod.node, {}).get(pod.generation)
         # Another pod of the same name: the end of the first was missed.
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
-            generations = entry.pods.setdefault(pod.node, {})
-        seen = look(pod, None if before is None or before.pod.uid != pod.uid else before.seen, self.clock())
-        generations[pod.generation] = Known(pod, seen, self._warnings.get(pod.uid, ()), untold_since)
+        # That may have been all that was known of the job.
+        entry = self._entries.setdefault(key, entry)
+        entry.pods.setdefault(pod.node, {})[pod.generation] = known
         entry.highest[pod.node] = max(pod.generation, entry.highest.get(pod.node, -1))
         self._places[pod.uid] = (key, pod.node, pod.generation)
 
     def _drop(self, pod: PodView) -> None:
-        self._warnings.pop(pod.uid, None)
+        self.shares.give_back(pod.uid)
+        self._warned_early(pod)
         entry = self._entries.get((pod.namespace, pod.job_uid))
         place = self._places.pop(pod.uid, None)
         if entry is None or place is None:
@@ -216,11 +266,25 @@ class PodIndex:
         dropped = generations.pop(generation)
         if not generations:
             del entry.pods[node]
-        entry.gone.add(pod.uid)
+        entry.gone[pod.uid] = None
+        if len(entry.gone) > MAX_GONE:
+            entry.gone.popitem(last=False)
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
-        if generation == entry.highest.get(node):
-            last = pod if pod.phase else dropped.pod
-            entry.last[node] = Known(last, look(last, dropped.seen, self.clock()), dropped.warnings)
+        pod = pod if pod.phase else dropped.pod
+        last = Known(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
+        if generation == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
+            entry.last[node] = last
         # The garbage collector is done with a job that is gone.
         if not entry.pods and pod.job_uid not in self._namespaces:
+            for of_node in entry.last:
+                self.shares.give_back(_last(pod.job_uid, of_node))
             del self._entries[pod.namespace, pod.job_uid]
+
+
+def _last(job_uid: str, node: int) -> str:
+    """Under which the last pod of a node that has none any more takes its share."""
+    return f"{job_uid} {node}"
+
+
+def _with(warnings: tuple[Warned, ...], warned: Warned) -> tuple[Warned, ...]:
+    return (*(one for one in warnings if one != warned), warned)[-MAX_WARNINGS:]

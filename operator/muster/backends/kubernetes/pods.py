@@ -5,17 +5,45 @@ absent or of an unexpected shape counts as not said, and what isn't a job's pod 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.api.names import GROUP, KIND
-from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, whole
+from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, text, whole
 from muster.backends.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
     TRAINER,
     pod_name,
 )
 from muster.kube.answers import mapping, objects, string
-from muster.kube.kinds import Object
+from muster.kube.kinds import PODS, Object, Reading
+
+JOB_PODS = replace(
+    PODS,
+    reading=Reading(
+        # Whatever else has the label: without such an owner it is no pod of a job's.
+        marker=f'"{KIND}"'.encode(),
+        metadata=frozenset(
+            {
+                *("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"),
+                *("annotations", "ownerReferences"),
+            }
+        ),
+        parts=frozenset({"spec", "status"}),
+        max_bytes={"metadata.ownerReferences": 16 * 1024},
+    ),
+)
+"""Pods as far as `read_pod` looks at them."""
+
+MAX_ENTRIES = 64
+"""Of each list of a pod that are looked at: a tenant's pod may have thousands, each of which would be kept."""
+
+MAX_NODES = 10_000
+"""A job's nodes at most: of a pod with a higher number no job of muster's knows."""
+
+POD_BYTES = 2_000
+CONTAINER_BYTES = 600
+CONDITION_BYTES = 200
+"""What a pod, its containers and its conditions take without their texts: measured."""
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBERS = 2
@@ -65,6 +93,15 @@ class PodView:
     gates: tuple[str, ...] = ()
     grace_seconds: int | None = None
 
+    @property
+    def weight(self) -> int:
+        """About how many bytes of memory it takes, with what is worked out from it."""
+        containers = (self.trainer, *self.inits, *self.others)
+        texts = [self.message, *(entry.message for entry in self.conditions), *self.claims, *self.gates]
+        parts = len(containers) * CONTAINER_BYTES + len(self.conditions) * CONDITION_BYTES
+        # Up to four bytes a character.
+        return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(one.chars for one in containers))
+
     def condition(self, kind: str) -> Condition | None:
         """The pod's condition of this type."""
         return next((entry for entry in self.conditions if entry.type == kind), None)
@@ -96,18 +133,18 @@ def read_pod(source: Object) -> PodView | None:
         generation=generation,
         phase=string(status.get("phase")),
         trainer=next((one for one in containers if one.name == TRAINER), Container(TRAINER, "", Waiting())),
-        reason=string(status.get("reason")),
-        message=string(status.get("message")),
-        spec_hash=string(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
+        reason=text(status.get("reason")),
+        message=text(status.get("message")),
+        spec_hash=text(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
         machine=string(spec.get("nodeName")),
         ip=string(status.get("podIP")),
         asked_to_go_at=_asked_to_go_at(metadata),
         leaving_seconds=whole(metadata.get("deletionGracePeriodSeconds")),
-        conditions=tuple(map(_condition, objects(status.get("conditions")))),
+        conditions=tuple(map(_condition, objects(status.get("conditions"))[:MAX_ENTRIES])),
         inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
         others=tuple(one for one in containers if one.name != TRAINER),
-        claims=tuple(_claims(spec)),
-        gates=tuple(string(gate.get("name")) for gate in objects(spec.get("schedulingGates"))),
+        claims=tuple(_claims(spec)[:MAX_ENTRIES]),
+        gates=tuple(string(gate.get("name")) for gate in objects(spec.get("schedulingGates"))[:MAX_ENTRIES]),
         grace_seconds=whole(spec.get("terminationGracePeriodSeconds")),
     )
 
@@ -126,15 +163,16 @@ def _place(name: str, job: str) -> tuple[int, int] | None:
     if len(numbers) != _NUMBERS or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
     node, generation = map(int, numbers)
-    return (node, generation) if job and name == pod_name(job, node, generation) else None
+    is_jobs = job and node < MAX_NODES and name == pod_name(job, node, generation)
+    return (node, generation) if is_jobs else None
 
 
 def _condition(source: Object) -> Condition:
     return Condition(
         type=string(source.get("type")),
         is_true=source.get("status") == "True",
-        reason=string(source.get("reason")),
-        message=string(source.get("message")),
+        reason=text(source.get("reason")),
+        message=text(source.get("message")),
         at=seconds(source.get("lastTransitionTime")),
     )
 

@@ -1,10 +1,10 @@
 """What Kubernetes warns of about pods: for some troubles its Events are the only place that tells. Pure."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.kube.answers import mapping, string
-from muster.kube.kinds import Object
+from muster.kube.kinds import EVENTS, Object, Reading
 
 MOUNT = ("FailedMount", "FailedMapVolume")
 ATTACH = ("FailedAttachVolume",)
@@ -15,20 +15,48 @@ TELLING = (*MOUNT, *ATTACH, *SANDBOX)
 """The reasons of Events that say what no field of the pod does."""
 
 
+MAX_MESSAGE_CHARS = 1024
+"""Of a warning that are kept: Kubernetes' own components write no more, and anybody may write an Event."""
+
+MAX_UID_CHARS = 64
+
+POD_WARNINGS = replace(
+    EVENTS,
+    reading=Reading(
+        marker=b'"Warning"',
+        metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}),
+        parts=frozenset({"involvedObject", "reason", "message", "type"}),
+        max_bytes={"involvedObject": 16 * 1024},
+    ),
+)
+"""Events as far as `read_warning` looks at them."""
+
+
 @dataclass(frozen=True)
 class Warned:
-    """One warning about a pod, in Kubernetes' own words."""
+    """One warning about a pod of `namespace`, in Kubernetes' own words."""
 
     pod_uid: str
     reason: str
     message: str
+    namespace: str = ""
 
 
 def read_warning(source: Object) -> Warned | None:
-    """The warning that an Event is; None for one that tells nothing that the pod itself doesn't."""
+    """The warning that an Event is; None for one that tells nothing that the pod itself doesn't.
+
+    It has to be of its pod's namespace: whoever may write Events in one says nothing about another's pods.
+    """
     about = mapping(source.get("involvedObject"))
-    warned = Warned(string(about.get("uid")), string(source.get("reason")), string(source.get("message")))
+    warned = Warned(
+        string(about.get("uid"))[:MAX_UID_CHARS],
+        string(source.get("reason")),
+        string(source.get("message"))[:MAX_MESSAGE_CHARS],
+        string(mapping(source.get("metadata")).get("namespace")),
+    )
     if source.get("type") != "Warning" or about.get("kind") != "Pod" or not warned.pod_uid:
+        return None
+    if not warned.namespace or about.get("namespace") != warned.namespace:
         return None
     # The kubelet's summary of mounts that it has told of one by one.
     is_summary = warned.message.startswith("Unable to attach or mount volumes")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from muster.api.problems import InvalidResource
 from muster.api.spec import Job
@@ -24,7 +24,7 @@ from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.journal import Desk, JobGone, Journal, NotLeading, Superseded
 from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.resource import Resource, read_resource
+from muster.runtime.cluster.resource import Resource
 from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.urgency import standing
 from muster.runtime.reconcile import Backend, reconcile
@@ -83,12 +83,14 @@ class _Rest:
 class Actor:
     """Keeps one job going, one turn at a time.
 
-    `gone` is called with the job's uid when its resource turns out not to exist any more.
+    `gone` is called with the job's uid when its resource turns out not to exist any more, `waits` when nothing can be
+    done until there is room for the job.
     """
 
-    source: Object
+    source: InitVar[Object]
     tools: Tools
     gone: Callable[[str], None]
+    waits: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
     _in_turn: bool = False
     _is_stopping: bool = False
@@ -97,8 +99,8 @@ class Actor:
     _complaints: set[str] = field(default_factory=set)
     _share: CpuShare = field(default_factory=CpuShare)
 
-    def __post_init__(self) -> None:
-        self._journal = Journal(read_resource(self.source), self.tools.desk)
+    def __post_init__(self, source: Object) -> None:
+        self._journal = Journal(self.tools.desk.read(source), self.tools.desk)
         self._changed = asyncio.Event()
 
     @property
@@ -189,6 +191,8 @@ class Actor:
         job = self._as_it_runs(resource)
         if isinstance(job, InvalidResource):
             await journal.write(refused(resource.status, job, resource.generation, tools.clock()))
+            if resource.waits_for_room:
+                self.waits(resource.uid)
             return Outlook(None, is_over=True)
         if job.spec.backend == "SageMaker":
             return await tools.training.turn(job, resource, journal, tools.admit)

@@ -55,9 +55,22 @@ class Jobs:
 
     def drop(self, uid: str) -> None:
         """The resource is gone, and all that is known of it may go. Its children are the garbage collector's."""
+        self.tools.desk.room.forget(uid)
+        resource = self._let_go(uid)
+        self.tools.store.forget(uid)
+        self.forget(uid)
+        if resource is not None:
+            _log.info("%s: the resource was deleted", resource)
+
+    def let_wait(self, uid: str) -> None:
+        """There is no room for the job: it is heard of again when there is. What is known of its pods stays true."""
+        self._let_go(uid)
+
+    def _let_go(self, uid: str) -> Resource | None:
+        """Forget the job; its resource as it was known."""
         actor = self._actors.pop(uid, None)
         if actor is None:
-            return
+            return None
         resource = actor.resource
         if self._uids.get((resource.namespace, resource.name)) == uid:
             del self._uids[resource.namespace, resource.name]
@@ -65,9 +78,7 @@ class Jobs:
         # A turn that is under way may be this one, which found it out.
         if task is not None and task is not asyncio.current_task():
             task.cancel()
-        self.tools.store.forget(uid)
-        self.forget(uid)
-        _log.info("%s: the resource was deleted", resource)
+        return resource
 
     def known(self) -> tuple[Resource, ...]:
         """The newest known version of each job's resource."""
@@ -86,7 +97,7 @@ class Jobs:
     def _take(self, uid: str, source: Object) -> None:
         actor = self._actors.get(uid)
         if actor is None:
-            actor = self._actors[uid] = Actor(source, self.tools, self.drop)
+            actor = self._actors[uid] = Actor(source, self.tools, self.drop, self.let_wait)
             actor.wake()
             self.met(actor.resource)
         else:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.document import JSON
+from muster.api.problems import InvalidResource
 from muster.api.serialise import status_fields
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, Object
+from muster.kube.kinds import Object
+from muster.runtime.cluster.job_room import JobRoom
+from muster.runtime.cluster.job_source import WATCHED_JOBS, identity_of
 from muster.runtime.cluster.merge_patch import diff
 from muster.runtime.cluster.resource import FINALIZER, Resource, read_resource
 from muster.runtime.cluster.write_budget import WriteBudget
@@ -38,7 +41,8 @@ class JobGone(Exception):
 class Desk:
     """What all journals share. `clock` gives Unix seconds; `publish` hears what was written: before, after.
 
-    `holds_lease` says whether this process may act as leader at this moment.
+    `holds_lease` says whether this process may act as leader at this moment. `room` is what all jobs have to find room
+    in, from wherever they are heard of.
     """
 
     client: Client
@@ -46,6 +50,14 @@ class Desk:
     clock: Callable[[], float]
     publish: Callable[[Resource, Status, Status], None]
     holds_lease: Callable[[], bool]
+    room: JobRoom = field(default_factory=JobRoom)
+
+    def read(self, source: Object, known: Resource | None = None) -> Resource:
+        """As `read_resource`; of a spec that is refused nothing counts as held any more."""
+        resource = read_resource(source, known)
+        if isinstance(resource.job, InvalidResource):
+            self.room.is_refused(identity_of(source))
+        return resource
 
 
 class Journal:
@@ -67,7 +79,7 @@ class Journal:
 
     def take(self, source: Object) -> bool:
         """Hear of a version of the resource; whether it is a newer one."""
-        resource = read_resource(source, self.newest)
+        resource = self._desk.read(source, self.newest)
         if not resource.is_newer_than(self.newest):
             return False
         self.newest = resource
@@ -175,7 +187,7 @@ class Journal:
     async def _patch(self, body: Object, subresource: str | None) -> None:
         base = self._base
         try:
-            answer = await self._desk.client.merge(JOBS, base.namespace, base.name, body, subresource)
+            answer = await self._desk.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
         except ApiError as error:
             if error.is_not_found:
                 raise JobGone from error
@@ -183,16 +195,16 @@ class Journal:
                 await self._fetch()
                 raise Superseded from error
             raise
-        self.take(answer)
+        self.take(self._desk.room.place(answer))
 
     async def _fetch(self) -> None:
         try:
-            source = await self._desk.client.get(JOBS, self._base.namespace, self._base.name)
+            source = await self._desk.client.get(WATCHED_JOBS, self._base.namespace, self._base.name)
         except ApiError as error:
             if error.is_not_found:
                 raise JobGone from error
             raise
         # The answer to the write before may have been lost: then this shows what it wrote.
-        if read_resource(source, self.newest).uid != self._base.uid:
+        if identity_of(source).uid != self._base.uid:
             raise JobGone
-        self.take(source)
+        self.take(self._desk.room.place(source))

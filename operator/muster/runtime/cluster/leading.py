@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,9 +22,11 @@ from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.inbox import Inbox
+from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.runtime.cluster.readmission import Readmission
 from muster.runtime.cluster.resources import ResourceWatch
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.sweep import Sweep
@@ -95,20 +97,18 @@ class Leading:
         backend, training, gap = parts.backend(), parts.training(self.wake), asyncio.Event()
         events = EventPoster(parts.client, parts.identity, parts.clock, random.random)
 
-        def forget(job_uid: str) -> None:
-            backend.forget(job_uid)
-            training.backend.forget(job_uid)
-
-        tools = self._tools(backend, training, events)
-        jobs = self._jobs = Jobs(tools, events.catch_up, forget, gap.set)
+        room = JobRoom()
+        tools = self._tools(backend, training, events, room)
+        jobs = self._jobs = Jobs(tools, events.catch_up, partial(_forget, backend, training), gap.set)
         inbox = Inbox(tools.processor, jobs.take)
-        sweep = Sweep(parts.client, parts.namespaces, jobs.known, jobs.drop, gap)
-        resources = self._resources = ResourceWatch(parts.namespaces, inbox.put, time.monotonic, random.random)
+        sweep = Sweep(parts.client, parts.namespaces, lambda: (*jobs.known(), *room.held()), jobs.drop, gap)
+        resources = self._resources = ResourceWatch(parts.namespaces, room, inbox.put, time.monotonic, random.random)
         resources.start()
         beside = (
-            asyncio.create_task(supervised("the look for jobs that vanished", sweep.run, random.random), name="sweep"),
-            asyncio.create_task(supervised("the sending of Events", events.run, random.random), name="events"),
-            asyncio.create_task(supervised("the way of agents here", self._lead_agents_here, random.random)),
+            _supervised("the look for jobs that vanished", sweep.run),
+            _supervised("the sending of Events", events.run),
+            _supervised("the look for jobs that wait for room", Readmission(parts.client, room, inbox.put).run),
+            _supervised("the way of agents here", self._lead_agents_here),
         )
         try:
             await resources.ended.wait()
@@ -120,9 +120,7 @@ class Leading:
             inbox.close()
             await jobs.stop(TURN_SECONDS)
             # Whoever leads next tells what was not told.
-            for task in beside:
-                task.cancel()
-            await asyncio.wait(beside)
+            await _cancel(beside)
             training.backend.close()
             parts.collector.step_down(None)
             # What agents said and were told in this term is nothing to the next one's.
@@ -133,12 +131,12 @@ class Leading:
         if parts.endpoints is not None:
             await keep_endpoints(parts.client, parts.endpoints, self._term, random.random)
 
-    def _tools(self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster) -> Tools:
+    def _tools(self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster, room: JobRoom) -> Tools:
         parts = self._parts
         return Tools(
             backend=backend,
             store=parts.store,
-            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(events), parts.holds_lease),
+            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(events), parts.holds_lease, room),
             as_it_runs=partial(as_it_runs, pools=parts.node_pools),
             admit=partial(tenancy.check, tenants=parts.tenancy, default_region=parts.default_region),
             term=self._term,
@@ -147,3 +145,18 @@ class Leading:
             chance=random.random,
             training=training,
         )
+
+
+def _supervised(what: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+    return asyncio.create_task(supervised(what, run, random.random), name=what)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _forget(backend: KubernetesBackend, training: TrainingLife, job_uid: str) -> None:
+    backend.forget(job_uid)
+    training.backend.forget(job_uid)

@@ -16,11 +16,13 @@ from muster.aws.place import Endpoints
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
+from muster.backends.kubernetes.pods import JOB_PODS
 from muster.backends.kubernetes.setting import Setting
+from muster.backends.kubernetes.warnings import POD_WARNINGS
 from muster.kube.client import Client
 from muster.kube.election import LOOK_SECONDS
 from muster.kube.informer import Informer
-from muster.kube.kinds import EVENTS, PODS
+from muster.kube.known import Untracked
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
@@ -136,8 +138,15 @@ class Replica:
     def _make_informers(self) -> tuple[Informer, ...]:
         namespaces = self.options.namespaces
         return (
-            Informer(self.client, PODS, namespaces, self._pods.take, labels=JOB_UID_LABEL),
-            Informer(self.client, EVENTS, namespaces, self._pods.warn, fields="involvedObject.kind=Pod,type=Warning"),
+            Informer(self.client, JOB_PODS, namespaces, self._pods.take, labels=JOB_UID_LABEL),
+            Informer(
+                self.client,
+                POD_WARNINGS,
+                namespaces,
+                self._pods.warn,
+                fields="involvedObject.kind=Pod,type=Warning",
+                known=Untracked,
+            ),
         )
 
     def _trust_setting(self) -> TrustSetting:

@@ -1,9 +1,10 @@
 """A DistributedTrainingJob as the API server sent it, read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document
+from muster.api.extent import MAX_DEPTH
 from muster.api.problems import InvalidResource, Problem
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
@@ -11,10 +12,20 @@ from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems
 from muster.api.timestamps import from_text
-from muster.api.validate import validate
+from muster.api.validate import MAX_SPEC_BYTES, validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
+from muster.kube.reading import left_out
 from muster.plan.incarnations import was_started
+from muster.runtime.cluster.job_source import ROOM, part_of
+
+NO_ROOM = "NoRoom"
+"""The reason of a job that is refused until there is memory for it."""
+
+_SPEC_REMEDY = (
+    f"A spec has at most {MAX_SPEC_BYTES} bytes and {MAX_DEPTH} levels: delete the job, and apply it again with "
+    "data in a file or a ConfigMap, and a template that is a pod's"
+)
 
 FINALIZER = "muster.dev/training-job"
 """On a resource whose training job may run: nothing in the cluster goes with it, so muster has to see to that."""
@@ -26,7 +37,8 @@ class Resource:
 
     `job` is what its spec says, or what is wrong with it. `status` is what can be read of `written`, the status as it
     is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `deleted_at` is
-    when it was deleted (Unix seconds), to stay only until all of `finalizers` are taken off.
+    when it was deleted (Unix seconds), to stay only until all of `finalizers` are taken off. `waits_for_room`: its
+    spec and status are not held, because others take what memory there is.
     """
 
     namespace: str
@@ -41,6 +53,7 @@ class Resource:
     status: Status
     unclear: tuple[Problem, ...]
     written: Mapping[str, JSON] = field(repr=False)
+    waits_for_room: bool = False
 
     @property
     def is_leaving(self) -> bool:
@@ -62,11 +75,11 @@ class Resource:
 
 def read_resource(source: Object, known: Resource | None = None) -> Resource:
     """Read a resource; `known` is an earlier version of it, whose spec need not be read again."""
-    metadata = mapping(source.get("metadata"))
+    metadata, missing = mapping(source.get("metadata")), left_out(source)
     generation = _integer(metadata.get("generation"))
-    written = mapping(source.get("status"))
-    uid, status = str(metadata.get("uid")), status_of(source)
-    same = known is not None and (known.uid, known.generation) == (uid, generation)
+    written = part_of(source, "status")
+    uid, status = str(metadata.get("uid")), status_of({"status": dict(written)})
+    is_known = known is not None and (known.uid, known.generation) == (uid, generation) and not known.waits_for_room
     return Resource(
         namespace=str(metadata.get("namespace")),
         name=str(metadata.get("name")),
@@ -76,19 +89,32 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         created_at=_time(metadata.get("creationTimestamp")) or 0.0,
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
-        job=known.job if known is not None and same else _job(source, status),
+        job=known.job if known is not None and is_known and ROOM not in missing else _job(source, missing, status),
         status=status,
-        unclear=status_problems(written),
+        unclear=(*_left_out_of_status(missing), *status_problems(written)),
         written=written,
+        waits_for_room=ROOM in missing,
     )
 
 
-def _job(source: Object, status: Status) -> Job | InvalidResource:
+def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
+    if ROOM in missing:
+        return InvalidResource((Problem("", missing[ROOM]),), reason=NO_ROOM)
+    if "spec" in missing:
+        return InvalidResource((Problem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
     rules = LASTING_RULES if was_started(status) else RULES
     try:
-        return validate(Document(dict(source), "the resource"), rules)
+        return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:
-        return invalid
+        # Its traceback would keep the spec, parsed, for as long as the refusal is known.
+        return invalid.with_traceback(None)
+
+
+def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[Problem]:
+    """What decides about the job, and can't be known."""
+    for path, why in missing.items():
+        if path not in {"spec", ROOM}:
+            yield Problem(path, why)
 
 
 def _integer(value: JSON) -> int:

@@ -19,7 +19,12 @@ from muster.api.names import GROUP, PLURAL, VERSION
 from muster.kube.access import find
 from muster.kube.backoff import pause
 from muster.kube.client import Change
-from muster.kube.kinds import Object
+from muster.kube.kinds import JOBS, Object
+from muster.kube.reading import read_object
+from muster.kube.skipped import SkippedLog
+from muster.runtime.cluster.job_room import JobRoom
+from muster.runtime.cluster.job_source import WATCHED_JOBS
+from muster.runtime.cluster.kopf_session import response_class
 
 MAX_FAILURES = 10
 """So often in a row kopf is started again. After that something is wrong that a new process may put right."""
@@ -34,6 +39,11 @@ SERVER_SECONDS = 290
 CLIENT_SECONDS = 320
 REQUEST_SECONDS = 20.0
 
+PAGE = 10
+"""Jobs in one answer to a list, which is held whole: each may have 1.5 MiB."""
+
+IDLE_SECONDS = 1.0
+
 CLOSE_SECONDS = 0.1
 
 ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -47,10 +57,12 @@ class ResourceWatch:
     """Tells `on_change`, in the loop that started it, what happens to resources; all there are come first, as ADDED.
 
     Also when the watch had a gap: then they all come once more, and those that vanished in it are not told.
-    `namespaces` empty: of all namespaces. `clock` gives seconds, `chance` numbers from 0 to 1.
+    What is told of fits into `room`, or is without what didn't. `namespaces` empty: of all namespaces. `clock` gives
+    seconds, `chance` numbers from 0 to 1.
     """
 
     namespaces: tuple[str, ...]
+    room: JobRoom
     on_change: Callable[[Change], None]
     clock: Callable[[], float]
     chance: Callable[[], float]
@@ -96,7 +108,7 @@ class ResourceWatch:
         # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
         work = asyncio.create_task(
             kopf.operator(
-                registry=_registry(hear),
+                registry=_registry(hear, _login(self.room, SkippedLog(self.clock))),
                 settings=_settings(),
                 standalone=True,
                 clusterwide=not self.namespaces,
@@ -119,12 +131,14 @@ class ResourceWatch:
             self.on_change(change)
 
 
-def _registry(hear: Callable[..., Awaitable[None]]) -> kopf.OperatorRegistry:
+def _registry(
+    hear: Callable[..., Awaitable[None]], login: Callable[..., Awaitable[kopf.AiohttpSession]]
+) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
     # Only spying: a handler of changes would write annotations and finalizers.
     kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(hear)
     # kopf itself would wait a minute before it asks again.
-    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(_login)
+    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(login)
     return registry
 
 
@@ -133,36 +147,34 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     # The right to list all namespaces and all CRDs is not asked for.
     settings.scanning.disabled = True
+    settings.watching.chunk_size = PAGE
     settings.watching.server_timeout = SERVER_SECONDS
     settings.watching.client_timeout = CLIENT_SECONDS
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.error_backoffs = ERROR_PAUSES
+    # A worker that is idle keeps the last object that it heard of.
+    settings.queueing.idle_timeout = IDLE_SECONDS
     # The process ends when muster says so.
     settings.process.ultimate_exiting_timeout = None
     return settings
 
 
-async def _login(**_: Any) -> kopf.ConnectionInfo:
-    """The same way to the same cluster as `muster.kube.client` goes."""
-    access = await find(None)
-    try:
-        configuration = access.configuration
-        header = await configuration.get_api_key_with_prefix("BearerToken")
-        scheme, _blank, token = (header or "").rpartition(" ")
-        return kopf.ConnectionInfo(
-            server=access.url,
-            ca_path=configuration.ssl_ca_cert,
-            insecure=not configuration.verify_ssl,
-            username=configuration.username or None,
-            password=configuration.password or None,
-            scheme=scheme or None,
-            token=token or None,
-            certificate_path=configuration.cert_file,
-            private_key_path=configuration.key_file,
-        )
-    finally:
-        await access.close()
+def _login(room: JobRoom, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
+    """The same way to the same cluster as `muster.kube.client` goes, with answers that kopf can be given."""
+    read = response_class(
+        lambda part: room.place(read_object(part, WATCHED_JOBS.reading)),
+        lambda why: skipped.tell(f"{JOBS.name}, unknown which one,", "", why),
+    )
+
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        access = await find(None)
+        try:
+            return kopf.AiohttpSession(server=access.url, aiohttp_session=await access.open_session(read))
+        finally:
+            await access.close()
+
+    return login
 
 
 def _type(kind: str | None) -> Literal["ADDED", "MODIFIED", "DELETED"]:

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from muster.kube.answers import mapping, string
 from muster.kube.client import Client, Listing
 from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, Object
-from muster.runtime.cluster.resource import Resource
+from muster.kube.kinds import Object
+from muster.runtime.cluster.job_source import JOB_IDENTITIES
 
 SWEEP_SECONDS = 300.0
 """How often, when nothing points to a gap."""
@@ -25,16 +26,32 @@ RETRY_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
+class Held(Protocol):
+    """A version of a resource that something is held of."""
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+
+    @property
+    def uid(self) -> str:
+        """Which it is."""
+
+    @property
+    def version(self) -> str:
+        """As of when."""
+
+
 @dataclass
 class Sweep:
     """Compares the known resources with those that there are, soon when `gap` is set.
 
-    `known` and `drop` are those of `Jobs`.
+    `known` gives the resources that something is held of, `drop` is that of `Jobs`.
     """
 
     client: Client
     namespaces: tuple[str, ...]
-    known: Callable[[], tuple[Resource, ...]]
+    known: Callable[[], Iterable[Held]]
     drop: Callable[[str], None]
     gap: asyncio.Event
 
@@ -57,13 +74,13 @@ class Sweep:
 
     async def _look(self) -> None:
         for namespace in self.namespaces or (None,):
-            listing = await self.client.list(JOBS, namespace)
+            listing = await self.client.list(JOB_IDENTITIES, namespace)
             known = (resource for resource in self.known() if namespace in (None, resource.namespace))
             for uid in vanished(known, listing):
                 self.drop(uid)
 
 
-def vanished(known: Iterable[Resource], listing: Listing) -> tuple[str, ...]:
+def vanished(known: Iterable[Held], listing: Listing) -> tuple[str, ...]:
     """The uids that are known and not listed; one that is newer than the list may well be there."""
     there = {_uid(item) for item in listing.items}
     as_of = int(listing.resource_version)

@@ -1,0 +1,39 @@
+"""A stream of bytes as lines of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A watch's line is one object: 1.5 MiB in etcd unless somebody raised that, and up to six times that as JSON."""
+
+
+@dataclass
+class Lines:
+    """Cuts chunks into lines. `dropped` counts those that were too long, of which nothing is kept."""
+
+    most: int = MAX_LINE_BYTES
+    dropped: int = 0
+    _pieces: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that a chunk completes, without their ends; empty ones are left out."""
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._add(chunk[start:end])
+            start = end + 1
+            if self._size > self.most:
+                self.dropped += 1
+            elif self._size:
+                yield b"".join(self._pieces)
+            self._pieces, self._size = [], 0
+        self._add(chunk[start:])
+
+    def _add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self.most:
+            self._pieces = []
+        elif piece:
+            self._pieces.append(piece)
