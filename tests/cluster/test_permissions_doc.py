@@ -1,5 +1,6 @@
 """docs/operator.md tells of each right that the chart gives, and of no other."""
 
+import itertools
 import re
 
 from cluster import chart, rights
@@ -11,10 +12,11 @@ ACCOUNT = f"{chart.NAMESPACE}:muster"
 OPTIONS: dict[str, Values] = {
     "`queues.volcano`": {"queues": {"volcano": True}},
     "`queues.coscheduling`": {"queues": {"coscheduling": True}},
+    "`gitSecrets`": {"gitSecrets": [{"namespace": "team", "names": ["git-token"]}]},
     "`webhook.enabled`": {"webhook": {"enabled": True}},
 }
 ROW = re.compile(
-    r"^\| ([a-z, ]+) \| ([a-z/.0-9-]+)(?: `([^`]+)`)? \| (jobs|own|cluster)(?:, (`[^`]+`))? \| (.+) \|$", re.MULTILINE
+    r"^\| ([a-z, ]+) \| ([a-z/.0-9-]+)((?:,? `[^`]+`)*) \| (jobs|own|cluster)(?:, (`[^`]+`))? \| (.+) \|$", re.MULTILINE
 )
 
 
@@ -34,10 +36,12 @@ def where(grant: Grant) -> str:
 def test_the_table_is_what_the_chart_gives() -> None:
     text = (ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
     told: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
-    for verbs, resource, name, place, option, why in ROW.findall(text):
+    for verbs, resource, names, place, option, why in ROW.findall(text):
         assert why
-        for verb in verbs.split(", "):
-            told[option].add((verb, resource, name.replace("<namespace>", chart.NAMESPACE), place))
+        for verb, name in itertools.product(verbs.split(", "), re.findall(r"`([^`]+)`", names) or [""]):
+            told[option].add(
+                (verb, resource, name.replace("<namespace>", chart.NAMESPACE).replace("<token>", "git-token"), place)
+            )
     always = granted({})
     assert told[""] == always
     for option, values in OPTIONS.items():
