@@ -89,7 +89,7 @@ def test_all_values_arrive() -> None:
         "--health-port=8080",
         "--cluster-domain=example.internal",
         "--agent-image=mirror.example/muster:1",
-        "--storage-image=mirror.example/muster:1",
+        f"--storage-image=registry.example/muster@sha256:{'0' * 64}",
         "--pull-policy=Never",
         "--webhook-port=9444",
         "--webhook-address=muster-webhook.muster-system.svc",
