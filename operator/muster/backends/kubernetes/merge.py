@@ -5,10 +5,9 @@ lists without a name for their entries grow instead of being replaced, so that n
 takes a single value away, but no list and no object: who leaves `resources:` empty does not mean to lose them.
 """
 
-import json
 import posixpath
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import reduce
 
 from muster.api.document import JSON
@@ -41,8 +40,6 @@ _WHOLE = frozenset({"command", "args"})
 
 _DEFAULTS: dict[str, JSON] = {"protocol": "TCP"}
 """What an entry means that leaves the field out."""
-
-_IN_ORDER = json.JSONEncoder(sort_keys=True)
 
 _PATHS = frozenset({"mountPath", "devicePath"})
 
@@ -82,7 +79,7 @@ class _Merge:
     def __init__(self) -> None:
         # with the entries themselves: nothing else may get the place in memory that tells them apart
         self._keys: dict[tuple[str, int], tuple[JSON, str | None]] = {}
-        self._texts: dict[int, tuple[JSON, str]] = {}
+        self._exact: dict[int, tuple[JSON, Hashable]] = {}
 
     def fields(self, below: Fields, above: Fields) -> Fields:
         result = dict(below)
@@ -107,7 +104,7 @@ class _Merge:
             return list(above)
         result = list(below)
         places = self._places(name, below)
-        known: set[str] | None = None
+        known: set[Hashable] | None = None
         for entry in above:
             added = self._value("", None, entry)
             key = entry_key(name, added)
@@ -148,9 +145,17 @@ class _Merge:
             known = self._keys[name, id(entry)] = (entry, entry_key(name, entry))
         return known[1]
 
-    def _exactly(self, entry: JSON) -> str:
-        known = self._texts.get(id(entry))
+    def _exactly(self, entry: JSON) -> Hashable:
+        known = self._exact.get(id(entry))
         if known is None:
-            # to Python, 1 and true are equal
-            known = self._texts[id(entry)] = (entry, _IN_ORDER.encode(entry))
+            known = self._exact[id(entry)] = (entry, _exact_form(entry))
         return known[1]
+
+
+def _exact_form(value: JSON) -> Hashable:
+    """Equal for values that are equal as JSON: to Python, 1 and true are, too."""
+    if isinstance(value, dict):
+        return frozenset((name, _exact_form(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return tuple(_exact_form(item) for item in value)
+    return type(value), value

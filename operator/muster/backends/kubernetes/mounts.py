@@ -22,9 +22,11 @@ _TEMPORARY = "/tmp"  # noqa: S108 - as above
 def folders(job: Job, user: Fields) -> tuple[Piece, ...]:
     """The volumes and mounts of a pod that its owner wrote as `user`. Raises `NotRenderable`."""
     asked = (*_asked_for(job), *storage.folders(job))
+    own = _mount_paths(user)
+    once = frozenset(own)
     for piece in asked:
-        _refuse_second(piece, user)
-    taken = [*_asked_paths(asked), *_mount_paths(user)]
+        _refuse_second(piece, once)
+    taken = [*_asked_paths(asked), *own]
     return (*_scratch(taken), *_shared_memory(taken), *_temporary(user, taken), *asked)
 
 
@@ -99,8 +101,8 @@ def _covered(path: str, taken: list[str]) -> bool:
     return any(path == other or path.startswith(f"{other}/") or other == "/" for other in taken)
 
 
-def _refuse_second(piece: Piece, user: Fields) -> None:
-    both = [path for path in _mount_paths(piece.fields) if path in _mount_paths(user)]
+def _refuse_second(piece: Piece, own: frozenset[str]) -> None:
+    both = [path for path in _mount_paths(piece.fields) if path in own]
     if both:
         raise NotRenderable(
             Trouble(
