@@ -11,7 +11,8 @@ _INNERMOST = 3
 
 _SECRETS = (
     # signed URLs of blobs carry their credentials in the query, others before the host
-    (re.compile(r"(https?://[^\s?\"']+)\?[^\s\"']+"), r"\1"),
+    # (each URL is matched, with a query or without: one that only fits with it is looked for again at every http://)
+    (re.compile(r"(https?://[^\s?\"']+)(?:\?[^\s\"']+)?"), r"\1"),
     (re.compile(r"(https?://)[^\s/@\"']+@"), r"\1"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
 )
@@ -21,7 +22,7 @@ _RESTLESS = (
     (re.compile(r"\bread (?:udp|tcp) \S+->"), "read from "),
     (re.compile(r"\b[0-9a-f]{24,64}\b"), "..."),
     (re.compile(r"rpc error: code = \w+ desc = "), ""),
-    (re.compile(r"\s?\(pod: \"[^\"]*\"(?:, container: [^)]*)?\)"), ""),
+    (re.compile(r"\s?\(pod: \"[^\"]*\"(?:, container: [^()]*)?\)"), ""),
 )
 
 
