@@ -1,5 +1,7 @@
 """What a real API server (1.34) said no to, and what a job's owner reads of it."""
 
+import time
+
 import pytest
 
 from muster.api.document import JSON
@@ -202,3 +204,23 @@ def test_no_field_however_odd_disturbs_the_reading() -> None:
     for field in ("spec.containers[99].x", "spec.containers[a][b]", "[]", "spec.nodeSelector[a/b.c]", "..", ""):
         refusal = _refusal(_no("invalid", 422, Cause(field, "wrong")))
         assert refusal is not None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "exceeded quota: a, requested: b" + ", used: c" * 100_000,
+        "exceeded quota: a, requested: b, used: " * 30_000,
+        "failed quota: " * 80_000,
+        'admission webhook "' * 60_000,
+        "[" * 1_000_000,
+    ],
+)
+def test_what_a_pod_is_quoted_with_takes_no_time(message: str) -> None:
+    causes = [Cause("spec.tolerations[0]" + "[" * 200, message[:1000])] * 5000
+    variables: list[JSON] = [{"name": f"A{number}", "value": ""} for number in range(256)]
+    began = time.thread_time()
+    refusal = _refusal(_no(message, 422, *causes), env=variables)
+    assert time.thread_time() - began < 1.0
+    assert refusal is not None
+    assert refusal.trouble.message.endswith(" more")

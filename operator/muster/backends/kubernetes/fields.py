@@ -9,7 +9,7 @@ from muster.backends.kubernetes.names import TRAINER
 from muster.backends.kubernetes.pieces import mapping
 from muster.kube.kinds import Object
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
 _LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.BRINGS))

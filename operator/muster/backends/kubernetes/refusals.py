@@ -1,6 +1,7 @@
 """What the API server's no to a child of a job means for the job: an ordered list of what it may say. Pure."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -23,8 +24,12 @@ SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
 _MAX_CHARS = 600
 _MAX_FIELDS = 5
 
+_MAX_READ_CHARS = 16 * 1024
+_MAX_READ_CAUSES = 50
+"""Of what the API server says: it quotes what is wrong in a pod, all of it, and a template may be long."""
+
 _SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
-_QUOTA = re.compile(r"exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)$")
+_QUOTA = ("exceeded quota: ", ", requested: ", ", used: ", ", limited: ")
 _UNSPECIFIED = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request(?:: |$)')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request: ")
@@ -47,11 +52,13 @@ def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
 
     Those (no answer, a conflict, too many requests, a broken server) are tried again by whoever asked.
     """
+    causes, left = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
+    error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
     for trouble in (look(error, job) for look in _PASSING):
         if trouble is not None:
             return Refusal(trouble)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        return Refusal(Trouble(INVALID_POD, _invalid(error, body, job)), is_final=True)
+        return Refusal(Trouble(INVALID_POD, _invalid(error, left, body, job)), is_final=True)
     # LimitRanges, priority and runtime classes, other admission plug-ins: what they want is not in the spec alone.
     if error.status == HTTPStatus.FORBIDDEN:
         return Refusal(Trouble(ADMISSION_REFUSED, f"the cluster refuses it: {_words(error)}"))
@@ -65,9 +72,9 @@ def name_taken(kind: str, name: str, namespace: str) -> Trouble:
 
 
 def _quota(error: ApiError, _: Job) -> Trouble | None:
-    found = _QUOTA.search(error.message)
+    found = _between(error.message, _QUOTA)
     if found is not None and error.status == HTTPStatus.FORBIDDEN:
-        name, requested, used, limited = (quote(group, 120) for group in found.groups())
+        name, requested, used, limited = (quote(part, 120) for part in found)
         words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
         return Trouble(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
@@ -75,6 +82,17 @@ def _quota(error: ApiError, _: Job) -> Trouble | None:
         name, what = (quote(group, 120) for group in unspecified.groups())
         return Trouble(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
     return None
+
+
+def _between(text: str, marks: Sequence[str]) -> list[str] | None:
+    """What stands after each of the marks, which follow each other; None where one is missing."""
+    parts = [text]
+    for mark in marks:
+        before, found, after = parts.pop().partition(mark)
+        if not found:
+            return None
+        parts += [before, after]
+    return parts[1:]
 
 
 def _short_of(requested: str) -> str:
@@ -143,8 +161,8 @@ _PASSING = (
 """What may pass, most telling first."""
 
 
-def _invalid(error: ApiError, body: Object, job: Job) -> str:
-    """Every field that is wrong, as the job's owner wrote it."""
+def _invalid(error: ApiError, left: int, body: Object, job: Job) -> str:
+    """The fields that are wrong, as the job's owner wrote them; `left` more causes were not read."""
     wrong = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
     wrong = wrong or [
         f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
@@ -154,7 +172,7 @@ def _invalid(error: ApiError, body: Object, job: Job) -> str:
             f"the API server can't read the pod: {quote(_words(error).rpartition('cannot be handled as a Pod: ')[2])}"
         )
     wrong = list(dict.fromkeys(wrong))  # two containers may have the same of the job's field
-    left = len(wrong) - _MAX_FIELDS
+    left += len(wrong) - _MAX_FIELDS
     shown = [quote(text) for text in wrong[:_MAX_FIELDS]]
     return "; ".join([*shown, f"and {left} more"] if left > 0 else shown)
 
