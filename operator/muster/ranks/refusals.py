@@ -16,10 +16,9 @@ OTHERS = "others"
 
 @dataclass
 class Refusals:
-    """`counts` are those since the process began, by reason; `namespaces` the same by the namespace of known pods."""
+    """`counts` are those since the process began, by reason."""
 
     counts: Counter[Reason] = field(default_factory=Counter)
-    namespaces: Counter[str] = field(default_factory=Counter)
     _recent: Counter[Reason] = field(default_factory=Counter)
     _sources: Counter[str] = field(default_factory=Counter)
 
@@ -28,8 +27,6 @@ class Refusals:
         self.counts[reason] += 1
         self._recent[reason] += 1
         if namespace:
-            # a namespace has a known pod: there are no more of them than jobs' namespaces
-            self.namespaces[namespace] += 1
             source = f"{namespace}/{source}"
         known = source in self._sources or len(self._sources) < MAX_SOURCES
         self._sources[source if known else OTHERS] += 1
@@ -43,10 +40,3 @@ class Refusals:
         self._recent.clear()
         self._sources.clear()
         return f"{reasons}; most from {sources}"
-
-    def as_document(self) -> dict[str, dict[str, int]]:
-        """All counts, for whoever watches the operator. Pods and addresses are in the log only."""
-        return {
-            "refused": {str(reason): self.counts[reason] for reason in sorted(self.counts)},
-            "namespaces": dict(sorted(self.namespaces.items())),
-        }

@@ -23,14 +23,6 @@ def test_nothing_new_is_not_told() -> None:
     assert refusals.counts == {Reason.BAD_TOKEN: 1}
 
 
-def test_the_document_names_namespaces_and_no_pods() -> None:
-    refusals = Refusals()
-    refusals.count(Reason.TOO_BUSY, "vit-0-0", "team")
-    refusals.count(Reason.BAD_TOKEN, "10.0.0.7")
-
-    assert refusals.as_document() == {"refused": {"BadToken": 1, "TooBusy": 1}, "namespaces": {"team": 1}}
-
-
 def test_any_number_of_sources_takes_little() -> None:
     refusals = Refusals()
     for number in range(5 * MAX_SOURCES):
