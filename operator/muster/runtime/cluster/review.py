@@ -14,21 +14,15 @@ from muster.api.names import GROUP, KIND
 from muster.api.problems import Problem
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.api.validate import MAX_SPEC_BYTES
 from muster.kube.json_parts import Malformed, Part, value_in
 from muster.kube.kinds import Object, Reading
 from muster.kube.reading import LEFT_OUT, left_out, read_object
 from muster.plan.admission import JobChange, objections
+from muster.runtime.cluster.job_source import MAX_SPEC_TEXT_BYTES, MAX_STATUS_TEXT_BYTES
 from muster.status.sentences import fit
 
 MAX_REVIEW_BYTES = 2 * 1024 * 1024
 """Two specs and two statuses as long as muster reads them, and room for what it doesn't read of their metadata."""
-
-MAX_SPEC_TEXT_BYTES = 2 * MAX_SPEC_BYTES
-"""What validation measures doesn't have the API server's escapes and defaults; its own limit is the exact one."""
-
-MAX_STATUS_TEXT_BYTES = 256 * 1024
-"""Four times the longest status that muster writes."""
 
 MAX_PROBLEMS = 20
 """Told of one resource. Who corrects these hears of the next ones."""
