@@ -1,5 +1,6 @@
 """A large job's pods are made, and looked at, in pieces between which the event loop serves others."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from loop_rounds import measured_rounds
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.backend import NODES_AT_ONCE, KubernetesBackend
+from muster.backends.kubernetes.creation import AT_ONCE
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.kube.client import Client
 from muster.plan.actions import CreateNode
@@ -49,6 +51,25 @@ async def test_pods_of_a_job_are_rendered_one_after_the_other(tmp_path: Path) ->
             await backend.apply(job, [CreateNode(node, 0) for node in range(NODES)])
         assert len(backend.pods.of(job.metadata.uid)) == NODES
     assert rounds.longest < rounds.total / 3
+
+
+async def test_pods_that_wait_to_be_made_have_no_task_of_their_own(tmp_path: Path) -> None:
+    tasks: list[int] = []
+
+    async def created(request: web.Request) -> web.Response:
+        tasks.append(len(asyncio.all_tasks()))
+        return await _created(request)
+
+    app = web.Application()
+    app.router.add_route("POST", "/{path:.*}", created)
+    nodes = 5 * AT_ONCE
+    job = cluster_job(nodes=nodes, procsPerNode=1)
+    async with api_client(app, tmp_path) as client:
+        backend = _backend(client)
+        await backend.apply(job, [CreateNode(node, 0) for node in range(nodes)])
+        assert len(backend.pods.of(job.metadata.uid)) == nodes
+    # those of the server and its connections are as many as there are requests
+    assert max(tasks) < 4 * AT_ONCE
 
 
 async def test_a_large_job_is_looked_at_in_pieces(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from muster.api.spec import Job
@@ -112,14 +112,23 @@ class Creation:
         return None
 
     async def _create_all(self, turn: _Round, actions: Sequence[CreateNode]) -> list[ApiError]:
-        done = await asyncio.gather(*(self._create_one(turn, action) for action in actions), return_exceptions=True)
-        failures: list[ApiError] = []
-        for result in done:
-            if isinstance(result, ApiError):
-                failures.append(result)
-            elif result is not None:
+        # As many tasks as can be at work, and not one for each pod: to begin ten thousand of them takes a while.
+        waiting, failures = iter(actions), list[ApiError]()
+        crew = (self._create_some(turn, waiting, failures) for _ in range(min(AT_ONCE, len(actions))))
+        for result in await asyncio.gather(*crew, return_exceptions=True):
+            if result is not None:
                 raise result
         return failures
+
+    async def _create_some(self, turn: _Round, waiting: Iterator[CreateNode], failures: list[ApiError]) -> None:
+        for action in waiting:
+            # What one pod of the job is refused for, the next is, too.
+            if turn.barred is not None:
+                return
+            try:
+                await self._create_one(turn, action)
+            except ApiError as error:
+                failures.append(error)
 
     async def _create_one(self, turn: _Round, action: CreateNode) -> None:
         async with self._slots.slot(turn.job.metadata.namespace):
