@@ -166,6 +166,8 @@ class Leadership:
         """So that another needn't wait; if that fails, it waits."""
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
+                # This process may have been stopped since it renewed: what is another's by now is not even tried.
+                await self._look()
                 await self._change(term, released)
         except _Lost:
             return

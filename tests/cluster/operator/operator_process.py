@@ -101,6 +101,14 @@ class OperatorProcess:
         self._process.send_signal(number)
         return self._process.wait(END_SECONDS)
 
+    def pass_on(self, number: int, *, to_elector: bool) -> None:
+        """Send it a signal that doesn't end it, and the process beside it too."""
+        assert self._process is not None
+        pid = self._process.pid
+        beside = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split() if to_elector else ()
+        for each in (*map(int, beside), pid):
+            os.kill(each, number)
+
     def end(self) -> None:
         """See to it that it runs no more."""
         if self._process is not None and self.runs:

@@ -1,0 +1,44 @@
+"""A leader that was stopped, as by SIGSTOP or a frozen machine, does nothing before it has heard of the Lease."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from cluster.api_proxy import ApiProxy
+from cluster.operator.cluster_jobs import Jobs
+from cluster.operator.operator_process import OperatorProcess, Replicas
+from cluster.operator.test_takeover import KILLED_SECONDS, SOME_TIME, until
+from cluster.shared import Kubectl
+
+CHANGES = {"create", "update", "patch", "delete"}
+SETTLED_SECONDS = 5.0
+"""For what a leader would do that knows nothing of its time away."""
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["with its elector", "alone"])
+async def test_it_changes_nothing_once_it_goes_on(
+    kubectl: Kubectl, operators: Replicas, jobs: Jobs, namespace: str, tmp_path: Path, *, whole: bool
+) -> None:
+    async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
+        first = OperatorProcess(kubectl, proxy.kubeconfig, namespace, tmp_path / "first.log")
+        try:
+            await asyncio.to_thread(first.start)
+            await asyncio.to_thread(until, lambda: first.leads, KILLED_SECONDS)
+            await asyncio.to_thread(jobs.apply, "long", SOME_TIME)
+            await asyncio.to_thread(jobs.wait, "long", "jsonpath={.status.phase}=Running")
+            second = await asyncio.to_thread(operators.start)
+            first.pass_on(signal.SIGSTOP, to_elector=whole)
+            await asyncio.to_thread(until, lambda: second.leads, KILLED_SECONDS)
+            await asyncio.to_thread(jobs.apply, "new")
+            before = len(proxy.calls)
+            first.pass_on(signal.SIGCONT, to_elector=whole)
+            await asyncio.to_thread(jobs.apply, "newer")
+            await asyncio.to_thread(until, lambda: "does not lead any more" in first.said, KILLED_SECONDS)
+            await asyncio.sleep(SETTLED_SECONDS)
+            made = [f"{call.verb} {call.resource} {call.name}" for call in proxy.calls[before:] if call.verb in CHANGES]
+            assert made == []
+            assert second.leads
+        finally:
+            await asyncio.to_thread(first.end)
