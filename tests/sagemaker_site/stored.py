@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from muster.api.timestamps import to_seconds
 from muster.kube.client import Change
 from muster.kube.errors import ApiError
-from muster.kube.session import Request
+from muster.kube.session import MAX_ANSWER_BYTES, Request
 from unit.runtime_cluster.api_server import merged
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -123,6 +124,12 @@ Ask = Callable[[Request], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Session:
-    """As much of a session as a client uses: `ask` is told each request."""
+    """As much of a session as a client uses: `ask` answers each request."""
 
     ask: Ask
+
+    async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
+        """The answer as the API server writes it."""
+        text = json.dumps(await self.ask(request)).encode()
+        assert len(text) <= most
+        return text
