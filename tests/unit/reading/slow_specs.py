@@ -190,7 +190,7 @@ SLOW_SPECS: Mapping[str, JSON] = {
     "a URL of folders": spec(source={"git": {"url": "https://a/" + "a/" * 500 + "!", "commit": "0" * 40}}),
     "interfaces": spec(network={"interface": "a," * 127}),
     "options": spec(launcher={"mpi": {"args": ["--mca", "a", "b"] * 3000}}),
-    "levels": spec(template={"spec": {"affinity": nested(5000)}}),
+    "levels": spec(template={"spec": {"affinity": nested(900)}}),
     "some levels": spec(template={"spec": {"affinity": nested(60)}}),
     "characters that don't show": spec(backend="\u0001" * 40000),
     "a list for a spec": [0] * 80000,
