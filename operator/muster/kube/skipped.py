@@ -23,16 +23,17 @@ class SkippedLog:
     """`clock` gives seconds."""
 
     clock: Callable[[], float]
-    _told: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
+    _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _since: float = float("-inf")
     _lines: int = 0
     _silent: int = 0
 
     def tell(self, what: str, uid: str, why: str) -> None:
-        """`what` names the object as kubectl does, `why` says what is wrong with it."""
-        if (uid, why) in self._told:
+        """`what` names the object as kubectl does, `why` says what is wrong with it; `uid` "" where it isn't known."""
+        key = uid or why
+        if key in self._told:
             return
-        self._told[uid, why] = None
+        self._told[key] = None
         if len(self._told) > MAX_REMEMBERED:
             self._told.popitem(last=False)
         now = self.clock()

@@ -31,8 +31,8 @@ def test_an_object_is_logged_once_and_a_flood_is_counted(caplog: pytest.LogCaptu
     now = 0.0
     log = SkippedLog(lambda: now)
     with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            log.tell("Pod ns/a", "u", "it is bad")
+        for size in range(3):
+            log.tell("Pod ns/a", "u", f"it is bad{size or ''}")
         assert caplog.messages == ["Pod ns/a is skipped: it is bad"]
         for number in range(500):
             log.tell(f"Pod ns/{number}", str(number), "it is bad")
