@@ -119,7 +119,8 @@ def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wir
         site.stored.change("vit", sagemaker=block(assumeRoleArn=ELSEWHERE))
         site.operator_dies()
         await site.until_settled(HOUR)
-        assert site.phase() == "Suspended"
+        # It was suspended, and what it would be resumed as is refused.
+        assert (site.phase(), site.condition("Suspended")[0]) == ("Refused", "True")
         assert site.operator is not None
         assert not any(place.assume_role_arn for place in site.operator.aws._connections)
 
