@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from muster.api import names
 from muster.api.document import JSON, Document, Path, quoted, shown
-from muster.api.extent import extent_objection
+from muster.api.extent import deep_path, extent_objection
 from muster.api.lengths import cut
 from muster.api.problems import InvalidResource, Problem
 from muster.api.rule import Rule
@@ -53,9 +53,10 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
         raise _invalid(
             document, [((), f"found {found(value)}; a resource is expected: apiVersion, kind, metadata, spec")]
         )
-    extent = extent_objection(_read_parts(value))
+    parts = _read_parts(value)
+    extent = extent_objection(parts)
     if extent is not None:
-        raise _invalid(document, [((), f"{extent}; no job needs that: put data in a file")])
+        raise _invalid(document, [(deep_path(parts), f"{extent}; no job needs that: put data in a file")])
     foreign = _foreign(value)
     if foreign:
         raise _invalid(document, foreign)

@@ -105,7 +105,10 @@ def test_a_resource_of_endless_depth_is_refused() -> None:
     for _ in range(5000):
         deep = [deep]
     assert problems(resource(spec=spec(hyperparameters={"a": deep}))) == [
-        ("", "nested more than 64 levels deep; no job needs that: put data in a file")
+        (
+            "spec.hyperparameters.a[0][0][0][0][0]",
+            "nested more than 64 levels deep; no job needs that: put data in a file",
+        )
     ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.extent import MAX_DEPTH, MAX_VALUES, extent_objection
+from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
 from muster.api.file_paths import file_and_folder
 from muster.api.override_rules import MAX_KINDS
 from muster.api.problems import InvalidResource
@@ -102,3 +102,12 @@ def test_of_a_status_that_is_too_large_nothing_is_read() -> None:
     (problem,) = status_problems(written)
     assert problem.path == "status"
     assert "take away what muster did not write" in problem.message
+
+
+def test_what_is_too_deep_is_named_by_the_beginning_of_its_path() -> None:
+    value: JSON = 1
+    for _ in range(MAX_DEPTH):
+        value = {"a": value}
+    assert deep_path({"image": "x", "volumes": [{}, value]}) == ("volumes", 1, "a", "a", "a", "a", "a", "a")
+    assert deep_path({"volumes": [{}]}) == ()
+    assert deep_path([value] * MAX_VALUES) == ()
