@@ -1,0 +1,84 @@
+"""`python -m cluster.security.attacker`: a tenant's attacks, in a process of their own, until it is ended.
+
+So that they take nothing from whoever measures meanwhile. The arguments come as JSON on standard input; what was
+answered is printed once all that end have ended, and again when it is asked to stop.
+"""
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cluster.security.attacks import ATTACKS, Prey
+from cluster.security.fuzz import fuzz
+from cluster.security.tenant import Access, Call, Tenant
+
+FUZZ = "fuzz"
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Which attacks, at how many requests a second each, and whom they are meant for."""
+
+    access: Access
+    names: Sequence[str]
+    prey: Prey
+    seed: int
+    rate: float
+
+
+@dataclass
+class Attacker:
+    """Each attack has a thread and a connection."""
+
+    orders: Orders
+    answers: Counter[str] = field(default_factory=Counter)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Until all have ended, or it is told to stop."""
+        threads = [threading.Thread(target=self._carry_out, args=(name,), daemon=True) for name in self.orders.names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive() and not self.over.is_set():
+                thread.join(0.1)
+
+    def _carry_out(self, name: str) -> None:
+        tenant = Tenant(self.orders.access)
+        due = time.monotonic()
+        for call in _calls(name, self.orders):
+            if self.over.wait(max(0.0, due - time.monotonic())):
+                return
+            due = max(due, time.monotonic() - 1.0) + 1.0 / self.orders.rate
+            status = tenant.send(call)
+            self.answers[f"{name} {status}"] += 1
+
+
+def _calls(name: str, orders: Orders) -> Iterator[Call]:
+    # What one does depends on no other's.
+    chance = random.Random(f"{name}-{orders.seed}")  # noqa: S311 - to be repeated, not secret
+    return fuzz(chance, orders.prey) if name == FUZZ else ATTACKS[name](chance, orders.prey)
+
+
+def main() -> int:
+    """Attack."""
+    told = json.load(sys.stdin)
+    orders = Orders(
+        Access(**told["access"]), told["names"], Prey(**told["prey"]), int(told["seed"]), float(told["rate"])
+    )
+    attacker = Attacker(orders)
+    signal.signal(signal.SIGTERM, lambda *_: attacker.over.set())
+    attacker.run()
+    print(json.dumps(attacker.answers), flush=True)  # noqa: T201 - it is what the program is for
+    attacker.over.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,396 @@
+"""What a tenant may do to the operator: each attack is what it sends, one request after the other. Pure but for chance.
+
+Endless ones go on until they are ended. All of it is allowed to whoever has the role `edit` in one namespace.
+"""
+
+import itertools
+import json
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.security.hostile_objects import (
+    DEEPEST,
+    HERE,
+    NOBODY,
+    event,
+    here,
+    job,
+    nested,
+    nested_lists,
+    pod,
+    text,
+    with_deep_fields,
+)
+from cluster.security.tenant import (
+    CONFIG_MAPS,
+    CREATE,
+    DELETE,
+    EVENTS,
+    JOBS,
+    LEASES,
+    PATCH,
+    PODS,
+    REPLACE,
+    SERVICES,
+    Call,
+)
+
+
+@dataclass(frozen=True)
+class Prey:
+    """Whom it is meant for: another tenant's job, its namespace and its uid, as far as they are known."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+Attack = Callable[[random.Random, Prey], Iterator[Call]]
+
+_FIELDS = 40
+_LARGE = 1_400_000
+_SAGEMAKER: dict[str, Any] = {
+    "backend": "SageMaker",
+    "sagemaker": {"instanceType": "ml.m5.large", "roleArn": "arn:aws:iam::111122223333:role/x"},
+}
+
+
+def deep_spec(_: random.Random, __: Prey) -> Iterator[Call]:
+    """3,000 levels in the pod's template, which the CRD leaves to the API server of pods."""
+    for number, levels in enumerate((300, 1_000, 3_000, DEEPEST)):
+        body = job(f"deep-{number}", template={"spec": {"affinity": HERE}})
+        yield Call(CREATE, JOBS, here(body, nested(levels)))
+    for field in ("metadata", "spec"):
+        yield Call(CREATE, JOBS, here(job(f"deep-in-{field}", template={field: HERE}), nested(DEEPEST)))
+    yield Call(CREATE, JOBS, here(job("deep-list", template={"spec": {"tolerations": HERE}}), nested_lists(DEEPEST)))
+    yield Call(CREATE, JOBS, here(job("deep-hyper", hyperparameters={"a": HERE}), nested(DEEPEST)))
+    override = {"nodes": "0", "template": {"spec": HERE}}
+    yield Call(CREATE, JOBS, here(job("deep-override", nodeOverrides=[override]), nested(DEEPEST)))
+
+
+def deep_pod(_: random.Random, __: Prey) -> Iterator[Call]:
+    """managedFields of a pod: no right on muster's resources is needed."""
+    for number, levels in enumerate((500, 3_000, DEEPEST)):
+        yield Call(CREATE, PODS, with_deep_fields(pod(f"deep-{number}"), levels))
+
+
+def deep_job_fields(_: random.Random, __: Prey) -> Iterator[Call]:
+    """managedFields of jobs, at their creation and afterwards."""
+    for number, levels in enumerate((500, 3_000, DEEPEST)):
+        yield Call(CREATE, JOBS, with_deep_fields(job(f"deep-fields-{number}"), levels))
+    yield Call(CREATE, JOBS, text(job("late")))
+    yield Call(PATCH, f"{JOBS}/late", with_deep_fields(job("late"), DEEPEST))
+
+
+def deep_events(_: random.Random, prey: Prey) -> Iterator[Call]:
+    """managedFields of Events, about pods of the tenant's own and about the prey's."""
+    for number, levels in enumerate((500, 3_000, DEEPEST)):
+        body = event(f"deep-{number}", "Pod", f"{prey.name}-0-0", prey.uid, "x")
+        yield Call(CREATE, EVENTS, with_deep_fields(body, levels))
+
+
+def ranges(_: random.Random, __: Prey) -> Iterator[Call]:
+    """10,000 nodes, of which 64 overrides name one very often, or all of them, in as many words as they may."""
+    named = (",".join(["0"] * 128), ",".join(["0-9999"] * 36), ",".join(f"{number}-9999" for number in range(31)))
+    for number, nodes in enumerate(named):
+        overrides = [{"nodes": nodes, "template": {}} for _ in range(64)]
+        # One of them is enough for 10,000 pods, which are the cluster's to bear.
+        spec: Mapping[str, Any] = {"nodes": 10_000, "nodeOverrides": overrides, "suspend": number > 0}
+        yield Call(CREATE, JOBS, text(job(f"ranges-{number}", None, **spec)))
+
+
+def regexes(chance: random.Random, __: Prey) -> Iterator[Call]:
+    """Expressions that take long to compile, and some that take long to match."""
+    klass = "[\u0001-\uffff]"
+    hard = (
+        f"(?i)({klass * 97}A)",
+        "(?i)" + "".join(f"[{chr(number)}-\uffff]" for number in range(256, 356)),
+        "(" * 80 + "a" + "{1,99})" * 80,
+        "(a|aa)+" * 40 + "$",
+        "|".join(f"{chr(97 + number % 26)}{{1,{number}}}" for number in range(1, 500)),
+        "(?:" * 90 + "x" + ")*" * 90,
+    )
+    for number, regex in enumerate(hard):
+        metrics = [{"name": f"m{index}", "regex": regex} for index in range(_FIELDS)]
+        yield Call(CREATE, JOBS, text(job(f"regexes-{number}", metrics=metrics)))
+    for number in range(10):
+        varied = [
+            {"name": f"m{index}", "regex": f"(?i)({klass * 90}{chance.randrange(9**9)})"} for index in range(_FIELDS)
+        ]
+        yield Call(CREATE, JOBS, text(job(f"regexes-new-{number}", metrics=varied)))
+
+
+def big_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
+    """40 jobs of 1.4 MB each, of which Python makes many times as much."""
+    for number in range(40):
+        body = job(f"big-{number}", template={"spec": {"affinity": HERE}})
+        yield Call(CREATE, JOBS, here(body, f"[{','.join(['{}'] * 470_000)}]"))
+
+
+def big_strings(_: random.Random, __: Prey) -> Iterator[Call]:
+    """The same size as one string, as many small ones, as keys; it is changed again and again."""
+    parts = (
+        json.dumps("x" * _LARGE),
+        text([""] * 300_000),
+        "{" + ",".join(f'"{number}":1' for number in range(140_000)) + "}",
+    )
+    for number, what in enumerate(parts * 4):
+        yield Call(CREATE, JOBS, here(job(f"strings-{number}", template={"spec": {"affinity": HERE}}), what))
+    for turn in range(60):
+        yield Call(PATCH, f"{JOBS}/strings-{turn % 12}", text({"metadata": {"labels": {"turn": str(turn)}}}))
+
+
+def big_pods(_: random.Random, __: Prey) -> Iterator[Call]:
+    """30 pods of nearly 1.5 MB with the labels of a job's."""
+    for number in range(30):
+        env = [{"name": f"V{index}", "value": "x" * 13_000} for index in range(100)]
+        containers = [{"name": "trainer", "image": "x", "env": env}]
+        yield Call(CREATE, PODS, text(pod(f"big-{number}", containers=containers)))
+
+
+def big_annotations(_: random.Random, prey: Prey) -> Iterator[Call]:
+    """As large as annotations may be, on jobs and pods; among them kopf's own, deep in itself."""
+    large = {f"a{index}": "x" * 20_000 for index in range(12)}
+    kopf = {"kopf.zalando.org/last-handled-configuration": nested(60_000), "muster.dev/spec-hash": nested(1_000)}
+    for number in range(20):
+        for annotations in (large, kopf):
+            name = f"annotated-{number}-{len(annotations)}"
+            owner = [_owner(prey.name, prey.uid)]
+            yield Call(CREATE, JOBS, text(job(name, {"annotations": annotations})))
+            yield Call(CREATE, PODS, text(pod(name, {"annotations": annotations, "ownerReferences": owner})))
+
+
+def big_environment(_: random.Random, __: Prey) -> Iterator[Call]:
+    """10,000 variables, as many arguments, 64 overrides with a large template each."""
+    env = [{"name": f"V{number}", "value": "x"} for number in range(10_000)]
+    yield Call(CREATE, JOBS, text(job("variables", env=env)))
+    yield Call(CREATE, JOBS, text(job("in-template", template=_trainer(env=env))))
+    yield Call(CREATE, JOBS, text(job("arguments", command=["x"] * 100_000)))
+    yield Call(CREATE, JOBS, text(job("hyper", hyperparameters={f"h{number}": 1 for number in range(50_000)})))
+    overrides = [{"nodes": str(number), "template": _trainer(env=env[:150])} for number in range(64)]
+    yield Call(CREATE, JOBS, text(job("overrides", nodes=64, nodeOverrides=overrides)))
+    wide = [{"nodes": f"{number}-9999", "template": _trainer(env=env[:10])} for number in range(64)]
+    yield Call(CREATE, JOBS, text(job("wide-overrides", nodes=10_000, nodeOverrides=wide)))
+
+
+def many_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
+    """A thousand small ones: suspended, refused, and such as can't be placed."""
+    for number in range(1_000):
+        spec: Mapping[str, Any] = ({"suspend": True}, {"nodes": 0}, {"suspend": True, "nodes": 5_000}, {})[number % 4]
+        yield Call(CREATE, JOBS, text(job(f"small-{number}", None, **spec)))
+
+
+def wide_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Jobs of 10,000 nodes and 100,000 ranks, suspended and resumed, so that each turn speaks of all of them."""
+    for number in range(5):
+        yield Call(CREATE, JOBS, text(job(f"wide-{number}", nodes=10_000, procsPerNode=10, suspend=True)))
+    for turn in itertools.count():
+        spec = {"suspend": turn % 2 == 1, "activeDeadlineSeconds": 1 + turn % 50}
+        yield Call(PATCH, f"{JOBS}/wide-{turn % 5}", text({"spec": spec}))
+
+
+def created_and_deleted(_: random.Random, __: Prey) -> Iterator[Call]:
+    """The same names again and again, so that what is known of one is wrong of the next."""
+    for turn in itertools.count():
+        name = f"again-{turn % 5}"
+        yield Call(CREATE, JOBS, text(job(name, suspend=turn % 3 == 0)))
+        yield Call(DELETE, f"{JOBS}/{name}", text({"propagationPolicy": ("Background", "Orphan")[turn % 2]}))
+
+
+def never_gone(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Jobs that are deleted and held by a finalizer of the tenant's."""
+    for number in range(50):
+        yield Call(CREATE, JOBS, text(job(f"held-{number}", {"finalizers": ["example.com/hold"]})))
+        yield Call(DELETE, f"{JOBS}/held-{number}")
+    for turn in itertools.count():
+        yield Call(PATCH, f"{JOBS}/held-{turn % 50}", text({"metadata": {"labels": {"turn": str(turn)}}}))
+
+
+def labels_churn(_: random.Random, __: Prey) -> Iterator[Call]:
+    """The labels of jobs and pods change without end, those that the operator looks at among them."""
+    for number in range(10):
+        yield Call(CREATE, JOBS, text(job(f"churned-{number}", suspend=number % 2 == 0)))
+        yield Call(CREATE, PODS, text(pod(f"churned-{number}")))
+    for turn in itertools.count():
+        labels = {"muster.dev/job-uid": str(turn), "muster.dev/node": str(turn % 7), "turn": str(turn)}
+        many = {f"label-{index}": str(turn) for index in range(300)}
+        for path in (JOBS, PODS):
+            yield Call(PATCH, f"{path}/churned-{turn % 10}", text({"metadata": {"labels": {**labels, **many}}}))
+
+
+def suspend_toggled(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Begun and given up in turn, and scaled meanwhile."""
+    yield Call(CREATE, JOBS, text(job("toggled", nodes=8)))
+    for turn in itertools.count():
+        yield Call(PATCH, f"{JOBS}/toggled", text({"spec": {"suspend": turn % 2 == 0}}))
+        yield Call(PATCH, f"{JOBS}/toggled/scale", text({"spec": {"replicas": turn % 100}}))
+
+
+def _owner(name: str, uid: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _trainer(**fields: Any) -> dict[str, Any]:
+    return {"spec": {"schedulerName": NOBODY, "containers": [{"name": "trainer", **fields}]}}
+
+
+def pretenders(_: random.Random, prey: Prey) -> Iterator[Call]:
+    """Pods that say that they are the prey's: by name, label and owner."""
+    for turn in itertools.count():
+        for generation in range(3):
+            name = f"{prey.name}-{turn % 2}-{generation}"
+            labels = {
+                "muster.dev/job-uid": prey.uid,
+                "muster.dev/job": prey.name,
+                "muster.dev/node": str(turn % 2),
+                "muster.dev/generation": str(generation),
+            }
+            metadata = {"labels": labels, "ownerReferences": [_owner(prey.name, prey.uid)]}
+            yield Call(CREATE, PODS, text(pod(name, metadata)))
+            yield Call(DELETE, f"{PODS}/{name}", text({"gracePeriodSeconds": 0}))
+
+
+def many_owners(_: random.Random, prey: Prey) -> Iterator[Call]:
+    """Thousands of owners, of which one is the prey's job."""
+    owners = [{**_owner(f"o{number}", str(uuid.UUID(int=number))), "controller": False} for number in range(4_000)]
+    for number, count in enumerate((4_000, 500, 500, 500, 100, 100)):
+        metadata = {"ownerReferences": [*owners[:count], _owner(prey.name, prey.uid)]}
+        yield Call(CREATE, PODS, text(pod(f"owned-{number}", metadata)))
+        yield Call(CREATE, JOBS, text(job(f"owned-{number}", metadata)))
+
+
+def false_events(chance: random.Random, prey: Prey) -> Iterator[Call]:
+    """Warnings about the prey's pods and job, from a namespace that has none of them; with large and odd words."""
+    words = ("x" * 1_000, "\u001b[31m\u202e\r\n\u0007", nested(90), "(combined from similar events): " * 30, "")
+    for turn in itertools.count():
+        kind, about = (("Pod", f"{prey.name}-0-0"), ("DistributedTrainingJob", prey.name))[turn % 2]
+        body = event(f"false-{turn}", kind, about, prey.uid, words[turn % len(words)][:1_000])
+        body["reason"] = chance.choice(("FailedScheduling", "FailedMount", "OOMKilling", "Evicted", "Failed"))
+        yield Call(CREATE, EVENTS, text(body))
+
+
+def taken_names(_: random.Random, __: Prey) -> Iterator[Call]:
+    """What a job would make is there already, and isn't its own."""
+    for number in range(20):
+        name = f"taken-{number}"
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-muster"}, "data": {"a": "b"}}
+        yield Call(CREATE, CONFIG_MAPS, text(config))
+        service = {**config, "kind": "Service", "spec": {"ports": [{"port": 1}], "clusterIP": "None"}}
+        service.pop("data")
+        yield Call(CREATE, SERVICES, text(service))
+        yield Call(CREATE, PODS, text(pod(f"{name}-0-0")))
+        yield Call(CREATE, JOBS, text(job(name)))
+
+
+def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Code from ConfigMaps: as large as one may be, binary, with many keys, with hostile names, missing."""
+    head: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    datas: dict[str, dict[str, Any]] = {
+        "huge": {"data": {"train.py": "x" * 1_000_000}},
+        "binary": {"binaryData": {"train.py": "A" * 1_000_000}},
+        "many": {"data": {f"k{number}": "x" for number in range(20_000)}},
+        "names": {"data": {"..data": "x", "-": "x", "x" * 250: "x"}},
+    }
+    for name, data in datas.items():
+        yield Call(CREATE, CONFIG_MAPS, text({**head, "metadata": {"name": name}, **data}))
+        sage = {
+            "backend": "SageMaker",
+            "sagemaker": {"instanceType": "ml.m5.large", "roleArn": "arn:aws:iam::1:role/x"},
+        }
+        for kind, spec in (("kube", {}), ("sage", sage)):
+            yield Call(CREATE, JOBS, text(job(f"source-{kind}-{name}", None, source={"configMap": name}, **spec)))
+    for turn in itertools.count():
+        data = {"data": {"train.py": f"{turn}" + "x" * 1_000_000}}
+        yield Call(PATCH, f"{CONFIG_MAPS}/huge", text(data))
+        yield Call(PATCH, f"{JOBS}/source-kube-huge", text({"metadata": {"labels": {"turn": str(turn)}}}))
+
+
+def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
+    """A status of the tenant's own, in what is created and by the subresource, which `edit` has no right to."""
+    nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "incarnation": 10**18}
+    for number in range(10):
+        yield Call(CREATE, JOBS, text({**job(f"told-{number}"), "status": nonsense}))
+        yield Call(PATCH, f"{JOBS}/told-{number}/status", text({"status": nonsense}))
+        yield Call(REPLACE, f"{JOBS}/told-{number}/status", here({**job("told"), "status": HERE}, nested(DEEPEST)))
+
+
+def odd_values(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Numbers and texts at the ends of what there is."""
+    odd = ("1e308", "-1e400", "9223372036854775807", "1" * 400, '"\\ud800"', '"\\u0000"', "null", "[]", "true", "0.1")
+    fields = ("nodes", "procsPerNode", "activeDeadlineSeconds", "startupTimeoutSeconds", "command", "hyperparameters")
+    for number, (field, value) in enumerate(itertools.product((*fields, "resources", "template", "env"), odd)):
+        yield Call(CREATE, JOBS, here(job(f"odd-{number}", None, **{field: HERE}), value))
+    for number, value in enumerate(odd):
+        yield Call(CREATE, JOBS, here(job(f"hyper-{number}", hyperparameters={"a": HERE}), value))
+        container = {"spec": {"containers": [{"name": "trainer", "resources": {"limits": {"memory": HERE}}}]}}
+        yield Call(CREATE, JOBS, here(job(f"limits-{number}", template=container), value))
+
+
+def leases(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Leases by the operator's name, in a namespace that isn't its own."""
+    spec = {"holderIdentity": "tenant", "leaseDurationSeconds": 3600, "leaseTransitions": 10**6}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "muster"}, "spec": spec}
+    yield Call(CREATE, LEASES, text(body))
+
+
+def lone_tenant_pods(_: random.Random, __: Prey) -> Iterator[Call]:
+    """500 pods with a job's label and no job, made and deleted."""
+    for turn in itertools.count():
+        name = f"lone-{turn % 500}"
+        yield Call(CREATE, PODS, text(pod(name)))
+        if turn >= 250:
+            yield Call(DELETE, f"{PODS}/lone-{(turn - 250) % 500}", text({"gracePeriodSeconds": 0}))
+
+
+def real_pods(_: random.Random, __: Prey) -> Iterator[Call]:
+    """Jobs that can be placed, of an image that nobody has, begun and given up."""
+    for turn in itertools.count():
+        body = job(f"real-{turn % 2}", nodes=2)
+        body["spec"].pop("template")
+        yield Call(CREATE, JOBS, text(body))
+        yield Call(PATCH, f"{JOBS}/real-{turn % 2}", text({"spec": {"suspend": turn % 4 > 1}}))
+
+
+ATTACKS: Mapping[str, Attack] = {
+    attack.__name__.replace("_", "-"): attack
+    for attack in (
+        deep_spec,
+        deep_pod,
+        deep_job_fields,
+        deep_events,
+        ranges,
+        regexes,
+        big_jobs,
+        big_strings,
+        big_pods,
+        big_annotations,
+        big_environment,
+        many_jobs,
+        wide_jobs,
+        created_and_deleted,
+        never_gone,
+        labels_churn,
+        suspend_toggled,
+        pretenders,
+        many_owners,
+        false_events,
+        taken_names,
+        large_sources,
+        own_status,
+        odd_values,
+        leases,
+        lone_tenant_pods,
+        real_pods,
+    )
+}
+"""By name, those of the outside attack first."""

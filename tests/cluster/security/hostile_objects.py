@@ -1,0 +1,106 @@
+"""Objects that nobody needs, as text: json can't write all that the API server takes. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+API_VERSION = "muster.dev/v1alpha1"
+KIND = "DistributedTrainingJob"
+NOBODY = "nobody"
+"""A scheduler that there is none of: the pods cost the operator as much as any, and the cluster's scheduler nothing."""
+
+_HERE = "@HERE@"
+_DEEP = "@DEEP@"
+
+DEEPEST = 9_000
+"""Nearly what the API server takes in an object that has no schema; JSON ends at 10,000 levels there."""
+
+
+def text(body: object) -> str:
+    """An object as JSON."""
+    return json.dumps(body)
+
+
+def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """A job that the API server takes; no scheduler looks at its pods."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": {
+            "launcher": {"direct": {}},
+            "image": "x",
+            "command": ["x"],
+            "template": {"spec": {"schedulerName": NOBODY}},
+            **spec,
+        },
+    }
+
+
+def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """A pod that looks like a job's; no scheduler looks at it."""
+    labels = {"muster.dev/job-uid": "x", "muster.dev/job": "x", "muster.dev/node": "0", "muster.dev/generation": "0"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels, **(metadata or {})},
+        "spec": {"schedulerName": NOBODY, "containers": [{"name": "trainer", "image": "x"}], **spec},
+    }
+
+
+def event(name: str, kind: str, about: str, uid: str, message: str) -> dict[str, Any]:
+    """A warning about an object of the tenant's namespace, or about one that only says so."""
+    group = "v1" if kind == "Pod" else API_VERSION
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "{namespace}"},
+        "involvedObject": {
+            "apiVersion": group,
+            "kind": kind,
+            "namespace": "{namespace}",
+            "name": about,
+            "uid": uid,
+        },
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": message,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "count": 1,
+        "source": {"component": "kubelet"},
+    }
+
+
+def nested(levels: int) -> str:
+    """An object in an object, so many times."""
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+def nested_lists(levels: int) -> str:
+    """The same with lists."""
+    return "[" * levels + "]" * levels
+
+
+def with_deep_fields(body: dict[str, Any], levels: int) -> str:
+    """An object whose metadata.managedFields are so deep. Any object may have them, by any client's word."""
+    entry = {
+        "manager": "m",
+        "operation": "Update",
+        "apiVersion": body["apiVersion"],
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _DEEP,
+    }
+    whole = {**body, "metadata": {**body["metadata"], "managedFields": [entry]}}
+    deep = '{"f:a":' * levels + "{}" + "}" * levels
+    return text(whole).replace(f'"{_DEEP}"', f'{{"f:metadata":{{"f:annotations":{deep}}}}}')
+
+
+def here(body: dict[str, Any], what: str) -> str:
+    """The object as text, with `what` in place of HERE."""
+    return text(body).replace(f'"{_HERE}"', what)
+
+
+HERE = _HERE
+"""Stands where a text is to be put in."""

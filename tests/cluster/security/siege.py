@@ -1,0 +1,182 @@
+"""The operator as the chart installs it for the whole cluster, a tenant who means it ill, and another one's job."""
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.installation import Installation
+from cluster.installed.awaited import until
+from cluster.operator.cluster_jobs import Jobs
+from cluster.reasons import machine
+from cluster.security.attacks import Prey
+from cluster.security.tenant import access
+from cluster.security.watchman import Watched, watched
+from cluster.shared import TESTS, Kubectl
+
+VICTIM_SECONDS = 8
+"""What its ranks need; the rest of its time is the cluster's and the operator's."""
+
+PATIENCE_SECONDS = 150
+"""How long is waited for a victim."""
+
+LIMIT = 2**30
+"""The chart's memory limit, in bytes."""
+
+_SCRIPT = f"import time; time.sleep({VICTIM_SECONDS})"
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Siege:
+    """`victim` is the namespace of who means no harm."""
+
+    release: Installation
+    victim: str
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The administrator's."""
+        return self.release.kubectl
+
+    @property
+    def prey(self) -> Prey:
+        """A job of the victim's that stays."""
+        uid = Jobs(self.kubectl, self.victim).resource(STANDING)["metadata"]["uid"]
+        return Prey(self.victim, STANDING, uid)
+
+    def victims_story(self) -> str:
+        """What the operator has said of the victim's latest job: its share of that job's time."""
+        lines = [line for line in self.said().splitlines() if f" {self.victim}/good-" in line]
+        return "\n".join(lines[-_STORY_LINES:])
+
+    def victims_seconds(self) -> float:
+        """How long a job of the victim's takes from being applied to its good end."""
+        jobs, name = Jobs(self.kubectl, self.victim), f"good-{uuid.uuid4().hex[:6]}"
+        began = time.monotonic()
+        jobs.apply(name, _SCRIPT, nodes=2, procsPerNode=1, resources={"requests": {"cpu": "10m"}})
+        # `kubectl wait` believes the API server's cache, which has not heard of the job while a tenant fills it.
+        try:
+            until(lambda: jobs.status(name).get("completionTime"), PATIENCE_SECONDS)
+        except AssertionError as late:
+            late.add_note(f"{jobs.status(name)}\n{self.said()[-_TOLD_CHARS:]}")
+            raise
+        took = time.monotonic() - began
+        assert jobs.status(name)["phase"] == "Succeeded", jobs.status(name)["message"]
+        jobs.run("delete", f"dtj/{name}", "--wait=false")
+        return took
+
+    @contextlib.contextmanager
+    def evil(self) -> Iterator[str]:
+        """A namespace of the tenant's, which is gone in the end, whatever is in it."""
+        name = f"evil-{uuid.uuid4().hex[:6]}"
+        self.kubectl("create", "namespace", name)
+        self.kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
+        try:
+            yield name
+        finally:
+            self._clear(name)
+
+    def _clear(self, name: str) -> None:
+        # All at once: one by one takes minutes. What this leaves goes with the namespace.
+        self.kubectl("delete", "namespace", name, "--wait=false")
+        jobs = f"/apis/muster.dev/v1alpha1/namespaces/{name}/distributedtrainingjobs"
+        for path in (jobs, f"/api/v1/namespaces/{name}/pods"):
+            with contextlib.suppress(AssertionError):
+                self.kubectl("delete", "--raw", f"{path}?gracePeriodSeconds=0")
+        # A finalizer of the tenant's holds a job.
+        line = "{range .items[?(@.metadata.finalizers)]}{.metadata.name}{'\\n'}{end}"
+        inside = f"--namespace={name}"
+        for held in self.kubectl("get", "dtj", inside, f"--output=jsonpath={line}").split():
+            released = json.dumps({"metadata": {"finalizers": None}})
+            with contextlib.suppress(AssertionError):
+                self.kubectl("patch", f"dtj/{held}", inside, "--type=merge", "--patch", released)
+
+    @contextlib.contextmanager
+    def attacked(
+        self, namespace: str, names: Sequence[str], rate: float, seed: int = 1, head_start: float = 0.0
+    ) -> Iterator[dict[str, int]]:
+        """A tenant attacks; what the API server answered is there at the end.
+
+        It begins so many seconds after the attack, sooner where that is over before.
+        """
+        tenant = access(self.kubectl, namespace)
+        orders = {"access": asdict(tenant), "names": names, "prey": asdict(self.prey), "seed": seed, "rate": rate}
+        answers: dict[str, int] = {}
+        with subprocess.Popen(
+            ["nice", sys.executable, "-P", "-m", "cluster.security.attacker"],
+            env={"PYTHONPATH": str(TESTS), "PATH": "/usr/bin:/bin"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as attacker:
+            assert attacker.stdin is not None
+            attacker.stdin.write(json.dumps(orders))
+            attacker.stdin.close()
+            assert attacker.stdout is not None
+            try:
+                select.select([attacker.stdout], [], [], head_start)
+                yield answers
+            finally:
+                attacker.terminate()
+                answers.update(json.loads(attacker.stdout.readline() or "{}"))
+                attacker.kill()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Watched]:
+        """What becomes of the operator meanwhile."""
+        pods = self.pods()
+        health = [f"http://{pod['status']['podIP']}:8080/healthz" for pod in pods]
+        files = [_memory_file(pod) for pod in pods]
+        with watched(self.kubectl, self.release.system, health, lambda: max(_number(file) for file in files)) as seen:
+            yield seen
+
+    def pods(self) -> list[Any]:
+        """The operator's."""
+        found = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
+        return list(json.loads(found)["items"])
+
+    def restarts(self) -> int:
+        """How often a container of theirs was begun again."""
+        return sum(status["restartCount"] for pod in self.pods() for status in pod["status"]["containerStatuses"])
+
+    def said(self) -> str:
+        """What all of them have said."""
+        return "\n".join(self.release.logs(pod["metadata"]["name"]) for pod in self.pods())
+
+
+_TOLD_CHARS = 5_000
+_STORY_LINES = 8
+
+STANDING = "standing"
+"""The job of the victim's that attacks are meant for."""
+
+_OURS = ("--selector=app.kubernetes.io/name=muster",)
+
+
+def _memory_file(pod: Any) -> Path:
+    """Where the kernel says what the container uses: the processes' memory, not the files that they read."""
+    process = machine.processes(pod, "muster")[0]
+    for line in Path(f"/proc/{process}/cgroup").read_text(encoding="ascii").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            return _GROUPS / "memory" / path.lstrip("/") / "memory.stat"
+        if not controllers:
+            unified = _GROUPS / path.lstrip("/") / "memory.stat"
+    return unified
+
+
+def _number(file: Path) -> int:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0  # the container is gone: that is told by its restarts
+    values = dict(line.split() for line in lines)
+    return int(values.get("total_rss", values.get("anon", "0")))

@@ -1,0 +1,117 @@
+"""Somebody with Kubernetes' role `edit` in one namespace, who sends the API server whatever bytes they like."""
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from cluster.shared import Kubectl, Manifest
+
+ACCOUNT = "tenant"
+TIMEOUT_SECONDS = 30.0
+
+NAMESPACE = "{namespace}"
+"""Stands for the tenant's own, wherever it is."""
+
+JOBS = "/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs"
+PODS = "/api/v1/namespaces/{namespace}/pods"
+EVENTS = "/api/v1/namespaces/{namespace}/events"
+CONFIG_MAPS = "/api/v1/namespaces/{namespace}/configmaps"
+SERVICES = "/api/v1/namespaces/{namespace}/services"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+CREATE, REPLACE, PATCH, DELETE = "POST", "PUT", "PATCH", "DELETE"
+MERGE = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request; NAMESPACE in it is the tenant's. `body` need not be JSON that Python could write."""
+
+    verb: str
+    path: str
+    body: str = ""
+
+    @property
+    def content_type(self) -> str:
+        """A patch is merged."""
+        return MERGE if self.verb == PATCH else "application/json"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the API server is, and as whom to ask it. `authority` None: it is believed."""
+
+    server: str
+    namespace: str
+    token: str
+    authority: str | None
+
+    def text(self) -> str:
+        """For another process."""
+        return json.dumps(vars(self))
+
+
+def access(kubectl: Kubectl, namespace: str) -> Access:
+    """A tenant's in a namespace that exists already: an account with the role `edit` there and nothing else."""
+    inside = f"--namespace={namespace}"
+    kubectl.apply(*_rights(namespace))
+    token = kubectl("create", "token", ACCOUNT, inside, "--duration=2h").strip()
+    known = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
+    cluster: Mapping[str, str] = known["clusters"][0]["cluster"]
+    return Access(cluster["server"], namespace, token, cluster.get("certificate-authority-data"))
+
+
+def _rights(namespace: str) -> tuple[Manifest, ...]:
+    metadata = {"name": ACCOUNT, "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    subject = {"kind": "ServiceAccount", **metadata}
+    return (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": role,
+            "subjects": [subject],
+        },
+    )
+
+
+@dataclass
+class Tenant:
+    """A connection of theirs; one a thread."""
+
+    access: Access
+    _open: http.client.HTTPSConnection | None = field(default=None, init=False)
+
+    def send(self, call: Call) -> int:
+        """The answer's status; 0 when none came."""
+        headers = {"Authorization": f"Bearer {self.access.token}", "Content-Type": call.content_type}
+        try:
+            connection = self._open = self._open or self._connect()
+            path, body = (each.replace(NAMESPACE, self.access.namespace) for each in (call.path, call.body))
+            connection.request(call.verb, path, body.encode(errors="surrogatepass"), headers)
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            if self._open is not None:
+                self._open.close()
+            self._open = None
+            return 0
+        return answer.status
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        where = urlsplit(self.access.server)
+        return http.client.HTTPSConnection(
+            where.hostname or "", where.port, timeout=TIMEOUT_SECONDS, context=_trust(self.access.authority)
+        )
+
+
+def _trust(authority: str | None) -> ssl.SSLContext:
+    if authority is None:
+        return ssl._create_unverified_context()  # noqa: S323 - a cluster that has no authority of its own
+    return ssl.create_default_context(cadata=base64.b64decode(authority).decode())

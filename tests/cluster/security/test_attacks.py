@@ -1,0 +1,143 @@
+"""A tenant's attacks on an operator of the whole cluster: another tenant's job does not notice."""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.helm import Helm
+from cluster.installation import installed
+from cluster.operator.cluster_jobs import FOREVER, Jobs
+from cluster.say import say
+from cluster.security.attacker import FUZZ
+from cluster.security.attacks import ATTACKS
+from cluster.security.hostile_pods import fuzzed_reports, hostile_pods
+from cluster.security.siege import LIMIT, STANDING, Siege
+from cluster.security.watchman import Watched
+from cluster.shared import Kubectl, SharedCluster
+from muster.kube.election import GIVE_UP_SECONDS
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+
+SLOWER = 1.5
+"""So much longer a job may take while another tenant attacks."""
+
+HEALTH_SECONDS = 1.0
+RATE = 20.0
+"""Requests a second of one attack alone."""
+
+FIRST = ("deep-spec", "deep-pod", "deep-job-fields", "deep-events", "ranges", "regexes", "big-jobs")
+FIRST_RATE = 2.0
+TOGETHER_RATE = 0.25
+"""Of each of all attacks: more is too much for the API server, which shares two cores with all else here."""
+
+HEAD_START_SECONDS = 8.0
+"""For an attack to be in full swing."""
+
+CLEAR_SECONDS = 120
+
+FUZZ_SECONDS = float(os.environ.get("MUSTER_FUZZ_SECONDS", "120"))
+FUZZ_SEED = os.environ.get("MUSTER_FUZZ_SEED")
+FUZZ_RATE = 15.0
+
+
+@pytest.fixture(scope="module")
+def siege(shared_cluster: SharedCluster) -> Iterator[Siege]:
+    """No other job is on the cluster: this operator would run those of other tests, too."""
+    shared_cluster.up()
+    kubectl = Kubectl(shared_cluster.kubeconfig)
+    if kubectl("get", "crd", "distributedtrainingjobs.muster.dev", "--ignore-not-found"):
+        kubectl("delete", "dtj", "--all", "--all-namespaces", f"--timeout={CLEAR_SECONDS}s")
+    victim = f"victim-{uuid.uuid4().hex[:6]}"
+    kubectl("create", "namespace", victim)
+    try:
+        with installed(shared_cluster, kubectl, Helm(shared_cluster.kubeconfig), {"namespaces": []}) as release:
+            kubectl.wait("create", "serviceaccount/default", f"--namespace={victim}")
+            jobs = Jobs(kubectl, victim)
+            jobs.apply(STANDING, FOREVER, nodes=2, procsPerNode=1, resources={"requests": {"cpu": "10m"}})
+            jobs.wait(STANDING, "jsonpath={.status.phase}=Running")
+            yield Siege(release, victim)
+            jobs.run("delete", f"dtj/{STANDING}")
+    finally:
+        kubectl("delete", "namespace", victim, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(siege: Siege) -> float:
+    """How long the victim's job takes with nobody about. The first one is slower."""
+    siege.victims_seconds()
+    return max(siege.victims_seconds() for _ in range(2))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ATTACKS)
+def test_one_attack(siege: Siege, undisturbed: float, name: str) -> None:
+    with siege.evil() as evil:
+        besiege(siege, undisturbed, evil, name, (name,), RATE)
+
+
+@pytest.mark.long
+def test_hostile_pods(siege: Siege, undisturbed: float) -> None:
+    with siege.evil() as evil, siege.watched() as seen, hostile_pods(siege.kubectl, evil):
+        took = siege.victims_seconds()
+        judge(siege, seen, "hostile pods", took, undisturbed)
+
+
+@pytest.mark.long
+def test_the_first_attacks_together(siege: Siege, undisturbed: float) -> None:
+    """Each of them alone once stopped the operator for the whole cluster."""
+    with siege.evil() as evil:
+        besiege(siege, undisturbed, evil, "the first together", FIRST, FIRST_RATE)
+
+
+@pytest.mark.long
+def test_all_attacks_together(siege: Siege, undisturbed: float) -> None:
+    with siege.evil() as evil, hostile_pods(siege.kubectl, evil):
+        besiege(siege, undisturbed, evil, "all together", tuple(ATTACKS), TOGETHER_RATE)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(FUZZ_SECONDS + 600)
+def test_chance(siege: Siege, undisturbed: float) -> None:
+    """What comes to a tenant's mind: set MUSTER_FUZZ_SECONDS for longer, MUSTER_FUZZ_SEED for the same again."""
+    seed = int(FUZZ_SEED) if FUZZ_SEED else uuid.uuid4().int % 10**9
+    say(f"fuzz: seed {seed}, {FUZZ_SECONDS:.0f} s (MUSTER_FUZZ_SEED={seed} does the same again)")
+    with (
+        siege.evil() as evil,
+        siege.watched() as seen,
+        fuzzed_reports(siege.kubectl, evil, seed),
+        siege.attacked(evil, (FUZZ,), FUZZ_RATE, seed) as answers,
+    ):
+        ends = time.monotonic() + FUZZ_SECONDS
+        taken = []
+        while time.monotonic() < ends:
+            taken.append(siege.victims_seconds())
+        judge(siege, seen, f"fuzz {seed}", max(taken), undisturbed)
+    say(f"fuzz: {sum(answers.values())} requests, {len(taken)} jobs of the victim's: {answers}")
+
+
+def besiege(siege: Siege, undisturbed: float, evil: str, what: str, names: tuple[str, ...], rate: float) -> None:
+    """Attack, and run a job of the victim's meanwhile."""
+    attack = siege.attacked(evil, names, rate, head_start=HEAD_START_SECONDS)
+    with siege.watched() as seen, attack as answers:
+        took = siege.victims_seconds()
+        judge(siege, seen, what, took, undisturbed)
+    say(f"{what}: {dict(sorted(answers.items()))}")
+
+
+def judge(siege: Siege, seen: Watched, what: str, took: float, undisturbed: float) -> None:
+    """Say what was seen, and whether it is well."""
+    unrenewed = seen.longest_without_renewal(time.time())
+    restarts, traces = siege.restarts(), siege.said().count("Traceback")
+    say(
+        f"{what}: victim {took:.1f} s of {undisturbed:.1f} s, {took / undisturbed:.2f}x; Lease {len(seen.holders)}"
+        f" holder(s), {unrenewed:.1f} s without renewal; health {seen.slowest_health:.2f} s, {len(seen.unhealthy)}"
+        f" bad; {seen.memory / 2**20:.0f} MiB; {restarts} restarts, {traces} tracebacks"
+    )
+    assert (len(seen.holders), restarts, traces, seen.unhealthy) == (1, 0, 0, [])
+    assert unrenewed < GIVE_UP_SECONDS
+    assert seen.slowest_health <= HEALTH_SECONDS
+    assert seen.memory < LIMIT
+    assert took <= SLOWER * undisturbed, siege.victims_story()
