@@ -25,7 +25,7 @@ BASE ?= python:3.11-slim-bookworm
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 
-.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down test-cluster test-long
+.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down test-cluster test-long test-attacks
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ test-long: setup ## Run the tests that take minutes: gigabytes from S3, kills at
 	@PYTHONPATH=tests $(VENV)/python -m suite --long $(ARGS)
 	@$(CLUSTER) build --if-it-can
 	@$(CLUSTER).suite --long $(ARGS)
+
+test-attacks: setup ## Attack an installed operator as a tenant (takes the better part of an hour; not in make test-long yet)
+	@$(CLUSTER) build --if-it-can
+	@$(VENV)/python -m pytest tests/cluster/security/test_attacks.py -m attack $(ARGS)
 
 image-facts: setup ## Take over what the locked SageMaker SDK knows of training images (docs/sagemaker-images.md)
 	@$(DEV) image-facts

@@ -25,7 +25,7 @@ SHORT = (
     Part(TESTS, "not own and not alone and not long and not whole", SIDE_BY_SIDE),
     Part(TESTS, "alone and not long"),
 )
-LONG = (Part(TESTS, "long"),)
+LONG = (Part(TESTS, "long and not attack"),)
 AFTER = Part(TESTS, "whole")
 
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     rest = [argument for argument in arguments if argument != "--long"]
     is_long = len(rest) < len(arguments)
     if not isinstance(choice.choose(choice.look()), Own):
-        return run(Part(TESTS, "long" if is_long else "not long"), rest)
+        return run(Part(TESTS, "long and not attack" if is_long else "not long"), rest)
     if is_long:
         with kept_up():
             return worst(run(part, rest) for part in LONG)

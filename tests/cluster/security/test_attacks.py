@@ -19,7 +19,7 @@ from cluster.security.watchman import Watched
 from cluster.shared import Kubectl, SharedCluster
 from muster.kube.election import GIVE_UP_SECONDS
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.attack, pytest.mark.alone, pytest.mark.timeout(600)]
 
 SLOWER = 1.5
 """So much longer a job may take while another tenant attacks."""
