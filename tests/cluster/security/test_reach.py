@@ -91,7 +91,8 @@ def test_the_network_policy_opens_the_collector_to_jobs_pods_and_nothing_else() 
     operator = chart.one(objects, "Deployment")["spec"]["template"]
     assert policy["policyTypes"] == ["Ingress"]
     assert policy["podSelector"]["matchLabels"].items() <= operator["metadata"]["labels"].items()
-    (rule,) = policy["ingress"]
-    assert rule["ports"] == [{"port": "collector"}]
-    (peer,) = rule["from"]
+    collector, health = policy["ingress"]
+    assert collector["ports"] == [{"port": "collector"}]
+    (peer,) = collector["from"]
     assert peer["podSelector"] == {"matchExpressions": [{"key": "muster.dev/job-uid", "operator": "Exists"}]}
+    assert health == {"ports": [{"port": "health"}]}  # the kubelet is no pod: no rule can name it
