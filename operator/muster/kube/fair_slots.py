@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 MOST_OF_FREE = 3
@@ -12,10 +12,15 @@ MOST_OF_FREE = 3
 
 
 class FairSlots:
-    """At most `total` at once. Of those that wait, the key that holds the fewest is next; within a key the first."""
+    """At most `total` at once. Of those that wait, the key that holds the fewest is next; within a key the first.
 
-    def __init__(self, total: int) -> None:
+    `limit` tells what a key may hold at this moment, however many are free; it is asked when a slot is wanted or given
+    back.
+    """
+
+    def __init__(self, total: int, limit: Callable[[str], int] | None = None) -> None:
         self._free = total
+        self._limit = limit or (lambda _: total)
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -43,7 +48,12 @@ class FairSlots:
             raise
 
     def _may_take(self, key: str) -> bool:
-        return self._free > 0 and self._held[key] < MOST_OF_FREE * self._free
+        held = self._held[key]
+        return self._free > 0 and held < MOST_OF_FREE * self._free and held < self._limit(key)
+
+    def is_idle(self, key: str) -> bool:
+        """Whether the key neither holds a slot nor waits for one."""
+        return key not in self._held and key not in self._waiting
 
     def _take(self, key: str) -> None:
         self._free -= 1
@@ -54,11 +64,8 @@ class FairSlots:
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]
-        while self._waiting:
-            # Of equals the one that was served longest ago: `_waiting` is in that order.
-            key = min(self._waiting, key=self._held.__getitem__)
-            if not self._may_take(key):
-                return
+        # Of equals the one that was served longest ago: `_waiting` is in that order.
+        while (key := min(filter(self._may_take, self._waiting), key=self._held.__getitem__, default=None)) is not None:
             waiting = self._waiting.pop(key)
             granted = waiting.popleft()
             if waiting:

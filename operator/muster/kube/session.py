@@ -13,6 +13,7 @@ import aiohttp
 
 from muster.api.document import JSON
 from muster.kube.access import Access, NoCluster, find
+from muster.kube.adaptive_limit import AdaptiveLimit
 from muster.kube.answers import refusal
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.fair_slots import FairSlots
@@ -20,7 +21,8 @@ from muster.kube.fair_slots import FairSlots
 MAX_IN_FLIGHT = 64
 """Requests at once, streams aside: the API server shares itself out fairly, and more would only queue there.
 
-Namespaces share them (`FairSlots`): one alone gets three quarters.
+Namespaces share them (`FairSlots`): one alone gets three quarters, and fewer while the API server is busy
+(`AdaptiveLimit`).
 """
 
 ANSWER_SECONDS = 20.0
@@ -31,6 +33,9 @@ MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 MAX_REFUSAL_BYTES = 1024 * 1024
 """Of an answer that says why not; of what is longer the HTTP status has to do."""
+
+
+_TOO_MANY = (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class TooLong(ApiError):
@@ -66,6 +71,15 @@ class Request:
         _, is_there, rest = self.path.partition("/namespaces/")
         return rest.partition("/")[0] if is_there else ""
 
+    @property
+    def kind(self) -> str:
+        """What requests that take about as long have in common: the verb, and the path without names."""
+        _, is_there, rest = self.path.partition("/namespaces/")
+        if not is_there:
+            return f"{self.method} {self.path}"
+        _, *resource = rest.split("/")
+        return f"{self.method} {'/'.join((*resource[:1], *resource[2:]))}"
+
 
 class Session:
     """Sends requests. Belongs to one event loop."""
@@ -75,7 +89,8 @@ class Session:
         self._kubeconfig = kubeconfig
         self._outdated: list[Access] = []
         self._renewing = asyncio.Lock()
-        self._free = FairSlots(MAX_IN_FLIGHT)
+        self._limit = AdaptiveLimit()
+        self._free = FairSlots(MAX_IN_FLIGHT, self._limit.of)
 
     @property
     def namespace(self) -> str:
@@ -90,8 +105,16 @@ class Session:
     async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
         """What is answered. Raises ApiError, and of these `TooLong` when it is longer than `most` bytes."""
         limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-        async with self._free.slot(request.namespace), self._answer(request, limit) as response:
-            found = await _body(response, most)
+        try:
+            async with (
+                self._free.slot(request.namespace),
+                self._measured(request),
+                self._answer(request, limit) as response,
+            ):
+                found = await _body(response, most)
+        finally:
+            if self._free.is_idle(request.namespace):
+                self._limit.forget(request.namespace)
         if found is None:
             raise TooLong(
                 NO_ANSWER, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
@@ -103,6 +126,22 @@ class Session:
         async with self._answer(request, aiohttp.ClientTimeout(total=None)) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
+
+    @contextlib.asynccontextmanager
+    async def _measured(self, request: Request) -> AsyncIterator[None]:
+        """How many requests of its namespace may be in flight follows from how long this one takes."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            yield
+        except ApiError as error:
+            # A refusal is no measure: it takes less than what it refuses.
+            if error.status in _TOO_MANY:
+                self._limit.unanswered(request.namespace)
+            raise
+        # Reads are as long as what they find.
+        if request.method != "GET":
+            self._limit.answered(request.namespace, request.kind, clock() - began, clock())
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: Request, limit: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:

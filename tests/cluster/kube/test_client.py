@@ -11,6 +11,7 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Pa
 from cluster.kube.builders import config_map, meta, pod
 from muster.kube import client as client_module
 from muster.kube import session
+from muster.kube.adaptive_limit import FIRST
 from muster.kube.client import Change, Client, LogOptions
 from muster.kube.errors import NO_ANSWER, ApiError, Cause
 from muster.kube.kinds import CONFIG_MAPS, PODS, Object, Reading
@@ -245,11 +246,7 @@ async def test_when_to_come_again_is_told(proxy: ApiProxy, proxied: Client, name
     assert (caught.value.status, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 3.0)
 
 
-MOST_OF_ONE_NAMESPACE = session.MAX_IN_FLIGHT * 3 // 4
-"""The rest is for other namespaces."""
-
-
-async def test_at_most_48_requests_of_a_namespace_are_under_way_and_watches_hold_up_nobody(
+async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_counted(
     proxy: ApiProxy, proxied: Client, namespace: str
 ) -> None:
     watches = [proxied.watch(CONFIG_MAPS, namespace, resource_version="0") for _ in range(70)]
@@ -258,7 +255,7 @@ async def test_at_most_48_requests_of_a_namespace_are_under_way_and_watches_hold
     before, full = len(proxy.calls), asyncio.Event()
 
     def decide(call: Call) -> Fate:
-        if call.number == before + MOST_OF_ONE_NAMESPACE - 1:
+        if call.number == before + int(FIRST) - 1:
             full.set()
         return Pass(seconds=1)
 
@@ -267,7 +264,7 @@ async def test_at_most_48_requests_of_a_namespace_are_under_way_and_watches_hold
     await full.wait()
     # Time for one too many to come.
     await asyncio.sleep(0.1)
-    assert len(proxy.calls) == before + MOST_OF_ONE_NAMESPACE
+    assert len(proxy.calls) == before + int(FIRST)
     await asyncio.gather(*gets)
     for watch in watches:
         await watch.aclose()

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from api_client import api_client
+from muster.kube.adaptive_limit import FIRST
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS, Object
-from muster.kube.session import MAX_IN_FLIGHT
 
 POD: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}
 
@@ -27,7 +27,7 @@ class Server:
 
     async def _answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.method)
-        if len(self.asked) == MAX_IN_FLIGHT * 3 // 4:
+        if len(self.asked) == FIRST:
             self.busy.set()
         await self.go.wait()
         return web.json_response(POD)
@@ -67,7 +67,7 @@ async def test_it_is_asked_after_the_wait_for_a_place(tmp_path: Path) -> None:
     server, leads = Server(), [True]
     async with api_client(server.app, tmp_path) as client:
         bound = client.changing_while(lambda: leads[0])
-        reading = [asyncio.create_task(bound.get(PODS, "team", "one")) for _ in range(MAX_IN_FLIGHT)]
+        reading = [asyncio.create_task(bound.get(PODS, "team", "one")) for _ in range(int(FIRST))]
         changing = asyncio.create_task(change(bound, "POST"))
         await server.busy.wait()
         leads[0] = False
