@@ -43,13 +43,18 @@ os._exit(3)
 
 @contextlib.contextmanager
 def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
-    """Two pods of a job and two of nobody's flood the collector; jobs fail with last words that nobody can read."""
+    """Two pods of a job and two of nobody's flood the collector; jobs fail with last words that nobody can read.
+
+    It begins when all of them have started: that many containers keep the machine busy for seconds.
+    """
     jobs = Jobs(kubectl, namespace)
     target, uid = own_job(jobs, "flood", 2)
     kubectl.apply(*(_lurker(namespace, f"lurker-{number}") for number in range(2)))
     kubectl.wait("condition=Ready", "pod/lurker-0", "pod/lurker-1", f"--namespace={namespace}")
     for number, word in enumerate(LAST_WORDS):
         jobs.apply(f"words-{number}", _LEAVE.format(word=word), nodes=1, procsPerNode=1, resources=_SMALL)
+    for number in range(len(LAST_WORDS)):
+        jobs.wait(f"words-{number}", "condition=Failed")
     pods = [("flood-0-0", 0), ("flood-1-0", 1), ("lurker-0", 0), ("lurker-1", 1)]
     wanted = [{**asdict(target), "report": progress_of(Place(uid, node))} for _, node in pods]
     with running(jobs, [(pod, _FLOOD, what) for (pod, _), what in zip(pods, wanted, strict=True)]):

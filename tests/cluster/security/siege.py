@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.installation import Installation
 from cluster.installed.awaited import until
 from cluster.operator.cluster_jobs import Jobs
@@ -71,6 +72,18 @@ class Siege:
         took = time.monotonic() - began
         assert jobs.status(name)["phase"] == "Succeeded", jobs.status(name)["message"]
         jobs.run("delete", f"dtj/{name}", "--wait=false")
+        return took
+
+    def plain_seconds(self) -> float:
+        """How long an Indexed Job of the same two containers takes, with which the operator has nothing to do."""
+        name = f"plain-{uuid.uuid4().hex[:6]}"
+        inside = f"--namespace={self.victim}"
+        began = time.monotonic()
+        self.kubectl("apply", inside, "-f", "-", stdin=json.dumps(_plain(name)))
+        over = ("get", f"job/{name}", inside, "--output=jsonpath={.status.completionTime}")
+        until(lambda: self.kubectl(*over), PATIENCE_SECONDS)
+        took = time.monotonic() - began
+        self.kubectl("delete", f"job/{name}", inside, "--wait=false")
         return took
 
     @contextlib.contextmanager
@@ -159,6 +172,14 @@ STANDING = "standing"
 """The job of the victim's that attacks are meant for."""
 
 _OURS = ("--selector=app.kubernetes.io/name=muster",)
+
+
+def _plain(name: str) -> Any:
+    small = {"requests": {"cpu": "10m"}}
+    container = {"name": "trainer", "image": PYTHON_IMAGE, "imagePullPolicy": PULL_POLICY, "resources": small}
+    pod = {"restartPolicy": "Never", "containers": [{**container, "command": ["python3", "-c", _SCRIPT]}]}
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": {"spec": pod}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
 def _memory_file(pod: Any) -> Path:
