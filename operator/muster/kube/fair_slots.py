@@ -65,11 +65,15 @@ class FairSlots:
         if not self._held[key]:
             del self._held[key]
         # Of equals the one that was served longest ago: `_waiting` is in that order.
-        while (key := min(filter(self._may_take, self._waiting), key=self._held.__getitem__, default=None)) is not None:
-            waiting = self._waiting.pop(key)
-            granted = waiting.popleft()
-            if waiting:
-                self._waiting[key] = waiting
-            if not granted.done():
-                self._take(key)
-                granted.set_result(None)
+        while may := [waiting for waiting in self._waiting if self._may_take(waiting)]:
+            self._grant(min(may, key=self._held.__getitem__))
+
+    def _grant(self, key: str) -> None:
+        """Give the first of this key that still waits a slot, or find that nobody does."""
+        waiting = self._waiting.pop(key)
+        granted = waiting.popleft()
+        if waiting:
+            self._waiting[key] = waiting
+        if not granted.done():
+            self._take(key)
+            granted.set_result(None)
