@@ -2,11 +2,12 @@
 
 import gc
 import json
+import tracemalloc
 
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.api.validate import MAX_SPEC_BYTES
 from muster.kube.json_parts import value_in
@@ -117,14 +118,46 @@ def test_a_job_that_has_started_finds_room_whoever_came_first() -> None:
     assert not read_resource(here.place(heard("d", status=started))).waits_for_room
 
 
-def test_of_a_refused_job_no_more_counts_than_that_it_is_there() -> None:
-    here = room(2)
+def test_of_a_refused_job_no_more_counts_than_that_it_is_there_and_why() -> None:
+    here, why = room(2), InvalidResource((Problem("spec.nodes", "found 0"),))
     source = here.place(heard("a", spec={"command": ["x" * 2_000]}))
-    here.is_refused(identity_of(source))
-    assert here.shares.used("team") == JOB_BYTES
+    here.is_refused(identity_of(source), why)
+    assert JOB_BYTES < here.shares.used("team") < JOB_BYTES + 1_000
     here.forget("uid-a")
-    here.is_refused(identity_of(source))
+    here.is_refused(identity_of(source), why)
     assert here.shares.used("team") == 0
+
+
+# A list of the API server's, as Go writes it: U+2028 is escaped, the others are not.
+@pytest.mark.parametrize("wide", ["", "\u00e9", "\u4e00", "\u2028", "\U0001f600"])
+def test_a_job_counts_what_python_makes_of_its_characters(wide: str) -> None:
+    here = JobRoom()
+    source: Object = {**heard("a"), "spec": ""}
+    command: list[JSON] = ["sh", *(f"{number}{wide}{'x' * 30_000}" for number in range(8))]
+    spec = {"nodes": 1, "image": "x", "launcher": {"direct": {}}, "command": command}
+    text = json.dumps(spec, ensure_ascii=False).replace("\u2028", "\\u2028")
+    here.place({**source, "spec": text})
+    tracemalloc.start()
+    read = read_resource({**source, "spec": text})
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert isinstance(read.job, Job)
+    assert held < here.shares.used("team") < 1.5 * held + JOB_BYTES
+
+
+def test_a_refused_job_counts_the_words_that_say_why() -> None:
+    here = JobRoom()
+    files: JSON = {f"/\U0001f600{'k' * 12_000}{number}": "" for number in range(20)}
+    source = here.place(heard("a", spec={"source": {"inline": {"files": files}}}))
+    tracemalloc.start()
+    read = read_resource(source)
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert isinstance(read.job, InvalidResource)
+    here.is_refused(identity_of(source), read.job)
+    assert held < here.shares.used("team") < 2 * held + JOB_BYTES
 
 
 def test_a_job_that_waits_with_a_long_status_keeps_none_of_it() -> None:

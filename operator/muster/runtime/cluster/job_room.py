@@ -5,11 +5,14 @@ May be used from kopf's thread and from the main one.
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
+from muster.api.problems import InvalidResource
 from muster.kube.kinds import Object
 from muster.kube.memory_shares import MemoryShares, Share
 from muster.kube.reading import LEFT_OUT, left_out
@@ -41,6 +44,9 @@ MAX_WAITING = 50_000
 
 MAX_WAITING_STATUS = 64 * 1024
 """Characters: muster itself writes no longer one."""
+
+_ESCAPED = re.compile(r"\\u(?!00)")
+"""A character beyond Latin-1 that the API server writes in ASCII: U+2028 is such a one."""
 
 _NO_ROOM = (
     f"muster has no room for this job: the jobs of one namespace may take {NAMESPACE_MIB} MiB of its memory, all jobs "
@@ -84,11 +90,12 @@ class JobRoom:
                 self._waiting.popitem(last=False)
         return _without_spec(source)
 
-    def is_refused(self, identity: JobIdentity) -> None:
-        """Nothing of the job's spec is kept."""
+    def is_refused(self, identity: JobIdentity, why: InvalidResource) -> None:
+        """Of the job's spec nothing is kept but what is quoted to say why."""
+        words = sum(map(sys.getsizeof, (str(why), *(text for one in why.problems for text in (one.path, one.message)))))
         with self._lock:
             if identity.uid in self._held:
-                self.shares.take(identity.uid, Share(identity.namespace, JOB_BYTES), STARTED_TIMES)
+                self.shares.take(identity.uid, Share(identity.namespace, JOB_BYTES + words), STARTED_TIMES)
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
@@ -122,4 +129,8 @@ def _without_spec(source: Object) -> Object:
 
 
 def _weight(text: str) -> int:
-    return len(text) + VALUE_BYTES * (text.count(",") + text.count("{") + text.count("["))
+    # One character beyond Latin-1 makes Python keep all those beside it in two or four bytes each.
+    size = sys.getsizeof(text)
+    if text.isascii() and _ESCAPED.search(text) is not None:
+        size *= 2
+    return size + VALUE_BYTES * (text.count(",") + text.count("{") + text.count("["))

@@ -56,7 +56,7 @@ class Desk:
         """As `read_resource`; of a spec that is refused nothing counts as held any more."""
         resource = read_resource(source, known)
         if isinstance(resource.job, InvalidResource):
-            self.room.is_refused(identity_of(source))
+            self.room.is_refused(identity_of(source), resource.job)
         return resource
 
 
