@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.pod_index import MAX_EARLY_WARNINGS, PodIndex
+from muster.backends.kubernetes.early_warnings import MAX_PODS, MAX_PODS_IN_ALL
+from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.kube.client import Change, ChangeType
 from muster.kube.kinds import Object
@@ -34,13 +35,15 @@ def _view(node: int, generation: int = 0, uid: str = "") -> PodView:
     return pod
 
 
-def _warning(uid: str, message: str = "MountVolume.SetUp failed", reason: str = "FailedMount") -> Change:
+def _warning(
+    uid: str, message: str = "MountVolume.SetUp failed", reason: str = "FailedMount", namespace: str = "team"
+) -> Change:
     event: Object = {
         "type": "Warning",
         "reason": reason,
         "message": message,
-        "metadata": {"namespace": "team"},
-        "involvedObject": {"kind": "Pod", "namespace": "team", "uid": uid},
+        "metadata": {"namespace": namespace},
+        "involvedObject": {"kind": "Pod", "namespace": namespace, "uid": uid},
     }
     return Change("ADDED", event)
 
@@ -197,9 +200,22 @@ def test_only_news_are_told() -> None:
 
 def test_warnings_take_a_bounded_memory() -> None:
     index = Index()
-    for number in range(MAX_EARLY_WARNINGS + 10):
+    for number in range(MAX_PODS + 10):
         index.warn(_warning(f"pod-{number}"))
-    assert len(index._early["team"]) == MAX_EARLY_WARNINGS
+    assert len(index._early) == MAX_PODS
+
+
+def test_warnings_of_many_namespaces_take_a_bounded_memory_and_leave_others_theirs() -> None:
+    index = Index()
+    index.warn(_warning("pod-0-0"))
+    for number in range(MAX_PODS_IN_ALL + 2 * MAX_PODS):
+        index.warn(_warning(f"pod-{number}", namespace=f"evil-{number // MAX_PODS}"))
+    assert len(index._early) == MAX_PODS_IN_ALL
+    index.tell("ADDED", _pod(0))
+    newest = index.newest(UID, 0)
+    assert newest is not None
+    assert len(newest.warnings) == 1
+    assert len(index._early) == MAX_PODS_IN_ALL - 1
 
 
 def test_a_warning_of_another_namespace_touches_nobody() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from muster.backends.kubernetes.early_warnings import EarlyWarnings, with_warning
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.sightings import Sightings, look
@@ -23,17 +24,11 @@ from muster.kube.skipped import SkippedLog
 from muster.plan.facts import ProcessFacts
 from muster.ranks.directory import Member
 
-MAX_EARLY_WARNINGS = 1_000
-"""Pods of a namespace, newest first, that were warned of before they were known: anybody may write such warnings."""
-
 WARNING_BYTES = 400
 """What one takes without its text."""
 
 MAX_GONE = 20_000
 """Pods of a job that are known to be gone, newest first: twice those of the largest job."""
-
-MAX_WARNINGS = 4
-"""Warnings kept of one pod: a mount fails for one volume at a time."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,7 @@ class PodIndex:
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
     _places: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
-    _early: dict[str, OrderedDict[str, tuple[Warned, ...]]] = field(default_factory=dict)
+    _early: EarlyWarnings = field(default_factory=EarlyWarnings)
     _skipped: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
 
     def expect(self, job_uid: str, namespace: str) -> None:
@@ -161,15 +156,12 @@ class PodIndex:
             return
         place = self._places.get(warned.pod_uid)
         if place is None:
-            early = self._early.setdefault(warned.namespace, OrderedDict())
-            early[warned.pod_uid] = _with(early.pop(warned.pod_uid, ()), warned)
-            if len(early) > MAX_EARLY_WARNINGS:
-                early.popitem(last=False)
+            self._early.add(warned)
             return
         key, node, generation = place
         generations = self._entries[key].pods[node]
         known = generations[generation]
-        after = replace(known, warnings=_with(known.warnings, warned))
+        after = replace(known, warnings=with_warning(known.warnings, warned))
         if key[0] == warned.namespace and after != known and self.shares.take(known.pod.uid, after.share):
             generations[generation] = after
             self.on_change(key[1])
@@ -224,21 +216,14 @@ class PodIndex:
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
 
-    def _warned_early(self, pod: PodView) -> tuple[Warned, ...]:
-        early = self._early.get(pod.namespace)
-        if early is None:
-            return ()
-        warnings = early.pop(pod.uid, ())
-        if not early:
-            del self._early[pod.namespace]
-        return warnings
-
     def _put(self, pod: PodView, untold_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
         place = self._places.get(pod.uid)
         former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
         seen = look(pod, None if former is None else former.seen, self.clock())
-        known = Known(pod, seen, self._warned_early(pod) if former is None else former.warnings, untold_since)
+        known = Known(
+            pod, seen, self._early.pop(pod.namespace, pod.uid) if former is None else former.warnings, untold_since
+        )
         if not self.shares.take(pod.uid, known.share):
             self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
             self._drop(pod)
@@ -256,7 +241,7 @@ class PodIndex:
 
     def _drop(self, pod: PodView) -> None:
         self.shares.give_back(pod.uid)
-        self._warned_early(pod)
+        self._early.pop(pod.namespace, pod.uid)
         entry = self._entries.get((pod.namespace, pod.job_uid))
         place = self._places.pop(pod.uid, None)
         if entry is None or place is None:
@@ -284,7 +269,3 @@ class PodIndex:
 def _last(job_uid: str, node: int) -> str:
     """Under which the last pod of a node that has none any more takes its share."""
     return f"{job_uid} {node}"
-
-
-def _with(warnings: tuple[Warned, ...], warned: Warned) -> tuple[Warned, ...]:
-    return (*(one for one in warnings if one != warned), warned)[-MAX_WARNINGS:]
