@@ -44,12 +44,13 @@ class Implausible(ValueError):
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a job before any report: `created_at` is in Unix seconds."""
+    """What is known of a job before any report: `created_at` is in Unix seconds, `namespace` "" on no cluster."""
 
     job_uid: str
     nodes: int
     procs_per_node: int
     created_at: float
+    namespace: str = ""
 
     def ranks_of(self, node: int) -> range:
         """The global ranks of a node."""

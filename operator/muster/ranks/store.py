@@ -1,6 +1,7 @@
 """What agents reported and what they were told, for every job of this process. In memory: agents tell it all again.
 
-Belongs to one event loop and is used from it alone. Its size is bounded by the jobs' shapes and by `check`.
+Belongs to one event loop and is used from it alone. Its size is bounded by the jobs' shapes and by `check`; that of
+the texts in it for each namespace and for all together.
 """
 
 import asyncio
@@ -9,8 +10,12 @@ from dataclasses import dataclass, field
 from muster.plan.facts import AgentFacts
 from muster.ranks.check import Shape, check
 from muster.ranks.directory import Member
+from muster.ranks.memory_shares import MemoryShares, Share
 from muster.ranks.merge import merge
+from muster.ranks.texts import text_bytes, without_texts
 from muster_worker.contract import Command, Order, Report
+
+_MIB = 1024 * 1024
 
 
 class UnknownJob(LookupError):
@@ -48,7 +53,8 @@ class _Entry:
 class RankStore:
     """Jobs, the newest facts of their agents, and the newest command of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: MemoryShares | None = None) -> None:
+        self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
         self._jobs: dict[str, _Entry] = {}
         # Asked for with every report: it is not counted anew each time.
         self._agents = 0
@@ -65,6 +71,7 @@ class RankStore:
             self._agents += shape.nodes
         elif known.shape != shape:
             self._agents += shape.nodes - known.shape.nodes
+            self._give_back(known)
             known.shape = shape
             known.forget()
 
@@ -73,12 +80,14 @@ class RankStore:
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
             self._agents -= entry.shape.nodes
+            self._give_back(entry)
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
         """The node gets a new pod: what the old one said and was told is not the new one's."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
+            self._texts.give_back(_key(entry, node))
             entry.replace(node)
 
     def clear(self) -> None:
@@ -105,6 +114,8 @@ class RankStore:
         check(report, entry.shape, at)
         node = entry.node(member.node)
         merged = merge(node.agent, report, at)
+        if not self._texts.take(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
+            merged = without_texts(merged)
         if merged != node.agent:
             node.agent = merged
             entry.changed.set()
@@ -155,11 +166,19 @@ class RankStore:
         """Set by every report that told something new; its one reader clears it. Raises `UnknownJob`."""
         return self._entry(job_uid).changed
 
+    def _give_back(self, entry: _Entry) -> None:
+        for node in entry.nodes:
+            self._texts.give_back(_key(entry, node))
+
     def _entry(self, job_uid: str) -> _Entry:
         entry = self._jobs.get(job_uid)
         if entry is None:
             raise UnknownJob("the job is not registered")
         return entry
+
+
+def _key(entry: _Entry, node: int) -> str:
+    return f"{entry.shape.job_uid} {node}"
 
 
 def _wake(node: _Node) -> None:

@@ -10,9 +10,9 @@ from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.kube.client import Change, ChangeType
 from muster.kube.kinds import Object
-from muster.kube.memory_shares import MemoryShares
 from muster.plan.facts import ProcessState
 from muster.ranks.directory import Member
+from muster.ranks.memory_shares import MemoryShares
 from unit.kubernetes.cluster_jobs import UID, cluster_job, rendered
 from unit.plan.builders import START
 

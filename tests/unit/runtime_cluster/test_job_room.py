@@ -12,8 +12,8 @@ from muster.api.spec import Job
 from muster.api.validate import MAX_SPEC_BYTES
 from muster.kube.json_parts import value_in
 from muster.kube.kinds import Object
-from muster.kube.memory_shares import MemoryShares
 from muster.kube.reading import read_object
+from muster.ranks.memory_shares import MemoryShares
 from muster.runtime.cluster.job_room import JOB_BYTES, JobRoom
 from muster.runtime.cluster.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, identity_of
 from muster.runtime.cluster.resource import NO_ROOM, read_resource

@@ -19,10 +19,10 @@ from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
-from muster.kube.memory_shares import MemoryShares, Share
 from muster.kube.skipped import SkippedLog
 from muster.plan.facts import ProcessFacts
 from muster.ranks.directory import Member
+from muster.ranks.memory_shares import MemoryShares, Share
 
 WARNING_BYTES = 400
 """What one takes without its text."""

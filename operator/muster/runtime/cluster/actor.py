@@ -221,7 +221,8 @@ class Actor:
         """Let the job's agents report; their news wakes this actor."""
         metadata = job.metadata
         created_at = from_text(metadata.creation_timestamp)
-        self.tools.store.register(Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at))
+        shape = Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at, self.resource.namespace)
+        self.tools.store.register(shape)
         heard = self.tools.store.changed(metadata.uid)
         if heard is not self._changed:
             # What came meanwhile is looked at in this turn.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON
 from muster.api.problems import InvalidResource
 from muster.kube.kinds import Object
-from muster.kube.memory_shares import MemoryShares, Share
 from muster.kube.reading import LEFT_OUT, left_out
+from muster.ranks.memory_shares import MemoryShares, Share
 from muster.runtime.cluster.job_source import ROOM, JobIdentity, identity_of
 
 _MIB = 1024 * 1024
