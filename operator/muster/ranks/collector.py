@@ -2,13 +2,11 @@
 
 import asyncio
 import contextlib
-import logging
 import resource
 import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from http import HTTPStatus
 
 from aiohttp import web
 
@@ -21,6 +19,7 @@ from muster.ranks.refusal import Reason, Refused
 from muster.ranks.refusals import Refusals
 from muster.ranks.routes import Routes, refusal
 from muster.ranks.store import RankStore
+from muster.ranks.strict_http import StrictConnection
 from muster.ranks.tokens import PodClaim, Verifier
 
 IDLE_SECONDS = 75.0
@@ -41,10 +40,10 @@ PARSED_BYTES = 2048
 """Of what came in, before it is looked at what it is."""
 
 READ_BUFFER_BYTES = 16 * 1024
-"""Of a body, before whoever reads it has to take it."""
+"""How much of a body a connection holds before the handler reads it."""
 
-_NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
-"""A line for each request would cost as much as the request."""
+MAX_FIELD_BYTES = 16 * 1024
+"""Of a header: it may be a token."""
 
 
 class Collector:
@@ -150,23 +149,18 @@ class _Server(web.Server):
         return _Connection(self, guest)
 
 
-class _Connection(web.RequestHandler):
-    """One connection's HTTP, as strict as aiohttp can be."""
+class _Connection(StrictConnection):
+    """An agent's connection, or a stranger's."""
 
     __slots__ = ("_refusals", "_refuses_the_rest", "guest")
 
     def __init__(self, server: _Server, guest: Guest) -> None:
         super().__init__(
             server,
-            loop=asyncio.get_running_loop(),
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=LINGER_SECONDS,
-            access_log=_NO_LOG,
-            auto_decompress=False,
-            max_line_size=2048,
-            max_field_size=16 * 1024,  # a token
-            max_headers=32,
-            read_bufsize=READ_BUFFER_BYTES,
+            idle_seconds=IDLE_SECONDS,
+            linger_seconds=LINGER_SECONDS,
+            max_field_bytes=MAX_FIELD_BYTES,
+            read_buffer_bytes=READ_BUFFER_BYTES,
         )
         self.guest = guest
         self._refuses_the_rest = False
@@ -186,16 +180,8 @@ class _Connection(web.RequestHandler):
                 self._refuses_the_rest = True
                 self._lingering_time = 0.0
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = HTTPStatus.INTERNAL_SERVER_ERROR,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """What is no HTTP is counted and not logged: it may hold anything. Our own mistakes are logged."""
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return super().handle_error(request, status, exc, message)
+    def answer_malformed(self, _status: int, /) -> web.StreamResponse:
+        """Count it, and refuse it as any other bad request."""
         pod = self.guest.pod
         if pod is None:
             self._refusals.count(Reason.BAD_HTTP, self.guest.address)

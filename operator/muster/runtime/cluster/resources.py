@@ -6,7 +6,6 @@ kopf takes a millisecond of processor time for an event, and on leaving ends eve
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable
@@ -24,6 +23,7 @@ from muster.kube.reading import read_object
 from muster.kube.skipped import SkippedLog
 from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.job_source import WATCHED_JOBS
+from muster.runtime.cluster.kopf_operator import StoppableRun, new_registry, new_settings
 from muster.runtime.cluster.kopf_session import response_class
 
 MAX_FAILURES = 10
@@ -37,17 +37,11 @@ INACTIVITY_SECONDS = 70.0
 
 SERVER_SECONDS = 290
 CLIENT_SECONDS = 320
-REQUEST_SECONDS = 20.0
 
 PAGE = 10
 """Jobs in one answer to a list, which is held whole: each may have 1.5 MiB."""
 
 IDLE_SECONDS = 1.0
-
-CLOSE_SECONDS = 0.1
-
-ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds between kopf's own attempts; when they are used up it is started anew."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,8 +61,7 @@ class ResourceWatch:
     clock: Callable[[], float]
     chance: Callable[[], float]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _halt: Callable[[], None] = lambda: None
+    _run: StoppableRun = field(default_factory=StoppableRun)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -85,19 +78,18 @@ class ResourceWatch:
 
     def stop(self) -> None:
         """Tell nothing any more, and let the thread end when it has tidied up."""
-        self._stopping.set()
-        self._halt()
+        self._run.stop()
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         failures = 0
-        while not self._stopping.is_set() and failures < MAX_FAILURES:
+        while not self._run.stopping.is_set() and failures < MAX_FAILURES:
             began = self.clock()
             try:
                 asyncio.run(self._watch(loop))
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures = 0 if self.clock() - began > GOOD_SECONDS else failures + 1
-            self._stopping.wait(pause(failures, None, self.chance()))
+            self._run.stopping.wait(pause(failures, None, self.chance()))
         _call(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -105,58 +97,31 @@ class ResourceWatch:
             change = Change(_type(event["type"]), _object(event))
             _call(loop, lambda: self._tell(change))
 
-        # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
-        work = asyncio.create_task(
-            kopf.operator(
-                registry=_registry(hear, _login(self.room, SkippedLog(self.clock))),
-                settings=_settings(),
-                standalone=True,
-                clusterwide=not self.namespaces,
-                namespaces=self.namespaces,
-            )
-        )
-        own = asyncio.get_running_loop()
-        self._halt = lambda: _call(own, work.cancel)
-        if self._stopping.is_set():
-            work.cancel()
-        try:
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
-        finally:
-            # Its TLS connections say good-bye in the loop's next turns, and there will be none after this.
-            await asyncio.sleep(CLOSE_SECONDS)
+        registry = _registry(hear, _login(self.room, SkippedLog(self.clock)))
+        await self._run.run(registry, _settings(), *self.namespaces)
 
     def _tell(self, change: Change) -> None:
-        if not self._stopping.is_set():
+        if not self._run.stopping.is_set():
             self.on_change(change)
 
 
 def _registry(
     hear: Callable[..., Awaitable[None]], login: Callable[..., Awaitable[kopf.AiohttpSession]]
 ) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
+    registry = new_registry(login)
     # Only spying: a handler of changes would write annotations and finalizers.
     kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(hear)
-    # kopf itself would wait a minute before it asks again.
-    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(login)
     return registry
 
 
 def _settings() -> kopf.OperatorSettings:
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    # The right to list all namespaces and all CRDs is not asked for.
-    settings.scanning.disabled = True
+    settings = new_settings()
     settings.watching.chunk_size = PAGE
     settings.watching.server_timeout = SERVER_SECONDS
     settings.watching.client_timeout = CLIENT_SECONDS
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
-    settings.networking.request_timeout = REQUEST_SECONDS
-    settings.networking.error_backoffs = ERROR_PAUSES
     # A worker that is idle keeps the last object that it heard of.
     settings.queueing.idle_timeout = IDLE_SECONDS
-    # The process ends when muster says so.
-    settings.process.ultimate_exiting_timeout = None
     return settings
 
 

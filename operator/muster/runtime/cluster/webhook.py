@@ -1,12 +1,11 @@
 """The validating webhook: kopf's admission, on a thread of its own, in every replica whether it leads or not.
 
-It says before a job is stored what the operator would say of it afterwards. It changes nothing and asks nobody.
+It says before a job is stored what the operator would say of it afterwards. It changes nothing and sends no request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -22,17 +21,12 @@ from muster.api.status import Status
 from muster.backends.sagemaker.notes import training_notes
 from muster.kube.access import find
 from muster.kube.backoff import pause
+from muster.runtime.cluster.kopf_operator import StoppableRun, new_registry, new_settings
 from muster.runtime.cluster.review import denial, objections_to
 from muster.runtime.cluster.webhook_server import BUSY, WebhookServer, object_to
 
 Accept = Callable[[Job, Status], None]
 """Raises `InvalidResource` for a job that this operator's configuration doesn't allow or know."""
-
-REQUEST_SECONDS = 20.0
-
-CLOSE_SECONDS = 0.1
-
-ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 UNPROCESSABLE = 422
 
@@ -46,8 +40,7 @@ class Webhook:
     server: WebhookServer
     accept: Accept
     chance: Callable[[], float]
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _halt: Callable[[], None] = lambda: None
+    _run: StoppableRun = field(default_factory=StoppableRun)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -58,55 +51,29 @@ class Webhook:
 
     def stop(self) -> None:
         """Let the thread end when it has tidied up."""
-        self._stopping.set()
-        self._halt()
+        self._run.stop()
 
     def _work(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
+        while not self._run.stopping.is_set():
             try:
-                asyncio.run(self._serve())
+                asyncio.run(self._run.run(_registry(self.accept), _settings(self.server)))
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._stopping.wait(pause(failures, None, self.chance()))
-
-    async def _serve(self) -> None:
-        # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
-        work = asyncio.create_task(
-            kopf.operator(
-                registry=_registry(self.accept), settings=_settings(self.server), standalone=True, clusterwide=True
-            )
-        )
-        own = asyncio.get_running_loop()
-
-        def halt() -> None:
-            with contextlib.suppress(RuntimeError):
-                own.call_soon_threadsafe(work.cancel)
-
-        self._halt = halt
-        if self._stopping.is_set():
-            work.cancel()
-        try:
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
-        finally:
-            # Its TLS connections say good-bye in the loop's next turns, and there will be none after this.
-            await asyncio.sleep(CLOSE_SECONDS)
+            self._run.stopping.wait(pause(failures, None, self.chance()))
 
 
 def _registry(accept: Accept) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
+    registry = new_registry(_login)
 
-    async def judge(*, warnings: list[str], **given: Any) -> None:
-        problems = _problems(given["new"], given["old"], accept, warnings)
+    async def judge(*, warnings: list[str], **review: Any) -> None:
+        problems = _problems(review["new"], review["old"], accept, warnings)
         if problems:
             object_to(problems)
             raise kopf.AdmissionError(denial(problems), UNPROCESSABLE)
 
     kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(judge)
-    # kopf itself would wait a minute before it asks again.
-    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(_login)
     return registry
 
 
@@ -126,17 +93,10 @@ def _problems(
 
 
 def _settings(server: WebhookServer) -> kopf.OperatorSettings:
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    # The right to list all namespaces and all CRDs is not asked for.
-    settings.scanning.disabled = True
-    settings.networking.request_timeout = REQUEST_SECONDS
-    settings.networking.error_backoffs = ERROR_PAUSES
+    settings = new_settings()
     # kopf's own management would write one configuration for the cluster, from every replica, and empty it at the end.
     settings.admission.managed = None
     settings.admission.server = server
-    # The process ends when muster says so.
-    settings.process.ultimate_exiting_timeout = None
     return settings
 
 

@@ -8,7 +8,6 @@ the operator looks at it as if there were no webhook.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,6 +24,7 @@ from muster.api.document import JSON
 from muster.api.problems import Problem
 from muster.kube.json_parts import Malformed
 from muster.ranks.certificate import ServingCertificate, server_context
+from muster.ranks.strict_http import StrictConnection
 from muster.runtime.cluster.review import KIND_OF_REVIEW, MAX_REVIEW_BYTES, Review, allowed, read_review, refused_status
 from muster.runtime.cluster.webhook_door import Caller, Door
 from muster.runtime.cluster.webhook_shares import WebhookShares
@@ -41,6 +41,8 @@ BODY_SECONDS = 2.0
 
 IDLE_SECONDS = 60.0
 
+MAX_FIELD_BYTES = 4096
+
 LINGER_SECONDS = 1.0
 """How long the rest of a refused body is read and thrown away, so that the sender gets to see the answer."""
 
@@ -48,8 +50,6 @@ BUSY = "muster had no time to look at this job before it was stored: see its con
 
 Ask = Callable[[Any], Awaitable[Any]]
 """kopf's way from a review to an answer."""
-
-_NO_LOG = logging.Logger("muster.webhook.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
 
 _problems: ContextVar[list[Problem]] = ContextVar("problems")
 
@@ -170,22 +170,17 @@ class _Server(web.Server):
         return _Connection(self, caller)
 
 
-class _Connection(web.RequestHandler):
-    """One connection's HTTP."""
+class _Connection(StrictConnection):
+    """One connection of an API server, or of a stranger."""
 
     __slots__ = ("_caller", "_door")
 
     def __init__(self, server: _Server, caller: Caller) -> None:
         super().__init__(
             server,
-            loop=asyncio.get_running_loop(),
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=LINGER_SECONDS,
-            access_log=_NO_LOG,
-            auto_decompress=False,
-            max_line_size=2048,
-            max_field_size=4096,
-            max_headers=32,
+            idle_seconds=IDLE_SECONDS,
+            linger_seconds=LINGER_SECONDS,
+            max_field_bytes=MAX_FIELD_BYTES,
         )
         self._caller = caller
         self._door = server.door
@@ -193,15 +188,3 @@ class _Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._door.leave(self._caller)
         super().connection_lost(exc)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = HTTPStatus.INTERNAL_SERVER_ERROR,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """What is no HTTP is not logged: anybody may send it. Our own mistakes are."""
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return super().handle_error(request, status, exc, message)
-        return web.Response(status=status)
