@@ -1,10 +1,11 @@
 """The operator's configuration file: the node pools that jobs may name, where SageMaker is, and who may use what."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON, Document, Path, quoted, shown
@@ -27,6 +28,8 @@ _AS_IN_A_JOB: Path = ("spec", "nodePool")
 """A pool has the same fields there, which the sentences name."""
 
 _Finding = tuple[Path, str]
+
+_Block = TypeVar("_Block", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -81,31 +84,14 @@ def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
 
 def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
     block = value.get("sagemaker") if isinstance(value, dict) else None
-    if block is None:
-        return
-    try:
-        right.append(SageMakerConfig.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            path: Path = ("sagemaker", *detail["loc"])
-            # The sentences know a job's fields, not these.
-            is_unknown = detail["type"] == "extra_forbidden"
-            known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
-            yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+    if block is not None:
+        yield from _read(SageMakerConfig, ("sagemaker",), block, right, (_SAGEMAKER_FIELDS, _ENDPOINTS))
 
 
 def _storage(value: JSON, right: list[StorageConfig]) -> Iterator[_Finding]:
     block = value.get("storage") if isinstance(value, dict) else None
-    if block is None:
-        return
-    try:
-        right.append(StorageConfig.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            path: Path = ("storage", *detail["loc"])
-            # The sentences know a job's fields, not these.
-            is_unknown = detail["type"] == "extra_forbidden"
-            yield path, unknown_field(str(path[-1]), _STORAGE_FIELDS) if is_unknown else sentence(path, [detail])
+    if block is not None:
+        yield from _read(StorageConfig, ("storage",), block, right, (_STORAGE_FIELDS, ()))
 
 
 def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
@@ -116,15 +102,22 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
         yield ("tenancy",), f"found {found(entries)}; a list of at most {MAX_TENANTS} entries is expected"
         return
     for index, entry in enumerate(entries):
-        try:
-            right.append(Tenant.model_validate_json(json.dumps(entry), by_alias=True, by_name=False))
-        except ValidationError as error:
-            for detail in error.errors(include_url=False):
-                path: Path = ("tenancy", index, *detail["loc"])
-                # The sentences know a job's fields, not these.
-                known = _TENANT_FIELDS if len(detail["loc"]) == 1 else _BUCKET_FIELDS
-                is_unknown = detail["type"] == "extra_forbidden"
-                yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+        yield from _read(Tenant, ("tenancy", index), entry, right, (_TENANT_FIELDS, _BUCKET_FIELDS))
+
+
+def _read(
+    model: type[_Block], path: Path, block: JSON, right: list[_Block], known: tuple[Sequence[str], Sequence[str]]
+) -> Iterator[_Finding]:
+    """All that is wrong with a block; a right one goes to `right`. `known`: its fields, and those of its blocks."""
+    try:
+        right.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            place: Path = (*path, *detail["loc"])
+            # `sentence` suggests a job's fields, not these.
+            is_unknown = detail["type"] == "extra_forbidden"
+            names = known[0] if len(detail["loc"]) == 1 else known[1]
+            yield place, unknown_field(str(place[-1]), names) if is_unknown else sentence(place, [detail])
 
 
 def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:

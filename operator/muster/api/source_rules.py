@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from muster.api import file_paths, s3_uri
 from muster.api.document import quoted
 from muster.api.rule import Breach, Rule
+from muster.api.source_spec import GitSource
 from muster.api.spec import Spec
 
 _KINDS = ("inline", "configMap", "git", "s3")
@@ -44,55 +45,61 @@ def _inline_paths(spec: Spec) -> Iterator[Breach]:
         yield Breach(("source", "inline", "files", both), f"{quoted(both)}, and other files lie below it")
 
 
-def _object_names(spec: Spec) -> Iterator[Breach]:
+def _git(spec: Spec) -> GitSource | None:
+    return None if spec.source is None else spec.source.git
+
+
+def _config_map_name(spec: Spec) -> str | None:
     source = spec.source
-    if source is not None and source.config_map is not None:
-        name = source.config_map.name
-        if re.fullmatch(_NAME, name) is None:
-            yield Breach(("source", "configMap", "name"), quoted(name))
-    if source is not None and source.git is not None and source.git.secret_key_ref is not None:
-        name = source.git.secret_key_ref.name
-        if re.fullmatch(_NAME, name) is None:
-            yield Breach(("source", "git", "secretKeyRef", "name"), quoted(name))
+    return None if source is None or source.config_map is None else source.config_map.name
+
+
+def _secret_name(spec: Spec) -> str | None:
+    git = _git(spec)
+    return None if git is None or git.secret_key_ref is None else git.secret_key_ref.name
+
+
+def _object_names(spec: Spec) -> Iterator[Breach]:
+    names = {("configMap", "name"): _config_map_name(spec), ("git", "secretKeyRef", "name"): _secret_name(spec)}
+    for path, name in names.items():
+        if name is not None and re.fullmatch(_NAME, name) is None:
+            yield Breach(("source", *path), quoted(name))
 
 
 def _git_url(spec: Spec) -> Iterator[Breach]:
-    if spec.source is not None and spec.source.git is not None and re.fullmatch(_URL, spec.source.git.url) is None:
-        # a password may stand in it: it isn't repeated
+    git = _git(spec)
+    if git is not None and re.fullmatch(_URL, git.url) is None:
+        # The URL may contain a password: do not repeat it.
         yield Breach(("source", "git", "url"), "another form of URL")
 
 
 def _git_commit(spec: Spec) -> Iterator[Breach]:
-    if spec.source is not None and spec.source.git is not None:
-        commit = spec.source.git.commit
-        if re.fullmatch(_COMMIT, commit) is None:
-            yield Breach(("source", "git", "commit"), quoted(commit))
+    git = _git(spec)
+    if git is not None and re.fullmatch(_COMMIT, git.commit) is None:
+        yield Breach(("source", "git", "commit"), quoted(git.commit))
 
 
 def _git_path(spec: Spec) -> Iterator[Breach]:
-    if spec.source is not None and spec.source.git is not None:
-        path = spec.source.git.path
-        if path and re.fullmatch(_FOLDER, path) is None:
-            yield Breach(("source", "git", "path"), quoted(path))
+    git = _git(spec)
+    if git is not None and git.path and re.fullmatch(_FOLDER, git.path) is None:
+        yield Breach(("source", "git", "path"), quoted(git.path))
 
 
 def _git_secret_key(spec: Spec) -> Iterator[Breach]:
-    git = None if spec.source is None else spec.source.git
-    if git is None or git.secret_key_ref is None:
-        return
-    if re.fullmatch(_KEY, git.secret_key_ref.key) is None:
+    git = _git(spec)
+    if git is not None and git.secret_key_ref is not None and re.fullmatch(_KEY, git.secret_key_ref.key) is None:
         yield Breach(("source", "git", "secretKeyRef", "key"), quoted(git.secret_key_ref.key))
 
 
 def _git_username(spec: Spec) -> Iterator[Breach]:
-    git = None if spec.source is None else spec.source.git
+    git = _git(spec)
     if git is not None and git.username is not None and re.fullmatch(_USERNAME, git.username) is None:
-        # a token may have been put there: it isn't repeated
+        # The user may have put a token there: do not repeat it.
         yield Breach(("source", "git", "username"), "another form of name")
 
 
 def _username_alone(spec: Spec) -> Iterator[Breach]:
-    git = None if spec.source is None else spec.source.git
+    git = _git(spec)
     if git is not None and git.username is not None and git.secret_key_ref is None:
         yield Breach(("source", "git"), "username without secretKeyRef")
 
@@ -127,7 +134,7 @@ SOURCE_RULES = (
     ),
     Rule(
         places=("spec.source.git.url",),
-        why="What reads a URL in two ways lets a job reach a host that nobody allowed.",
+        why="If two parsers read a URL differently, a job can reach a host that is not allowed.",
         sentence="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
         " escapes; a repository that needs a token names its Secret in secretKeyRef",
         breaches=_git_url,

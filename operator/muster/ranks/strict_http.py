@@ -8,7 +8,7 @@ from aiohttp import web
 
 MAX_LINE_BYTES = 2048
 MAX_HEADERS = 32
-DEFAULT_READ_BUFFER_BYTES = 64 * 1024
+DEFAULT_READ_BUFFER_BYTES = 256 * 1024
 
 _NO_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
 """A line for each request would cost as much as the request."""

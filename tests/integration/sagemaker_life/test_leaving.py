@@ -36,6 +36,12 @@ async def _gone(site: Site) -> None:
     await site.until_settled(5.0)
 
 
+async def _goes_with_its_training_job(site: Site) -> None:
+    await _gone(site)
+    assert not _runs(site)
+    assert not _left_running(site)
+
+
 @pytest.mark.parametrize("away", [Fault.DROP, Fault.FAIL, Fault.THROTTLE, Fault.SILENCE])
 @pytest.mark.parametrize("refusal", [Fault.EXPIRED, Fault.UNKNOWN_CALLER, Fault.DENY])
 def test_one_refusal_after_aws_was_away_lets_nothing_go(wire: Wire, away: Fault, refusal: Fault) -> None:
@@ -47,10 +53,8 @@ def test_one_refusal_after_aws_was_away_lets_nothing_go(wire: Wire, away: Fault,
         await site.until_settled(10 * MINUTE)
         answers = itertools.chain((refusal,), itertools.repeat(None))
         site.service.faults.chance = lambda _: next(answers)
-        await _gone(site)
-        assert not _runs(site)
+        await _goes_with_its_training_job(site)
         assert site.service.called("StopTrainingJob")
-        assert not _left_running(site)
 
     lived(wire, life)
 
@@ -69,9 +73,7 @@ def test_time_without_an_answer_is_not_counted(wire: Wire) -> None:
 
         site.service.faults.chance = fault
         site.stored.delete("vit")
-        await _gone(site)
-        assert not _runs(site)
-        assert not _left_running(site)
+        await _goes_with_its_training_job(site)
 
     lived(wire, life)
 
@@ -89,9 +91,7 @@ def test_nine_minutes_of_refusals_let_nothing_go(wire: Wire) -> None:
 
         site.service.faults.chance = fault
         site.stored.delete("vit")
-        await _gone(site)
-        assert not _runs(site)
-        assert not _left_running(site)
+        await _goes_with_its_training_job(site)
 
     lived(wire, life)
 
