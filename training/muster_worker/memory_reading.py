@@ -10,7 +10,7 @@ import ctypes
 import os
 
 VARIABLE = "MPIR_CVAR_CH4_CMA_ENABLE"
-"""What MPICH is told by: 0 makes it copy through shared memory instead. Others have other names for it."""
+"""MPICH's variable: 0 makes it copy through shared memory instead. Other MPIs have other names for it."""
 
 
 class _Piece(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""How much a document may hold: asked in one pass, before anybody reads it field by field."""
+"""How much a document may hold: one pass counts it, before the code that reads it field by field."""
 
 from muster.api.document import JSON, Path
 

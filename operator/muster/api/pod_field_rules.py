@@ -15,7 +15,7 @@ from muster.api.spec import Spec
 from muster.api.template_shape import NAMED, entries_of, misshapen, pods
 
 _MOST = 20
-"""Fields that are told of: a template may have thousands, and each costs time to word."""
+"""The number of fields that one message names: a template may have thousands, and each costs time to word."""
 
 _NEAR = 2
 """Letters in which a name may differ from the trainer's and still be a slip."""
@@ -23,9 +23,9 @@ _NEAR = 2
 
 def _wrong(spec: Spec) -> Iterator[WrongField]:
     """What is wrong of the pods' fields, without what the rules for every job tell of."""
-    told = {path for path, _ in misshapen(spec)}
+    misshapen_paths = {path for path, _ in misshapen(spec)}
     found = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
-    return (wrong for wrong in found if wrong.path not in told and not _is_name(wrong.path))
+    return (wrong for wrong in found if wrong.path not in misshapen_paths and not _is_name(wrong.path))
 
 
 def _is_name(path: Path) -> bool:

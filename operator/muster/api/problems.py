@@ -22,7 +22,7 @@ class Problem:
 class InvalidResource(Exception):
     """A resource that can't run as it is written.
 
-    `problems` holds what is wrong with it, in the file's order, `left_out` counts those that are not told. `reason` is
+    `problems` holds what is wrong with it, in the file's order, `left_out` counts those that it leaves out. `reason` is
     that of the conditions which say so.
     """
 

@@ -22,7 +22,7 @@ MAX_SPEC_BYTES = 256 * 1024
 """Of the spec as JSON: it travels whole in the plan to every node, and shares etcd's 1.5 MiB with the status."""
 
 MAX_PROBLEMS = 20
-"""Told of one resource. To put the others into words takes longer than to find them, and nobody reads them."""
+"""The problems that one answer names. To word the others takes longer than to find them."""
 
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 _PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
@@ -38,7 +38,7 @@ _GIVEN_BY_THE_SERVER = (
 )
 
 Finding = tuple[Path, str | Callable[[], str]]
-"""Where something is wrong, and what: words that take long are found only for those that are told."""
+"""Where something is wrong, and what: long words are made only for the problems that the answer names."""
 
 
 def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:

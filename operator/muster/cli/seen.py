@@ -38,7 +38,7 @@ class Seen:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the operator has looked at the spec as it is now, and won't run it before somebody corrects it."""
+        """Whether the operator has looked at the spec as it is now, and won't run it before a user corrects it."""
         return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 

@@ -87,7 +87,7 @@ def event_object(event: WatchEvent, reading: Reading) -> Object:
     try:
         return read_object(event.object, reading)
     except Malformed as problem:
-        raise ApiError(NO_ANSWER, "Malformed", f"a watch told of what is no object: {problem}") from problem
+        raise ApiError(NO_ANSWER, "Malformed", f"a watch sent something that is no object: {problem}") from problem
 
 
 def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:

@@ -19,7 +19,7 @@ RENEW_SECONDS = 2.0
 GIVE_UP_SECONDS = 10.0
 """A leader that couldn't renew for so long stops; the rest of the Lease is for its work to end in.
 
-As long as Kubernetes' own controllers try: an API server that somebody floods takes seconds to answer.
+As long as Kubernetes' own controllers try: a flooded API server takes seconds to answer.
 """
 
 LOOK_SECONDS = 1.0

@@ -51,7 +51,7 @@ class TooDeep(ValueError):
 
 
 class Part:
-    """A value within a text. Nothing is copied, and its end isn't looked for, until somebody asks."""
+    """A value within a text. Nothing is copied, and its end isn't looked for, before it is needed."""
 
     __slots__ = ("_end", "_is_deep", "_start", "_text")
 
@@ -85,7 +85,7 @@ class Part:
         return self._text[self._start : self._start + 1] == b"["
 
     def has(self, word: bytes) -> bool:
-        """Whether the text has the word in it; where nobody has looked for the part's end, or after it."""
+        """Whether the text has the word in it; also after the part, where its end isn't known yet."""
         return self._text.find(word, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
 
     def content(self) -> bytes:

@@ -31,7 +31,7 @@ REQUEST_SECONDS = 5.0
 """How long one look or renewal may take, so that another is tried before it is too late."""
 
 RELEASE_SECONDS = 2.0
-"""How long the Lease is tried to be given back: somebody waits for the process to end."""
+"""How long the process tries to give the Lease back: a restart waits for the process to end."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def new_identity() -> str:
 
 
 def nothing() -> None:
-    """What is called when nobody wants to hear."""
+    """The listener that does nothing."""
 
 
 class Leadership:
@@ -52,7 +52,7 @@ class Leadership:
     of the same host, and also when the Lease was deleted (`muster.kube.election.next_term`).
 
     `on_change` is called after each answer of the API server. `is_fit` is asked before the Lease is taken or renewed:
-    whoever could not do a leader's work lets it run out.
+    a process that could not do a leader's work lets it run out.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Leadership:
         is_fit: Callable[[], bool] = always,
     ) -> None:
         self.held_until = float("-inf")
-        """Monotonic seconds: until then nobody else takes the Lease, whatever becomes of this process."""
+        """Monotonic seconds: until then no other process takes the Lease, whatever happens to this one."""
         self._client = client
         self._namespace = namespace
         self._name = name

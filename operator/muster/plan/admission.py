@@ -1,4 +1,4 @@
-"""Whether a job may be stored as somebody wants it: what the operator would refuse, said before it is stored. Pure."""
+"""Whether a job may be stored: what the operator would refuse later, said before the API server stores it. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tupl
     stored, wanted = change.stored, change.wanted
     status = Status() if stored is None else status_of(stored)
     if stored is not None:
-        # Whoever lets a resource go, or labels it, changes nothing of what runs.
+        # To remove a finalizer, or to add a label, changes nothing of what runs.
         if stored.get("spec") == wanted.get("spec"):
             return ()
         forbidden = _forbidden(_spec(stored), _spec(wanted), status)

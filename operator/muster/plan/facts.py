@@ -60,7 +60,7 @@ class ProcessFacts:
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
     The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
     `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
-    `memory_limit` is what its ranks may use together, as its owner wrote it; "": nobody set one.
+    `memory_limit` is what its ranks may use together, as its owner wrote it; "" without a limit.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
     EXITED and left one.
 

@@ -1,6 +1,6 @@
 """A node whose machine is down, or cut off for so long that the job goes on without it. Pure.
 
-Nobody can tell the one from the other. Two who don't depend on each other have to agree: the node's agent is silent,
+muster can't tell the one from the other. Two independent sources have to agree: the node's agent is silent,
 and the cluster says that the machine doesn't answer, or has waited in vain for it to delete the pod. An agent that is
 heard is never lost, and a silent one alone is not either: it may be muster that can't be reached.
 """
@@ -41,20 +41,21 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
 def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, started: bool) -> NodeFacts:
     """The node, ended by the loss of its machine if that is lost at `now` (Unix seconds).
 
-    `started` says that the gang was told to start. Before that, and once the job is being suspended, its place is free.
+    `started` says that muster sent the gang its start. Before that, and during a
+    suspension, its place is free.
     """
     at = lost_at(node, facts)
     if at is None or now < at:
         return node
     is_leaving = node.process.is_leaving or node.process.state is ProcessState.MISSING
     process = replace(node.process, lost_at=at, is_leaving=is_leaving)
-    # What it told to fail has to end, and makes nothing anew.
+    # A job that is failing has to end: it replaces no node.
     if is_suspending(previous) or not (started or is_failing(previous)):
         return replace(node, process=replace(process, state=ProcessState.MISSING, trouble=None))
     if process.state is ProcessState.EXITED:
         return replace(node, process=process)
     lost = replace(process, state=ProcessState.EXITED, ended_at=at)
-    # Its ranks had ended, and told how.
+    # Its ranks had ended, and reported how.
     if has_ended(node):
         return replace(node, process=lost)
     trouble = Trouble(NODE_LOST, _sentence(process, at))

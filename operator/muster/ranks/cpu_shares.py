@@ -24,7 +24,7 @@ MIN_WEIGHT = 16.0
 """Pods that every namespace counts as: a small job among large ones is heard, too."""
 
 CUT_OFF_DEBT = 0.5
-"""A pod that goes on asking although it is told to wait loses its connection at this debt."""
+"""A pod that sends more although muster asks it to wait loses its connection at this debt."""
 
 MAX_PODS = 50_000
 MAX_ADDRESSES = 10_000
@@ -109,7 +109,7 @@ class CpuShares:
         return max(self._pods.wait(pod_uid, now), self._namespaces.wait(namespace, now))
 
     def is_cut_off(self, pod_uid: str, now: float) -> bool:
-        """Whether the pod didn't wait when it was told to."""
+        """Whether the pod ignored the request to wait."""
         return self._pods.balance(pod_uid, now) < -CUT_OFF_DEBT
 
     def namespace_balance(self, namespace: str, now: float) -> float:

@@ -40,7 +40,7 @@ class Doorstep(Generic[T]):
 
     @property
     def is_anyone_waiting(self) -> bool:
-        """Whether there is somebody whose handshake has not begun."""
+        """Whether a connection waits for its handshake."""
         return self._waiting > 0
 
     def places(self, address: str) -> int:
@@ -49,7 +49,7 @@ class Doorstep(Generic[T]):
         return 0 if known is None else known.places
 
     def arrive(self, guest: T, address: str) -> None:
-        """Somebody new waits."""
+        """Add a connection that waits."""
         self._addresses.setdefault(address, _Address()).waiting[guest] = None
         self._waiting += 1
 
@@ -66,7 +66,7 @@ class Doorstep(Generic[T]):
             del self._addresses[address]
 
     def next(self, now: float) -> T | None:
-        """Whose handshake begins at `now` (monotonic seconds); None while nobody's may."""
+        """Whose handshake begins at `now` (monotonic seconds); None while none may."""
         if self._greeted >= self.max_greeted or not self.cpu.may_greet_any(now):
             return None
         for address, known in self._addresses.items():
@@ -81,7 +81,7 @@ class Doorstep(Generic[T]):
         return None
 
     def oldest_of_busiest(self, address: str) -> T | None:
-        """Who has to make room for somebody of `address`; None when no address has more places than it."""
+        """The connection that makes room for one of `address`; None when no address has more places than it."""
         busiest = max(self._addresses.values(), key=lambda one: one.places, default=None)
         if busiest is None or busiest.places <= self.places(address):
             return None

@@ -1,4 +1,4 @@
-"""Which requests and connections changed nothing, and why: counted, and told at a bounded rate."""
+"""Counts the requests and connections that changed nothing, by reason, and reports them at a bounded rate."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -81,7 +81,7 @@ class Routes:
         """Answer one request; the only entry."""
         try:
             self._require_leading()
-            # whoever has no good token learns nothing, not even what is there
+            # a caller without a valid token learns nothing, not even which paths exist
             admitted = self._admission.admit(request, self._clock())
         except Refused as refused:
             return self._refuse(refused, request.remote or "")

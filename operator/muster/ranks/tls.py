@@ -1,4 +1,4 @@
-"""One connection's TLS, in little memory, and with its processor time told.
+"""One connection's TLS, in little memory, and with its processor time reported.
 
 asyncio's own server side keeps a buffer of 256 KiB a connection, which is more than the rest of it together.
 """

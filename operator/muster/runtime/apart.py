@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 charge: ContextVar[Callable[[float], None] | None] = ContextVar("charge", default=None)
-"""Told of the processor time that a task's work took in a thread: it is the task's, as if it had computed itself."""
+"""Gets the processor time that a task's work took in a thread: it counts as the task's own."""
 
 _THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apart")
 """One: Python computes in one thread at a time, and each further one would keep the event loop waiting longer."""

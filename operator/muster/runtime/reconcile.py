@@ -86,7 +86,7 @@ async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which 
     think = partial(_think, job, previous, observed, now, term)
     # Of a hundred ranks that takes a millisecond, of a hundred thousand seconds.
     thought = think() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, think)
-    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    # What was decided is written before it is done: the operator that takes over after a crash finds it in the status.
     await journal.write(thought.status)
     await backend.apply(job, thought.actions)
     return thought.turn(now)

@@ -50,7 +50,7 @@ async def reconcile_training_job(
     facts = await backend.observe(job, previous)
     think = partial(_think, job, previous, facts, now)
     thought = think() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, think)
-    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    # What was decided is written before it is done: the operator that takes over after a crash finds it in the status.
     await journal.write(thought.turn.status)
     await backend.apply(job, thought.actions)
     return thought.turn

@@ -1,4 +1,4 @@
-"""The status of a job that is over: what ran stays as it was told, whatever becomes of the spec."""
+"""The status of a job that is over: the report of the run stays, whatever happens to the spec."""
 
 from muster.api.changes import OVER_SENTENCE
 from muster.api.status import Condition, Status
@@ -7,7 +7,7 @@ from muster.plan.outcome import final_condition
 from muster.status.conditions import ACCEPTED, since
 
 JOB_IS_OVER = "JobIsOver"
-"""Of a spec that was changed after the job's end: nobody ran it, and nobody will."""
+"""The reason when the spec was changed after the job's end: muster never runs the changed spec."""
 
 
 def after_the_end(previous: Status, generation: int, now: float) -> Status:

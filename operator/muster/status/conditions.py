@@ -119,7 +119,7 @@ def _stalled(picture: Picture, message: str) -> _Claim:
     if trouble is not None and trouble.reason not in PASSING:
         return _Claim("Stalled", True, trouble.reason, fit(trouble.message))
     shared = shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
-    # A job that is over waits for nobody but silent agents.
+    # A job that is over waits for silent agents only.
     for_people = tuple(entry for entry in shared if not entry.passes and _concerns(outcome, entry))
     if for_people:
         return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))

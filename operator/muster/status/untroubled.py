@@ -1,4 +1,4 @@
-"""Why nobody has to do anything about a job, and what it waits for: no more than is known. Pure."""
+"""Why a job is not stalled, and what it waits for, as far as muster knows. Pure."""
 
 from muster.api.timestamps import to_seconds
 from muster.plan.nodes import is_placed, is_ready
@@ -9,7 +9,7 @@ from muster.status.troubles import shared_troubles
 from muster.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, Picture
 
 NO_TROUBLE_KNOWN = "NoTroubleKnown"
-"""Ranks run, and nobody says that anything is wrong."""
+"""Ranks run, and neither agents nor the cluster report a problem."""
 
 WAITING = "Waiting"
 """Something is missing that is expected to come by itself: resources, a node, files, word from an agent."""
@@ -62,7 +62,7 @@ def _missing(picture: Picture) -> str:
 
 def _least_recent_step(picture: Picture) -> float | None:
     """When the last step was taken of the rank whose last step is longest ago."""
-    # What SageMaker's ranks tell is read from the log, where steps are told of once in a while.
+    # muster reads the steps of SageMaker's ranks from the log, where they appear only now and then.
     if picture.job.spec.backend == "SageMaker":
         return None
     counted = (view.facts for view in counting(picture.views) if view.state == RUNNING)

@@ -128,7 +128,7 @@ def _state_unseen(node: NodeFacts, seen: Picture) -> tuple[str, str]:
     # It was told to start its ranks; what became of them nobody heard.
     if seen.outcome.started and current_agent(node) is None:
         return _state_with_agent(node, seen.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(seen))
-    # It went before it told of its ranks.
+    # The node ended before its agent reported ranks.
     if seen.outcome.started and is_gone(node) and has_started(node) and not has_ended(node):
         return _state_with_agent(node, seen.outcome)
     if is_gone(node) or has_ended(node) or not has_started(node):

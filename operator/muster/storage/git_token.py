@@ -1,11 +1,11 @@
-"""A token for a git host, as somebody wrote it down. Pure."""
+"""A token for a git host, as the user wrote it. Pure."""
 
 from __future__ import annotations
 
 from muster.storage.trouble import GIT_TOKEN_MISSING, StorageTrouble
 
 VARIABLE = "MUSTER_GIT_TOKEN"
-"""Where whoever fetches a commit finds the token: in the container that does, and with `muster run`."""
+"""The variable with the token, in the container that fetches the commit and for `muster run`."""
 
 MAX_CHARS = 8192
 

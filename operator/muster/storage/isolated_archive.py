@@ -36,7 +36,7 @@ _told: set[str] = set()
 async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
     """Write the archive of a commit to `into`, which is a file. Raises `StorageTrouble`.
 
-    Whoever no longer waits for it ends the process, and all that it has started.
+    Cancelling ends the process, and all that it has started.
     """
     with TemporaryFile() as sent, TemporaryFile() as objects:
         process = await _start(sent, objects, into)
@@ -52,7 +52,7 @@ async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
 
 
 async def _start(*files: BinaryIO) -> asyncio.subprocess.Process:
-    # files without a name: they go with whoever has them open, however that ends
+    # files without a name: the kernel removes them when the last process closes them, however it ends
     descriptors = tuple(file.fileno() for file in files)
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -105,7 +105,7 @@ def _archive(order: ArchiveOrder, text: bytes, status: int) -> SourceArchive:
 
 
 def _tell(answer: ArchiveAnswer) -> None:
-    """Say in the log what whoever runs the operator wants to know, once."""
+    """Log what the operator's administrator has to know, once."""
     if answer.bug is not None:
         _log.error("a mistake in muster, while a commit was read: %s", answer.bug)
     if not answer.confined and "landlock" not in _told:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Means:
-    """`client` gives whoever asks S3, made when it is needed. `say` tells people how far it is, one line each.
+    """`client` gives the client of S3, made when it is needed. `say` tells people how far it is, one line each.
 
     `git_token` is what a git host is shown, where the job asks for one.
     """

@@ -27,11 +27,11 @@ class Sighting:
     at: float
     after: float | None = None
 
-    def bounded(self, told: float | None) -> float | None:
-        """`told` by another clock, as far as it can be true on the operator's; all are Unix seconds."""
-        if told is None:
+    def bounded(self, stamp: float | None) -> float | None:
+        """`stamp` of another clock, as far as it can be true on the operator's; all are Unix seconds."""
+        if stamp is None:
             return None
-        earliest = told if self.after is None else max(told, self.after + _MOMENT)
+        earliest = stamp if self.after is None else max(stamp, self.after + _MOMENT)
         return min(earliest, self.at)
 
 
@@ -54,7 +54,7 @@ class Sightings:
 
 
 UNSEEN = Sightings(looked_at=math.inf)
-"""Of a pod that nobody watched: all its times stand as they were told."""
+"""For a pod that the operator did not watch: all its times stay as Kubernetes wrote them."""
 
 
 def look(pod: PodView, before: Sightings | None, at: float) -> Sightings:
@@ -73,7 +73,7 @@ def look(pod: PodView, before: Sightings | None, at: float) -> Sightings:
         looked_at=at,
         placed=since(last.placed, holds=placed is not None and placed.is_true),
         begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
-        # While nobody heard of the machine its container may have ended long before that was told.
+        # While the machine was silent its container may have ended long before Kubernetes said so.
         ended=_as_told_late(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
         disrupted=since(last.disrupted, holds=target is not None and target.is_true),
         leaving=since(last.leaving, holds=pod.asked_to_go_at is not None),

@@ -16,7 +16,7 @@ TELLING = (*MOUNT, *ATTACH, *SANDBOX)
 
 
 MAX_MESSAGE_CHARS = 1024
-"""Of a warning that are kept: Kubernetes' own components write no more, and anybody may write an Event."""
+"""The part of a warning that is kept: Kubernetes' own components write no more, and any tenant may write an Event."""
 
 MAX_UID_CHARS = 64
 
@@ -45,7 +45,7 @@ class Warned:
 def read_warning(source: Object) -> Warned | None:
     """The warning that an Event is; None for one that tells nothing that the pod itself doesn't.
 
-    It has to be of its pod's namespace: whoever may write Events in one says nothing about another's pods.
+    It has to be of its pod's namespace: a user who may write Events there may not describe another namespace's pods.
     """
     about = mapping(source.get("involvedObject"))
     warned = Warned(

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class Withdrawn(Exception):
-    """Nobody wants any more what was under way."""
+    """The job no longer needs the work under way."""
 
 
 class Withdrawal:

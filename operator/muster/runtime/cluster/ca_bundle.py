@@ -39,7 +39,7 @@ class CaBundle:
                 await self.keep()
                 self._complaint = ""
             except ApiError as error:
-                # Without one somebody else has told the API server of the webhook, and whom to trust.
+                # Without one, another tool registered the webhook and its certificate authority.
                 if not error.is_not_found:
                     self._complain(str(error))
             await asyncio.sleep(LOOK_SECONDS)

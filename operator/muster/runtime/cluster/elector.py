@@ -30,7 +30,7 @@ LEAVE_SECONDS = RELEASE_SECONDS + 1.0
 """How long an orderly end waits until the Lease is given back."""
 
 KILLED = 1
-"""The exit code after the main process was killed: nobody looks at it."""
+"""The exit code after the main process was killed: no process reads it."""
 
 _log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class MainProcess:
             try:
                 await self._heard.wait()
             except asyncio.CancelledError:
-                # The Lease is lost, of which it is told: what it still does comes to an end first.
+                # The Lease is lost and the main process knows: let it finish what it does.
                 if self.has_ended.is_set():
                     raise
 
@@ -191,10 +191,10 @@ class MainProcess:
 def is_stopped(pid: int) -> bool:
     """Whether the process is stopped, as by SIGSTOP; never where the system doesn't say."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
-    return told.rpartition(")")[2].split()[:1] in (["T"], ["t"])
+    return fields.rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
 async def _connect() -> Client:

@@ -13,12 +13,12 @@ from http import HTTPStatus
 from aiohttp import web
 
 MAX_CONNECTIONS = 64
-"""At once. Anybody who reaches the port may connect: the one that has been there longest makes place for the next."""
+"""At once. Any client that reaches the port may connect: the oldest connection is closed for the next one."""
 
 CONNECTION_SECONDS = 2.0
 """How long a connection stays, whatever is asked: the kubelet opens one for each question."""
 
-_NO_LOG = logging.Logger("muster.health.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
+_NO_LOG = logging.Logger("muster.health.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
 """The kubelet asks every few seconds; others may ask without end."""
 
 Complaints = Callable[[], Iterable[str]]

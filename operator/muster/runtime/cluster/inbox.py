@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 class Inbox:
     """Passes changes on to `hear`, which reads them.
 
-    To read a large job takes a tenth of a second, and hundreds of them may be told of at once. Of a resource only the
+    To read a large job takes a tenth of a second, and hundreds of them may arrive at once. Of a resource only the
     newest change waits. Those of a namespace are passed on in the order in which they came.
     """
 
@@ -65,7 +65,7 @@ class Inbox:
 
 
 def _with_former(former: Change | None, change: Change) -> Change:
-    """The change that stands for both: a resource that was told of anew still is, though it has changed since."""
+    """The change that stands for both: a resource that is new stays new, though it has changed since."""
     if former is not None and former.type == "ADDED" and change.type == "MODIFIED":
         return Change("ADDED", change.object)
     return change

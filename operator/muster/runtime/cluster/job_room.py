@@ -117,7 +117,7 @@ class JobRoom:
 
 
 def _without_spec(source: Object) -> Object:
-    """What is told of a job that waits: its status stays, for what is written to that is made from it."""
+    """What the operator gets of a job that waits: its status stays, for what is written to that is made from it."""
     missing: dict[str, JSON] = {**left_out(source), ROOM: _NO_ROOM}
     status = source.get("status")
     if isinstance(status, str) and len(status) > MAX_WAITING_STATUS:

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class ElectorEnded(Exception):
-    """Nobody renews the Lease any more. A new process is the remedy: this one has threads, and can't be forked."""
+    """The elector has ended, so the Lease is not renewed. Start a new process: this one has threads, and can't fork."""
 
 
 class LeaderElection:
@@ -45,7 +45,7 @@ class LeaderElection:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None when nobody does."""
+        """Who leads, as far as is known; None without a leader."""
         return self._state.holder
 
     def holds_lease(self) -> bool:

@@ -48,7 +48,7 @@ class Parts:
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
     given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none. `endpoints`
-    is where agents find this collector, None when whoever started it sees to that.
+    is where agents find this collector, None when the user routes agents to it.
     `identity` is the process' name, `holds_lease` says whether it may act as leader at this moment.
     """
 
@@ -119,7 +119,7 @@ class Leading:
             self._resources = None
             inbox.close()
             await jobs.stop(TURN_SECONDS)
-            # Whoever leads next tells what was not told.
+            # The next leader reports what this one did not.
             await _cancel(beside)
             training.backend.close()
             parts.collector.step_down(None)

@@ -11,7 +11,7 @@ class ProcessorQueue:
     """Lets one step of all turns be made at a time, and the rest of the event loop go on between two of them.
 
     A namespace that computed much comes after those that computed little, by start-time fair queuing: one that comes
-    anew is as far as the one whose step is being made, so that nobody saves up time. `clock` gives the thread's
+    anew is as far as the one whose step is being made, so that no namespace saves up time. `clock` gives the thread's
     processor time in seconds.
     """
 
@@ -61,6 +61,6 @@ class ProcessorQueue:
                 self._granted = ticket
                 ticket.set_result(None)
         if self._granted is None:
-            # All got what they wanted: nobody is owed anything.
+            # No namespace waits: all have the time that they asked for.
             self._used.clear()
             self._reached = 0.0

@@ -8,7 +8,7 @@ import logging
 from muster.ranks.refusals import Refusals
 
 TELL_SECONDS = 60.0
-"""One line a minute, whatever anybody sends."""
+"""One line a minute, however many requests arrive."""
 
 _log = logging.getLogger(__name__)
 

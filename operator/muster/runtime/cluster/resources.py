@@ -50,9 +50,9 @@ _log = logging.getLogger(__name__)
 class ResourceWatch:
     """Tells `on_change`, in the loop that started it, what happens to resources; all there are come first, as ADDED.
 
-    Also when the watch had a gap: then they all come once more, and those that vanished in it are not told.
-    What is told of fits into `room`, or is without what didn't. `namespaces` empty: of all namespaces. `clock` gives
-    seconds, `chance` numbers from 0 to 1.
+    Also when the watch had a gap: then they all come once more, and those that vanished in it are not reported.
+    An object that does not fit into `room` comes without its large parts. `namespaces` empty: of all namespaces.
+    `clock` gives seconds, `chance` numbers from 0 to 1.
     """
 
     namespaces: tuple[str, ...]

@@ -25,7 +25,7 @@ MAX_REVIEW_BYTES = 2 * 1024 * 1024
 """Two specs and two statuses as long as muster reads them, and room for what it doesn't read of their metadata."""
 
 MAX_PROBLEMS = 20
-"""Told of one resource. Who corrects these hears of the next ones."""
+"""The problems that one answer names. Once a user has corrected them, the next answer names the others."""
 
 KIND_OF_REVIEW: Mapping[str, JSON] = MappingProxyType({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})
 
@@ -79,7 +79,7 @@ def _object(part: Part) -> JSON:
 def objections_to(wanted: Object, stored: Object | None, accept: Callable[[Job, Status], None]) -> tuple[Problem, ...]:
     """What speaks against a resource as it was read. `accept` is as in `muster.plan.admission`."""
     if stored is not None and left_out(stored):
-        # It was stored before anybody looked. What it is now nobody can compare; the operator has said what is wrong.
+        # The stored job is already invalid, so there is nothing valid to compare with; its status says what is wrong.
         return ()
     missing = left_out(wanted)
     if missing:
@@ -98,8 +98,8 @@ def allowed(review: Review, warning: str) -> dict[str, JSON]:
 def denial(problems: Sequence[Problem]) -> str:
     """Why, in one text."""
     more = len(problems) - MAX_PROBLEMS
-    told = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
-    return "; ".join([*told, f"and {more} more"] if more > 0 else told)
+    sentences = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
+    return "; ".join([*sentences, f"and {more} more"] if more > 0 else sentences)
 
 
 def refused_status(review: Review, problems: Sequence[Problem]) -> Object:
