@@ -9,8 +9,9 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 class Reach(StrEnum):
     """ANY: the process reaches them with the user's own rights, in a pod or on their own machine.
 
-    NAMED: the operator's administrator listed the host by its name; it may be in a private network, but
-    not on an address that only this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is meant.
+    NAMED: the operator's administrator listed the host by its name; it may be in a private network, but not on an
+    address that only this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is
+    meant.
     """
 
     ANY = "Any"
