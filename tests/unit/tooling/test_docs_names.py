@@ -11,6 +11,7 @@ from muster_dev.tree import files
 FILES = tuple(files())
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 MODULE = re.compile(r"`([\w/]+\.py)`")
+PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
 CONSTANT = re.compile(r"`([A-Z][A-Z_]+)` in `([\w/]+\.py)`")
 
 
@@ -25,6 +26,12 @@ def test_a_module_that_a_page_names_is_there(page: Path) -> None:
     # A page may write such a file for its reader.
     absent = [path for path in MODULE.findall(text) if not named(path) and f"# {path}\n" not in text]
     assert absent == []
+
+
+def test_a_page_that_a_file_names_is_there() -> None:
+    sources = [file for file in FILES if file.suffix in {".md", ".py", ".toml", ".yaml", ""}]
+    named_pages = {page for file in sources for page in PAGE.findall(file.read_text(encoding="utf-8"))}
+    assert [page for page in sorted(named_pages) if not (ROOT / page).is_file()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
