@@ -65,9 +65,9 @@ def find(python: str) -> Torch | None:
 
 
 def minimum() -> tuple[int, int]:
-    """The oldest torch that the examples work with, from pyproject.toml's extra `train`."""
-    extras = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    [required] = [entry for entry in extras["train"] if entry.startswith("torch>=")]
+    """The oldest torch that the examples work with, from pyproject.toml's group `train`."""
+    groups = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["dependency-groups"]
+    [required] = [entry for entry in groups["train"] if isinstance(entry, str) and entry.startswith("torch>=")]
     return release(required.removeprefix("torch>="))
 
 

@@ -27,17 +27,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muster_dev import fetch_uv
-from muster_dev.places import PYPROJECT, REQUIREMENTS
+from muster_dev.places import PYPROJECT, REQUIREMENTS, ROOT
 
 PREFIX = "# made from requirements "
+
+EXTRAS = ("--extra", "aws", "--extra", "cluster")
 
 PARTS = {
     "base.txt": ("what the package itself needs", ()),
     "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
     "aws.txt": ("what those who talk to Amazon's services add to base.txt and cluster.txt", ("--extra", "aws")),
-    "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--extra", "build")),
-    "dev.txt": ("what tests, checks and examples add to all above", ("--extra", "dev")),
-    "torch.txt": ("what torch adds to all of these", ("--extra", "dev", "--extra", "train")),
+    "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--group", "build")),
+    "dev.txt": ("what tests, checks and examples add to all above", (*EXTRAS, "--group", "dev")),
+    "torch.txt": ("what torch adds to all of these", (*EXTRAS, "--group", "dev", "--group", "train")),
 }
 
 
@@ -64,8 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     uv = fetch_uv.uv()
     everything = resolve(uv, PYPROJECT, PARTS["torch.txt"][1], preferred="" if upgrade else locked_text())
     seen: set[str] = set()
-    for name, (purpose, extras) in PARTS.items():
-        entries = split(resolve(uv, PYPROJECT, extras, preferred=everything))
+    for name, (purpose, options) in PARTS.items():
+        entries = split(resolve(uv, PYPROJECT, options, preferred=everything))
         added = [text for package, text in entries.items() if package not in seen]
         seen.update(entries)
         write(name, purpose, "".join(added))
@@ -86,8 +88,9 @@ def current() -> list[str]:
 
 def digest(pyproject: Path) -> str:
     """A short text that changes with all that the lock depends on: the requirements and the Python."""
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    parts = [project["requires-python"], project["dependencies"], project["optional-dependencies"]]
+    document = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    project, groups = document["project"], document["dependency-groups"]
+    parts = [project["requires-python"], project["dependencies"], project["optional-dependencies"], groups]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -97,16 +100,16 @@ def locked_text() -> str:
     return "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
 
-def resolve(uv: Path, source: Path, extras: Sequence[str], *, preferred: str) -> str:
-    """uv's resolution of `source` with `extras`, keeping the versions in `preferred` where they fit."""
+def resolve(uv: Path, source: Path, options: Sequence[str], *, preferred: str) -> str:
+    """uv's resolution of `source` with these extras and groups, keeping the versions in `preferred` where they fit."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "requirements.txt"
         output.write_text(preferred, encoding="utf-8")
         command = [str(uv), "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
         command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
-        subprocess.run(
-            [*command, *extras, "--output-file", str(output), str(source)], check=True, env=fetch_uv.environment()
-        )
+        command += [*options, "--output-file", str(output), str(source)]
+        # uv looks for groups in the current folder's pyproject.toml.
+        subprocess.run(command, check=True, env=fetch_uv.environment(), cwd=ROOT)
         return output.read_text(encoding="utf-8")
 
 

@@ -73,10 +73,10 @@ LocalSource = Annotated[
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
-    from importlib.metadata import version
+    from muster.distribution import version
 
     if wanted:
-        typer.echo(f"muster {version('muster')}")
+        typer.echo(f"muster {version()}")
         raise typer.Exit
 
 

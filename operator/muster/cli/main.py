@@ -6,6 +6,7 @@ import os
 import sys
 
 from muster.cli.problem import BadInput, system_problem
+from muster.distribution import DISTRIBUTION
 
 FAILED = 1
 USAGE_ERROR = 2
@@ -27,15 +28,19 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         # a laptop's muster comes without what asks a cluster
         if missing.name in _AWS_EXTRA:
-            _leave(f"muster: this asks AWS or git and needs {missing.name}: pip install 'muster[aws]'", FAILED)
+            _leave(f"muster: this asks AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
         if missing.name not in _CLUSTER_EXTRA:
             raise
-        _leave(f"muster: this command asks a cluster and needs {missing.name}: pip install 'muster[cluster]'", FAILED)
+        _leave(f"muster: this command asks a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
     except OSError as problem:
         # such as a standard output on a full disk; a reader who left early is the command line library's to handle
         _leave(f"muster: {system_problem(problem)}", FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _install(extra: str) -> str:
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def _leave(sentence: str, code: int) -> None:

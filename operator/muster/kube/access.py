@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import aiohttp
@@ -21,8 +20,9 @@ from kubernetes.aio.config.incluster_config import SERVICE_HOST_ENV_NAME, load_i
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from muster.api.document import JSON
+from muster.distribution import version
 
-USER_AGENT = f"muster/{version('muster')}"
+USER_AGENT = f"muster/{version()}"
 
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

@@ -1,0 +1,12 @@
+"""The package's name on an index, where `muster` is taken. The command and the import package are called `muster`."""
+
+from __future__ import annotations
+
+DISTRIBUTION = "muster-training"
+
+
+def version() -> str:
+    """The installed package's version."""
+    from importlib.metadata import version as installed  # noqa: PLC0415 - only two of the commands need it
+
+    return installed(DISTRIBUTION)
