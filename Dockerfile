@@ -29,7 +29,7 @@ RUN PATH=/build/tools/bin:$PATH python3 tools/muster_dev/own_python.py /muster-p
     && /muster-python/bin/python3 -I -c 'import ctypes, ssl'
 
 FROM builder AS build
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY operator/muster operator/muster
 COPY training/muster_worker training/muster_worker
 RUN tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
@@ -38,7 +38,8 @@ RUN tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
 
 FROM base
 LABEL org.opencontainers.image.title="muster" \
-      org.opencontainers.image.description="Distributed training jobs from one Kubernetes resource"
+      org.opencontainers.image.description="Distributed training jobs from one Kubernetes resource" \
+      org.opencontainers.image.licenses="Apache-2.0"
 # A change of muster's own code is a layer of half a megabyte.
 COPY --from=agent-python /muster-python /muster-python
 COPY --from=dependencies /opt/muster /opt/muster
