@@ -21,7 +21,7 @@ from muster.cli.commands import app
 from muster.cli.run_training import TOOLKIT
 
 ROOT = pathlib.Path(__file__).parents[3]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = pathlib.Path(sys.executable).parent
 PATIENCE = 600
@@ -196,7 +196,9 @@ def test_targets_and_files_that_pages_name_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for target in re.findall(r"`make ([\w-]+)", text):
+        for target in re.findall(r"(?:`|^)make ([\w-]+)", text, re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
+        for program in re.findall(r"\.venv/bin/([\w-]+)", text):
+            assert (BIN / program).exists(), f"{page}: .venv/bin/{program}"
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / link).exists(), f"{page}: {link}"

@@ -9,7 +9,7 @@ from muster_dev.places import ROOT
 from muster_dev.tree import files
 
 FILES = tuple(files())
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 MODULE = re.compile(r"`([\w/]+\.py)`")
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
 CONSTANT = re.compile(r"`([A-Z][A-Z_]+)` in `([\w/]+\.py)`")

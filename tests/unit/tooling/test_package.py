@@ -97,3 +97,8 @@ def test_the_image_and_the_chart_name_the_same_licence_and_home() -> None:
     assert chart["annotations"]["artifacthub.io/license"] == PROJECT["license"]
     assert chart["home"] == PROJECT["urls"]["Homepage"]
     assert [maintainer["name"] for maintainer in chart["maintainers"]] == [each["name"] for each in PROJECT["authors"]]
+
+
+def test_the_changelog_tells_of_this_version_last() -> None:
+    titles = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert titles[:2] == ["Unreleased", PROJECT["version"]]
