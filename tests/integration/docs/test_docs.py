@@ -196,7 +196,8 @@ def test_targets_and_files_that_pages_name_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for target in re.findall(r"(?:`|^)make ([\w-]+)", text, re.MULTILINE):
+        blocks = "".join(re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL))
+        for target in re.findall(r"`make ([\w-]+)", text) + re.findall(r"^make ([\w-]+)", blocks, re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
         for program in re.findall(r"\.venv/bin/([\w-]+)", text):
             assert (BIN / program).exists(), f"{page}: .venv/bin/{program}"
