@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 MOST_OF_FREE = 3
 """A key may hold so many times what is left free: alone three quarters of all, and a newcomer always finds some."""
 
+LATE_SECONDS = 1.0
+"""A slot that is held for longer no longer counts for its key's limit: what hangs keeps none of the others waiting."""
+
 
 class FairSlots:
     """At most `total` at once. Of those that wait, the key that holds the fewest is next; within a key the first.
@@ -22,16 +25,26 @@ class FairSlots:
         self._free = total
         self._limit = limit or (lambda _: total)
         self._held: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
         """Wait for a slot, and hold it for as long as the block lasts."""
         await self._acquire(key)
+        is_late = asyncio.Event()
+        timer = asyncio.get_running_loop().call_later(LATE_SECONDS, self._become_late, key, is_late)
         try:
             yield
         finally:
+            timer.cancel()
+            self._late[key] -= is_late.is_set()
             self._release(key)
+
+    def _become_late(self, key: str, is_late: asyncio.Event) -> None:
+        is_late.set()
+        self._late[key] += 1
+        self._grant_all()
 
     async def _acquire(self, key: str) -> None:
         if key not in self._waiting and self._may_take(key):
@@ -49,7 +62,7 @@ class FairSlots:
 
     def _may_take(self, key: str) -> bool:
         held = self._held[key]
-        return self._free > 0 and held < MOST_OF_FREE * self._free and held < self._limit(key)
+        return self._free > 0 and held < MOST_OF_FREE * self._free and held - self._late[key] < self._limit(key)
 
     def is_idle(self, key: str) -> bool:
         """Whether the key neither holds a slot nor waits for one."""
@@ -63,7 +76,10 @@ class FairSlots:
         self._free += 1
         self._held[key] -= 1
         if not self._held[key]:
-            del self._held[key]
+            del self._held[key], self._late[key]
+        self._grant_all()
+
+    def _grant_all(self) -> None:
         # Of equals the one that was served longest ago: `_waiting` is in that order.
         while may := [waiting for waiting in self._waiting if self._may_take(waiting)]:
             self._grant(min(may, key=self._held.__getitem__))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import virtual_time
 from muster.kube.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, MOST, AdaptiveLimit
-from muster.kube.fair_slots import FairSlots
+from muster.kube.fair_slots import LATE_SECONDS, FairSlots
 
 POD_SECONDS = 0.01
 """Of the API server's time, for one pod."""
@@ -94,6 +94,20 @@ def test_no_answer_counts_as_a_late_one() -> None:
     assert limit.of("b") == FIRST
     limit.forget("a")
     assert limit.of("a") == FIRST
+
+
+def test_answers_that_never_come_do_not_keep_the_namespaces_other_requests_waiting() -> None:
+    async def main() -> float:
+        server = Server(cores=64)
+        hanging = [asyncio.create_task(server.ask("a", 20.0)) for _ in range(2 * int(FIRST))]
+        await asyncio.sleep(0.5)
+        began = asyncio.get_running_loop().time()
+        await server.ask("a")
+        took = asyncio.get_running_loop().time() - began
+        await asyncio.gather(*hanging)
+        return took
+
+    assert virtual_time.run(main()) <= 2.1 * LATE_SECONDS
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e9))))
