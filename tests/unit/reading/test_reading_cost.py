@@ -14,8 +14,8 @@ from .any_specs import any_spec
 from .reading_cost import BOUND_SECONDS, NOISE, resource_of, seconds_of_reading
 from .slow_specs import SLOW_SPECS, SLOW_STATUSES, spec
 
-LONG_EXAMPLES = int(os.environ.get("MUSTER_READING_EXAMPLES", "3000"))
-"""Of the long run; more by hand: MUSTER_READING_EXAMPLES=20000."""
+LONG_EXAMPLES = int(os.environ.get("MUSTER_READING_EXAMPLES", "1000"))
+"""Of the long run, two minutes; more by hand: MUSTER_READING_EXAMPLES=20000."""
 
 _SEARCH = settings(
     deadline=None,
@@ -53,6 +53,7 @@ def test_no_spec_takes_long(written: JSON) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(max(600, LONG_EXAMPLES))
 @settings(_SEARCH, max_examples=LONG_EXAMPLES)
 @given(st.data())
 def test_a_long_search_finds_no_spec_that_takes_long(data: st.DataObject) -> None:
