@@ -19,8 +19,6 @@ LEAST = 4.0
 STEEPEST = 0.5
 """Chance makes one answer very late: no single one counts for more."""
 
-MOST = 64.0
-
 TOLERATED = 2.0
 """So many times the shortest answer's time is taken for chance, not for a queue."""
 
@@ -53,8 +51,9 @@ class ShortestAnswer:
 
 @dataclass
 class AdaptiveLimit:
-    """A limit for each namespace. Times are in seconds, of any one clock."""
+    """A limit for each namespace, never more than `most`. Times are in seconds, of any one clock."""
 
+    most: int
     _shortest: dict[str, ShortestAnswer] = field(default_factory=dict)
     _limits: dict[str, float] = field(default_factory=dict)
 
@@ -80,4 +79,4 @@ class AdaptiveLimit:
     def _move(self, namespace: str, gradient: float) -> None:
         limit = self._limits.get(namespace, FIRST)
         wanted = limit * gradient + QUEUED
-        self._limits[namespace] = max(LEAST, min(MOST, limit + WEIGHT * (wanted - limit)))
+        self._limits[namespace] = max(LEAST, min(self.most, limit + WEIGHT * (wanted - limit)))

@@ -89,7 +89,7 @@ class Session:
         self._kubeconfig = kubeconfig
         self._outdated: list[Access] = []
         self._renewing = asyncio.Lock()
-        self._limit = AdaptiveLimit()
+        self._limit = AdaptiveLimit(MAX_IN_FLIGHT)
         self._free = FairSlots(MAX_IN_FLIGHT, self._limit.of)
 
     @property

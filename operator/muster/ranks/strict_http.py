@@ -10,7 +10,7 @@ MAX_LINE_BYTES = 2048
 MAX_HEADERS = 32
 DEFAULT_READ_BUFFER_BYTES = 256 * 1024
 
-_NO_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
+NO_ACCESS_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
 """A line for each request would cost as much as the request."""
 
 
@@ -33,7 +33,7 @@ class StrictConnection(web.RequestHandler):
             loop=asyncio.get_running_loop(),
             keepalive_timeout=idle_seconds,
             lingering_time=linger_seconds,
-            access_log=_NO_LOG,
+            access_log=NO_ACCESS_LOG,
             auto_decompress=False,
             max_line_size=MAX_LINE_BYTES,
             max_field_size=max_field_bytes,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import virtual_time
-from muster.kube.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, MOST, AdaptiveLimit
+from muster.kube.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, AdaptiveLimit
 from muster.kube.fair_slots import LATE_SECONDS, FairSlots
+from muster.kube.session import MAX_IN_FLIGHT as MOST
 
 POD_SECONDS = 0.01
 """Of the API server's time, for one pod."""
@@ -18,8 +19,8 @@ class Server:
     """Works on so many requests at once; the others wait for their turn."""
 
     def __init__(self, cores: int) -> None:
-        self.limit = AdaptiveLimit()
-        self.slots = FairSlots(64, self.limit.of)
+        self.limit = AdaptiveLimit(MOST)
+        self.slots = FairSlots(MOST, self.limit.of)
         self._cores = asyncio.Semaphore(cores)
         self.in_flight: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
@@ -67,7 +68,7 @@ def test_a_server_that_is_not_busy_is_given_all() -> None:
 
 def test_what_takes_long_by_itself_is_not_taken_for_a_queue() -> None:
     """A webhook that looks at each pod."""
-    limit = AdaptiveLimit()
+    limit = AdaptiveLimit(MOST)
     for number in range(200):
         limit.answered("a", "PATCH pods", 0.001, number)
         limit.answered("a", "POST pods", 0.5, number)
@@ -75,7 +76,7 @@ def test_what_takes_long_by_itself_is_not_taken_for_a_queue() -> None:
 
 
 def test_a_server_that_has_become_slower_for_good_is_given_all_again() -> None:
-    limit = AdaptiveLimit()
+    limit = AdaptiveLimit(MOST)
     for at in range(10):
         limit.answered("a", "POST pods", 0.01, at)
     for at in range(100):
@@ -87,7 +88,7 @@ def test_a_server_that_has_become_slower_for_good_is_given_all_again() -> None:
 
 
 def test_no_answer_counts_as_a_late_one() -> None:
-    limit = AdaptiveLimit()
+    limit = AdaptiveLimit(MOST)
     for _ in range(50):
         limit.unanswered("a")
     assert limit.of("a") == LEAST
@@ -112,7 +113,7 @@ def test_answers_that_never_come_do_not_keep_the_namespaces_other_requests_waiti
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e9))))
 def test_there_is_always_something(answers: list[tuple[float, float]]) -> None:
-    limit, now = AdaptiveLimit(), 0.0
+    limit, now = AdaptiveLimit(MOST), 0.0
     for seconds, passed in answers:
         now += passed
         limit.answered("a", "POST pods", seconds, now)

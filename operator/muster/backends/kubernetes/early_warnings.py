@@ -35,9 +35,9 @@ class EarlyWarnings:
         self._pods += warned.pod_uid not in own
         own[warned.pod_uid] = with_warning(own.pop(warned.pod_uid, ()), warned)
         if len(own) > MAX_PODS:
-            self._forget_oldest(own)
+            self._forget_oldest(warned.namespace)
         elif self._pods > MAX_PODS_IN_ALL:
-            self._forget_oldest(max(self._namespaces.values(), key=len))
+            self._forget_oldest(max(self._namespaces, key=lambda namespace: len(self._namespaces[namespace])))
 
     def pop(self, namespace: str, pod_uid: str) -> _Warnings:
         """A pod's warnings, which are not kept here any longer."""
@@ -50,9 +50,8 @@ class EarlyWarnings:
             del self._namespaces[namespace]
         return warnings
 
-    def _forget_oldest(self, own: OrderedDict[str, _Warnings]) -> None:
-        own.popitem(last=False)
-        self._pods -= 1
+    def _forget_oldest(self, namespace: str) -> None:
+        self.pop(namespace, next(iter(self._namespaces[namespace])))
 
 
 def with_warning(warnings: _Warnings, warned: Warned) -> _Warnings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -12,14 +11,13 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from muster.ranks.strict_http import NO_ACCESS_LOG
+
 MAX_CONNECTIONS = 64
 """At once. Any client that reaches the port may connect: the oldest connection is closed for the next one."""
 
 CONNECTION_SECONDS = 2.0
 """How long a connection stays, whatever is asked: the kubelet opens one for each question."""
-
-_NO_LOG = logging.Logger("muster.health.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
-"""The kubelet asks every few seconds; others may ask without end."""
 
 Complaints = Callable[[], Iterable[str]]
 """Says what is wrong at this moment; nothing when all is well."""
@@ -109,7 +107,7 @@ class _Connection(web.RequestHandler):
 
     def __init__(self, server: _Server) -> None:
         super().__init__(
-            server, loop=asyncio.get_running_loop(), access_log=_NO_LOG, max_line_size=1024, max_headers=32
+            server, loop=asyncio.get_running_loop(), access_log=NO_ACCESS_LOG, max_line_size=1024, max_headers=32
         )
         self._visited = server
         self._limit: asyncio.TimerHandle | None = None
