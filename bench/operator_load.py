@@ -74,7 +74,7 @@ def resource(number: int, size: Size, created: str, *, suspended: bool) -> Objec
         "command": ["python", "train.py"],
         "suspend": suspended,
     }
-    running: dict[str, JSON] = {"phase": "Running", "incarnation": 1, "startTime": created}
+    running: dict[str, JSON] = {"phase": "Running", "attempt": 1, "startTime": created}
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.name,

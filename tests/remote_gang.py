@@ -75,8 +75,8 @@ class RemoteGang:
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def credentials(self, job: str = JOB, incarnation: int = 1) -> Credentials:
-        return derive(self.seed, job, incarnation)
+    def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
+        return derive(self.seed, job, attempt)
 
     def call(self, *arguments: str) -> Called:
         """Start node 0's program, as its mpirun would."""

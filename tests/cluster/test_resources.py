@@ -309,7 +309,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
         "status": {
             "phase": "Running",
             "message": "Step 120",
-            "incarnation": 1,
+            "attempt": 1,
             "ranks": {"world": 4, "running": 4, "ready": "4/4"},
             "progress": {"step": 120},
         }
@@ -319,7 +319,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
     assert said[0].split() == ["NAME", "BACKEND", "PHASE", "NODES", "RANKS", "STEP", "AGE"]
     assert said[1].split()[:-1] == ["digits", "Kubernetes", "Running", "2", "4/4", "120"]
     wide = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}", "-o", "wide").splitlines()
-    assert wide[0].split()[-2:] == ["INCARNATION", "MESSAGE"]
+    assert wide[0].split()[-2:] == ["ATTEMPT", "MESSAGE"]
     assert wide[1].endswith("1             Step 120")
 
 

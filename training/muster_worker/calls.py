@@ -1,6 +1,6 @@
-"""One incarnation's calls between nodes: commands that other nodes want run here, and those that this one wants there.
+"""One attempt's calls between nodes: commands that other nodes want run here, and those that this one wants there.
 
-Agents show each other the incarnation's certificate and believe no other. Whoever else connects is dropped: after some
+Agents show each other the attempt's certificate and believe no other. Whoever else connects is dropped: after some
 seconds, at once when it says something, and sooner when many of its kind come, those from no node's address first.
 """
 
@@ -106,7 +106,7 @@ class Calls:
         return False
 
     def close(self) -> None:
-        """Hang up everywhere; for when no process of the incarnation lives any more. The port stays held."""
+        """Hang up everywhere; for when no process of the attempt lives any more. The port stays held."""
         for listener in (self._port, self._desk):
             self._selector.unregister(listener)
         self._desk.close()

@@ -29,7 +29,7 @@ class Assignment:
     own: Peer
     targets: Tuple[Peer, ...]
     sources: Tuple[int, ...]
-    key: str  # what the checks of one incarnation know each other by: no secret, but no other job's has it
+    key: str  # what the checks of one attempt know each other by: no secret, but no other job's has it
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Measured:
     round_trip_us: float
 
 
-def assign(node: int, peers: Sequence[Peer], job_uid: str, incarnation: int) -> Optional[Assignment]:
+def assign(node: int, peers: Sequence[Peer], job_uid: str, attempt: int) -> Optional[Assignment]:
     """The node's part; None when there is no other node, or one can't be sent to as it has no port for it."""
     nodes = len(peers)
     strides = [stride for stride in STRIDES if stride < nodes]
@@ -50,7 +50,7 @@ def assign(node: int, peers: Sequence[Peer], job_uid: str, incarnation: int) -> 
         own=peers[node],
         targets=tuple(peers[(node + stride) % nodes] for stride in strides),
         sources=tuple((node - stride) % nodes for stride in strides),
-        key=hashlib.sha256(f"{job_uid}/{incarnation}".encode()).hexdigest(),
+        key=hashlib.sha256(f"{job_uid}/{attempt}".encode()).hexdigest(),
     )
 
 

@@ -1,4 +1,4 @@
-"""One incarnation's processes on this node: started, watched, ended, and verified gone."""
+"""One attempt's processes on this node: started, watched, ended, and verified gone."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ SCAN_SECONDS = 0.02
 
 
 class Gang:
-    """The node's share of an incarnation, from its start until no process of it is left."""
+    """The node's share of an attempt, from its start until no process of it is left."""
 
     def __init__(
         self,
         place: Place,
-        incarnation: int,
+        attempt: int,
         selector: selectors.BaseSelector,
         log: Log,
         world: Optional[MpiWorld] = None,
     ) -> None:
         """`world` is this node's part of an MPI world. Raises `OSError` when the ranks' socket can't be made."""
         self._place = place
-        self._incarnation = incarnation
+        self._attempt = attempt
         self._selector = selector
         self._log = log
         self._metrics = MetricReader(place.plan.metrics)
@@ -85,7 +85,7 @@ class Gang:
         """Look at the network first where the job wants it, then start."""
         if self._place.plan.network_check:
             try:
-                self._check = start_check(self._place, self._incarnation, self._base, self._selector)
+                self._check = start_check(self._place, self._attempt, self._base, self._selector)
             except OSError as error:
                 self._log.say(f"no network check: {error}")
         return [] if self._check is not None else self._start()
@@ -97,7 +97,7 @@ class Gang:
                 return self._give_up(obstacle)
             started, refused = self._world.start(self._base)
         else:
-            started, refused = launch(self._place, self._incarnation, self._base)
+            started, refused = launch(self._place, self._attempt, self._base)
         for process in started:
             self._children[process.pid] = process
             streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)

@@ -1,4 +1,4 @@
-"""The files of an MPI incarnation in a node's run folder: its variables, a rank's wrapper, hosts for each mpirun."""
+"""The files of an MPI attempt in a node's run folder: its variables, a rank's wrapper, hosts for each mpirun."""
 
 from __future__ import annotations
 

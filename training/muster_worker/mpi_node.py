@@ -94,7 +94,7 @@ class MpiWorld:
         return self._calls is not None and self._calls.on_reaped(end)
 
     def close(self) -> None:
-        """Let go of everything; for when no process of the incarnation lives any more."""
+        """Let go of everything; for when no process of the attempt lives any more."""
         if self._calls is not None:
             self._calls.close()
         if self._meeting is not None:

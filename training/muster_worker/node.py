@@ -184,7 +184,7 @@ class Node:
             if isinstance(news, Acknowledged):
                 self._say(self._outage.answered(time.monotonic()))
                 self._heartbeat = max(0.05, news.heartbeat_seconds)
-                self._acknowledged = (news.incarnation, news.phase)
+                self._acknowledged = (news.attempt, news.phase)
             elif isinstance(news, Unreachable):
                 self._say(self._outage.failed(news.why, time.monotonic()))
             elif self._is_newer(news):
@@ -219,11 +219,11 @@ class Node:
 
     def _start(self, command: Command) -> List[Event]:
         if self._leaving or (self._gang is not None and not self._gang.finished):
-            self._log.say("refused to start: the last incarnation's processes are still there")
+            self._log.say("refused to start: the last attempt's processes are still there")
             return []
         # an operator that took over a moment ago may not know that the one before it has told this node
-        if command.incarnation <= self._state.incarnation:
-            self._log.say(f"refused to start incarnation {command.incarnation} again")
+        if command.attempt <= self._state.attempt:
+            self._log.say(f"refused to start attempt {command.attempt} again")
             return []
         if self._state.address is None or self._state.problem is not None:
             return []  # the report says what is wrong
@@ -231,8 +231,8 @@ class Node:
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
             return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
         first_rank = self._setting.place.node * plan.procs_per_node
-        self._state = begin(self._state, command.incarnation, first_rank, plan.procs_per_node, time.monotonic())
-        path = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
+        self._state = begin(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
+        path = os.path.join(self._setting.place.run, f"{command.attempt}.sock")
         before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
         self._place = place = replace(place, socket=path)
         try:
@@ -240,7 +240,7 @@ class Node:
                 self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = self._join_world(place, command)
-            gang = Gang(place, command.incarnation, self._selector, self._log, world)
+            gang = Gang(place, command.attempt, self._selector, self._log, world)
             self._gang = KeptGang(gang, self._setting.keeper, self._selector, self._log)
             return self._gang.launch(self._base)
         except OSError as error:
@@ -263,7 +263,7 @@ class Node:
             self._ended_at = now
         if not self._leaving:
             return now - max(self._ended_at, self._outage.heard_at) > UNREACHABLE_SECONDS
-        told = self._acknowledged == (self._state.incarnation, AgentPhase.ENDED)
+        told = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
         return told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
 
     def _farewell(self) -> int:

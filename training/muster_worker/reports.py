@@ -51,7 +51,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         job_uid=state.job_uid,
         node=state.node,
         generation=state.generation,
-        incarnation=state.incarnation,
+        attempt=state.attempt,
         sequence=sequence,
         phase=state.phase,
         address=state.address,

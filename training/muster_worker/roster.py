@@ -37,7 +37,7 @@ Handler = Callable[[], List[Event]]
 
 
 class Roster:
-    """The links of one incarnation, and who of them holds which rank."""
+    """The links of one attempt, and who of them holds which rank."""
 
     def __init__(self, place: Place, selector: selectors.BaseSelector, log: Log, metrics: MetricReader) -> None:
         """Listen on the place's socket. Raises `OSError`."""
@@ -134,7 +134,7 @@ class Roster:
         return seen, reported
 
     def close(self) -> List[Event]:
-        """Read all that is left and let go of everything; for when no process of the incarnation lives any more."""
+        """Read all that is left and let go of everything; for when no process of the attempt lives any more."""
         events = self.catch_up()
         self._selector.unregister(self._listener)
         self._listener.close()

@@ -48,13 +48,13 @@ class MetricRecord:
 
 @dataclass(frozen=True)
 class NodeState:
-    """All that is known of the node's incarnation, but for what is read when a report is made (`reports`)."""
+    """All that is known of the node's attempt, but for what is read when a report is made (`reports`)."""
 
     job_uid: str
     node: int
     generation: int
-    incarnation: int = 0
-    began_at: float = 0.0  # the incarnation: nothing of it can be older
+    attempt: int = 0
+    began_at: float = 0.0  # the attempt: nothing of it can be older
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
@@ -150,12 +150,12 @@ Event = Union[
 ]
 
 
-def begin(state: NodeState, incarnation: int, first_rank: int, procs: int, at: float) -> NodeState:
-    """A new incarnation: its ranks are expected, nothing of the last one is left."""
+def begin(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
+    """A new attempt: its ranks are expected, nothing of the last one is left."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
     return replace(
         state,
-        incarnation=incarnation,
+        attempt=attempt,
         began_at=at,
         phase=AgentPhase.RUNNING,
         ranks=ranks,

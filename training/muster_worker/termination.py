@@ -18,7 +18,7 @@ def summary(report: Report, exit_code: int) -> bytes:
         "jobUid": report.job_uid,
         "node": report.node,
         "generation": report.generation,
-        "incarnation": report.incarnation,
+        "attempt": report.attempt,
         "exitCode": exit_code,
         "problem": report.problem and report.problem.message[:512],
         "problemReason": report.problem and report.problem.reason,

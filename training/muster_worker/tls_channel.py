@@ -20,7 +20,7 @@ class ChannelLost(Exception):
 
 
 class Identity:
-    """What an incarnation's agents show and believe."""
+    """What an attempt's agents show and believe."""
 
     def __init__(self, credentials: Credentials, folder: str) -> None:
         """`folder` is private: the key lies in it for a moment. Raises `OSError` for credentials that can't be used."""

@@ -188,7 +188,7 @@ class Status(Model):
         default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
     )
     backend: BackendStatus | None = Field(default=None, description="What only the job's backend knows of.")
-    incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
+    attempt: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
     )

@@ -26,9 +26,9 @@ def status_problems(written: Mapping[str, JSON]) -> tuple[Problem, ...]:
 
 
 def _problems(written: Mapping[str, JSON]) -> Iterator[Problem]:
-    incarnation = written.get("incarnation", 0)
-    if not isinstance(incarnation, int) or isinstance(incarnation, bool) or incarnation < 0:
-        yield Problem("status.incarnation", f"found {_shown(incarnation)}; a whole number from 0 is expected")
+    attempt = written.get("attempt", 0)
+    if not isinstance(attempt, int) or isinstance(attempt, bool) or attempt < 0:
+        yield Problem("status.attempt", f"found {_shown(attempt)}; a whole number from 0 is expected")
     if "startTime" in written:
         yield from _time("status.startTime", written["startTime"])
     yield from _training_job(written.get("backend"))

@@ -30,7 +30,7 @@ UNKNOWN_TYPE = "local"
 """What the agent says of a machine whose type nobody told it: the word of SageMaker's own local mode."""
 
 _PORT = 29500
-_INCARNATION = 1
+_ATTEMPT = 1
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _value(value: object, elsewhere: object) -> str:
 def _command(place: Place) -> tuple[str, ...]:
     plan = place.plan
     if plan.launcher == Launcher.TORCHRUN:
-        return launchers.torchrun(place, _INCARNATION, lambda _: "torchrun")
+        return launchers.torchrun(place, _ATTEMPT, lambda _: "torchrun")
     if plan.launcher == Launcher.MPI:
         return mpi_preview.command(place)
     if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:

@@ -14,7 +14,7 @@ from muster.api.timestamps import from_text
 from muster.cli.view import View
 from muster.kube.answers import mapping, string
 from muster.kube.kinds import Object
-from muster.plan.incarnations import REFUSED
+from muster.plan.attempts import REFUSED
 from muster.plan.outcome import final_condition
 
 NOBODY_LOOKED = "muster's operator has not looked at it yet"

@@ -11,7 +11,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.validate import validate
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.plan.outcome import final_condition
 
 

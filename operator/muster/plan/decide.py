@@ -99,7 +99,7 @@ def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
 
 def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, meet(facts.nodes))
+    command = Command(term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
 
 
@@ -145,7 +145,7 @@ def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, term: i
     return Command(
         term=term,
         job_uid=job.metadata.uid,
-        incarnation=outcome.incarnation,
+        attempt=outcome.attempt,
         kind=kind,
         grace_seconds=grace if kind == CommandKind.STOP else 0.0,
     )
@@ -179,7 +179,7 @@ def _is_told(node: NodeFacts, command: Command) -> bool:
     last = node.command
     if last is None or last.term < command.term:
         return False
-    return (last.incarnation, _place(last)) >= (command.incarnation, _place(command))
+    return (last.attempt, _place(last)) >= (command.attempt, _place(command))
 
 
 def _place(command: Command) -> int:

@@ -43,7 +43,7 @@ class LastWord:
     job_uid: str
     node: int
     generation: int
-    incarnation: int
+    attempt: int
     ranks: int = 0
     succeeded: int = 0
     terminated: bool = False

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.plan.attempts import current_attempt, was_started
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.incarnations import current_incarnation, was_started
 from muster.plan.lost_nodes import without_lost
 from muster.plan.termination_log import with_last_word
 from muster.plan.troubles import POD_DELETED, with_trouble
@@ -16,12 +16,12 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
 
     What agents of an earlier start said, and what they were told, is the past of a job that was suspended meanwhile.
     """
-    incarnation = current_incarnation(previous)
+    attempt = current_attempt(previous)
     started = was_started(previous)
-    former = 0 if started else previous.incarnation
+    former = 0 if started else previous.attempt
     there = (without_lost(node, facts, previous, now, started=started) for node in facts.nodes)
-    counted = (_counted(_without_removal(node, former), previous.incarnation) for node in there)
-    nodes = (_present(node, incarnation, started=started) for node in counted)
+    counted = (_counted(_without_removal(node, former), previous.attempt) for node in there)
+    nodes = (_present(node, attempt, started=started) for node in counted)
     heard = (with_last_word(job, node) for node in nodes)
     return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))
 
@@ -44,14 +44,14 @@ def _without_removal(node: NodeFacts, former: int) -> NodeFacts:
     return replace(node, process=replace(process, trouble=None))
 
 
-def _present(node: NodeFacts, incarnation: int, *, started: bool) -> NodeFacts:
+def _present(node: NodeFacts, attempt: int, *, started: bool) -> NodeFacts:
     # Nothing has begun, and there is nobody who could have said or heard anything.
     if node.process.state is ProcessState.MISSING and not started:
         return node if node.agent is None and node.command is None else _without_past(node)
     agent, command = node.agent, node.command
-    if agent is not None and 0 < agent.report.incarnation < incarnation:
+    if agent is not None and 0 < agent.report.attempt < attempt:
         return _without_past(node)
-    if command is not None and command.incarnation < incarnation:
+    if command is not None and command.attempt < attempt:
         return replace(node, command=None, commanded_at=None)
     return node
 

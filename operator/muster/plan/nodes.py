@@ -26,13 +26,13 @@ def is_ready(node: NodeFacts) -> bool:
 def has_started(node: NodeFacts) -> bool:
     """Whether the node was told to start its ranks, or did."""
     agent = current_agent(node)
-    if agent is not None and agent.report.incarnation > 0:
+    if agent is not None and agent.report.attempt > 0:
         return True
     return node.command is not None and node.command.kind == CommandKind.START
 
 
 def has_ended(node: NodeFacts) -> bool:
-    """Whether the agent said that no process of the incarnation is left."""
+    """Whether the agent said that no process of the attempt is left."""
     agent = current_agent(node)
     return agent is not None and agent.report.phase == AgentPhase.ENDED
 

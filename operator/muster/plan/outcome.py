@@ -6,12 +6,12 @@ from enum import StrEnum
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import from_text
+from muster.plan.attempts import newest_attempt, was_started
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import has_exited, launcher_end, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.gang_release import GangRelease, release_of
-from muster.plan.incarnations import incarnation_of, was_started
 from muster.plan.meeting import mismatch
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
@@ -49,7 +49,7 @@ class Outcome:
 
     `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
     has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
-    `incarnation` is that start's number, or that of the next one. `began_at` is when the job was created or last
+    `attempt` is that start's number, or that of the next one. `began_at` is when the job was created or last
     resumed: its deadlines count from there. `told_at` is set once the status told that the job is over: since when.
     `release` is the last time that the gang gave up its pods, while it has not started.
     """
@@ -60,7 +60,7 @@ class Outcome:
     failure: Failure | None = None
     settled: bool = False
     started: bool = False
-    incarnation: int = 1
+    attempt: int = 1
     began_at: float = 0.0
     told_at: float | None = None
     release: GangRelease | None = None
@@ -83,7 +83,7 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         Verdict.UNDECIDED,
         settled=all(is_settled(node) for node in facts.nodes),
         started=started,
-        incarnation=incarnation_of(previous, facts),
+        attempt=newest_attempt(previous, facts),
         began_at=began_at(previous, facts, now),
     )
     # What was told to the world is not taken back.

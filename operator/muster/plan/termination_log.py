@@ -31,17 +31,17 @@ def read_last_word(text: str) -> LastWord | None:
         return None
     if not isinstance(value, dict):
         return None
-    uid, node, generation, incarnation = (
+    uid, node, generation, attempt = (
         value.get("jobUid"),
-        *(_count(value, key) for key in ("node", "generation", "incarnation")),
+        *(_count(value, key) for key in ("node", "generation", "attempt")),
     )
-    if not isinstance(uid, str) or node is None or generation is None or incarnation is None:
+    if not isinstance(uid, str) or node is None or generation is None or attempt is None:
         return None
     return LastWord(
         job_uid=uid,
         node=node,
         generation=generation,
-        incarnation=incarnation,
+        attempt=attempt,
         ranks=_count(value, "ranks") or 0,
         succeeded=_count(value, "succeeded") or 0,
         terminated=value.get("terminated") is True,
@@ -59,7 +59,7 @@ def with_last_word(job: Job, node: NodeFacts) -> NodeFacts:
     if (word.job_uid, word.node, word.generation) != (job.metadata.uid, node.node, node.process.generation):
         return node
     # Nothing had begun: that the agent has left says it all.
-    if word.incarnation == 0 and word.problem is None:
+    if word.attempt == 0 and word.problem is None:
         return node
     return replace(node, agent=_agent(job, node, word))
 
@@ -74,7 +74,7 @@ def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
         job_uid=word.job_uid,
         node=word.node,
         generation=word.generation,
-        incarnation=word.incarnation,
+        attempt=word.attempt,
         sequence=known.report.sequence if known is not None else 0,
         phase=AgentPhase.ENDED,
         ranks=tuple(rank.report for rank in ranks),

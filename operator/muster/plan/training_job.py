@@ -96,7 +96,7 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
     training = facts.training
     if training is not None and not training.is_asked_to_end:
         where = facts.seen_at or facts.whereabouts
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.incarnation, where),)
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.attempt, where),)
     # Stopping is not an end, whatever the status told before.
     if not seen.outcome.settled or (training is not None and not training.is_over):
         return ()

@@ -9,7 +9,7 @@ from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
-from muster.plan.incarnations import current_incarnation, was_started
+from muster.plan.attempts import current_attempt, was_started
 from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
 from muster.plan.training_job_facts import COMPLETED, Obstacle, TrainingFacts
 from muster.plan.training_job_pauses import asked_again_at, capacity_pause
@@ -55,19 +55,19 @@ def told_of(previous: Status) -> SageMakerStatus | None:
 
 def attempt_looked_at(previous: Status) -> int | None:
     """The attempt whose training job there may be; None for a job that has had none since it was last resumed."""
-    return current_incarnation(previous) if was_started(previous) else None
+    return current_attempt(previous) if was_started(previous) else None
 
 
 def as_found(previous: Status, facts: TrainingFacts) -> Status:
     """`previous`, or what it would tell if nobody had taken off the training job that runs."""
     if facts.found is None or facts.training is None:
         return previous
-    return previous.model_copy(update={"incarnation": facts.found, "start_time": to_seconds(facts.training.created_at)})
+    return previous.model_copy(update={"attempt": facts.found, "start_time": to_seconds(facts.training.created_at)})
 
 
 def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
     """Where the job stands with its attempts at `now` (Unix seconds)."""
-    told, attempt = told_of(previous), current_incarnation(previous)
+    told, attempt = told_of(previous), current_attempt(previous)
     if not was_started(previous):
         # What was before the suspension counts no more.
         return _with_due(job, facts, Course(attempt, is_next=True))

@@ -44,7 +44,7 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
         Verdict.UNDECIDED,
         settled=_is_settled(previous, facts, now),
         started=present is not None and present.has_trained,
-        incarnation=course.attempt,
+        attempt=course.attempt,
         began_at=began_at(previous, shown, now),
     )
     # What was told to the world is not taken back.

@@ -1,6 +1,6 @@
 """What the agents of one start of a gang know each other by: a certificate and its key, derived from a secret. Pure.
 
-The same secret, job and incarnation give the same bytes, so that an operator that was restarted between two agents'
+The same secret, job and attempt give the same bytes, so that an operator that was restarted between two agents'
 Start tells the second one what its predecessor told the first. All that is in the certificate is fixed or derived; its
 signature is too (RFC 6979).
 """
@@ -43,15 +43,15 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
     """
     if job.spec.launcher.mpi is None or command.kind != CommandKind.START:
         return command
-    return replace(command, credentials=derive(seed, command.job_uid, command.incarnation))
+    return replace(command, credentials=derive(seed, command.job_uid, command.attempt))
 
 
-def derive(seed: bytes, job_uid: str, incarnation: int) -> Credentials:
+def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
     """The credentials of one start of a job's gang. Raises `ValueError` for a secret that is too short."""
     if len(seed) < SEED_BYTES:
         raise ValueError(f"seed: {SEED_BYTES} bytes are needed")
     # no uid has a line end in it: two gangs never share what is derived here
-    context = b"\n".join((_PURPOSE, str(incarnation).encode(), job_uid.encode()))
+    context = b"\n".join((_PURPOSE, str(attempt).encode(), job_uid.encode()))
     material = HKDF(hashes.SHA256(), _KEY_BYTES + _SERIAL_BYTES, salt=None, info=context).derive(seed)
     number = 1 + int.from_bytes(material[:_KEY_BYTES], "big") % (_ORDER - 1)
     key = ec.derive_private_key(number, ec.SECP256R1())

@@ -1,6 +1,6 @@
 """What is known of a node's agent, after one more report. Pure; the order and the number of reports change nothing.
 
-Within one (generation, incarnation) each part is joined by a rule that forgets the order: the newest sequence wins, an
+Within one (replacement, attempt) each part is joined by a rule that forgets the order: the newest sequence wins, an
 end stays an end, steps only rise, and the time of an event is the earliest estimate of it, for a late report can only
 make an event look younger than it is.
 """
@@ -69,7 +69,7 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
 
 
 def _gang(report: Report) -> tuple[int, int]:
-    return (report.generation, report.incarnation)
+    return (report.generation, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:

@@ -50,9 +50,9 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     if releases > _releases(previous) and status.placement is not None:
         why = _condition(status, "Scheduled").message
         yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
-    if status.incarnation > previous.incarnation and status.start_time is not None:
+    if status.attempt > previous.attempt and status.start_time is not None:
         # What one training job followed may be told in fuller words later.
-        occasion = None if status.backend is None else str(status.incarnation)
+        occasion = None if status.backend is None else str(status.attempt)
         yield Note("Normal", "Started", _start(status), status.start_time, occasion)
     if _turned(previous, status, SUSPENDED):
         yield Note("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
@@ -71,7 +71,7 @@ def _start(status: Status) -> str:
     if told is None:
         nodes = "The node is" if status.nodes is not None and status.nodes.desired == 1 else "All nodes are"
         ranks = f"{amount(world, 'rank')} {'is' if world == 1 else 'are'} started"
-        return f"{nodes} ready: {ranks} (incarnation {status.incarnation})"
+        return f"{nodes} ready: {ranks} (attempt {status.attempt})"
     made = f"Training job {told.training_job_name} is created for {amount(world, 'rank')}"
     last = told.earlier[-1] if told.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
@@ -83,8 +83,8 @@ def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
     check, since = _check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
-    if previous.incarnation != status.incarnation or _check(previous) != check:
-        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.incarnation))
+    if previous.attempt != status.attempt or _check(previous) != check:
+        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.attempt))
 
 
 def _remarks(previous: Status, status: Status) -> Iterator[Note]:

@@ -3,7 +3,7 @@
 from muster.api.problems import InvalidResource
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.incarnations import REFUSED, was_started
+from muster.plan.attempts import REFUSED, was_started
 from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import ACCEPTED, since

@@ -6,8 +6,8 @@ from muster.api.spec import Job
 from muster.api.status import NetworkStatus, NodeCounts, Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
+from muster.plan.attempts import REFUSED
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.incarnations import REFUSED
 from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
 from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
@@ -47,7 +47,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
         ranks=rank_status(seen),
         progress=progress,
         placement=_placement(seen),
-        incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
+        attempt=outcome.attempt if outcome.started or _starts(actions) else previous.attempt,
         start_time=_start_time(seen, actions),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from muster.api.spec import Job
 from muster.api.status import NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
+from muster.plan.attempts import REFUSED, was_started
 from muster.plan.facts import ProcessState
-from muster.plan.incarnations import REFUSED, was_started
 from muster.plan.nodes import is_silent
 from muster.plan.outcome import Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
@@ -63,7 +63,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
         ranks=rank_status(picture),
         progress=progress,
         backend=training_record(picture, facts, seen, now if creates else None),
-        incarnation=seen.course.attempt if creates or _is_begun(previous, seen) else previous.incarnation,
+        attempt=seen.course.attempt if creates or _is_begun(previous, seen) else previous.attempt,
         start_time=_start_time(picture, facts, creates=creates),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )

@@ -10,7 +10,7 @@ from muster.api.sagemaker_status import (
     SecondaryStatus,
 )
 from muster.api.timestamps import to_seconds
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.plan.last_words import clean
 from muster.plan.training_job_course import Waiting, told_of
 from muster.plan.training_job_ends import bad_end

@@ -77,4 +77,4 @@ def _standing(training: TrainingJob) -> str:
 
 
 def _name(picture: Picture) -> str:
-    return training_job_name(picture.job.metadata, picture.outcome.incarnation)
+    return training_job_name(picture.job.metadata, picture.outcome.attempt)

@@ -21,7 +21,7 @@ class Ending:
 
     exists: bool
     phase: str
-    incarnation: int
+    attempt: int
     conditions: frozenset[tuple[str, str, str]]
     ranks: frozenset[tuple[str, str]]
     culprits: tuple[tuple[Any, ...], ...]
@@ -44,7 +44,7 @@ def ending(seen: Seen, starts: Counter[int]) -> Ending:
     return Ending(
         exists=seen.exists,
         phase=status.get("phase", ""),
-        incarnation=status.get("incarnation", 0),
+        attempt=status.get("attempt", 0),
         conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
         ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
         culprits=tuple(_culprit(one) for one in ranks.get("details", ())),
@@ -60,16 +60,14 @@ def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
     A node has one pod at a time and, where nobody takes it away before it begins, one for each start of the gang. That
     a pod bears the name of one that is gone is no harm: all that is known of pods is kept by uid.
     """
-    incarnation = max((status.get("incarnation", 0) for status in seen.statuses), default=0)
+    attempt = max((status.get("attempt", 0) for status in seen.statuses), default=0)
     more = [
-        f"node {node} had {len(uids)} pods in {incarnation} incarnations"
+        f"node {node} had {len(uids)} pods in {attempt} attempts"
         for node, uids in seen.pods.items()
-        if len(uids) > max(incarnation, 1)
+        if len(uids) > max(attempt, 1)
     ]
     again = [
-        f"rank {rank} began {count} times in {incarnation} incarnations"
-        for rank, count in starts.items()
-        if count > incarnation
+        f"rank {rank} began {count} times in {attempt} attempts" for rank, count in starts.items() if count > attempt
     ]
     return [*seen.twins, *more, *again, *setbacks(seen.statuses)]
 
@@ -78,12 +76,12 @@ def setbacks(statuses: Sequence[dict[str, Any]]) -> list[str]:
     """Where a status took back what the one before it had told."""
     found = []
     for before, after in pairwise(statuses):
-        if after.get("incarnation", 0) < before.get("incarnation", 0):
-            found.append(f"incarnation {before['incarnation']} became {after.get('incarnation')}")
+        if after.get("attempt", 0) < before.get("attempt", 0):
+            found.append(f"attempt {before['attempt']} became {after.get('attempt')}")
         if before.get("observedGeneration", 0) > after.get("observedGeneration", 0):
             found.append("observedGeneration fell")
         found += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
-        same_start = before.get("incarnation") == after.get("incarnation")
+        same_start = before.get("attempt") == after.get("attempt")
         began, begins = before.get("startTime"), after.get("startTime")
         if same_start and began is not None and begins is not None and began != begins:
             found.append(f"startTime {began} became {begins}")

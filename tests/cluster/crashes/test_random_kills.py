@@ -44,7 +44,7 @@ class Role:
 
     life: Life
     phase: str
-    incarnation: int = 1
+    attempt: int = 1
     culprit: tuple[int, int] | None = None
 
 
@@ -76,7 +76,7 @@ def draw(chance: random.Random) -> Role:
         Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", culprit=(rank, code)),
-        Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", incarnation=2),
+        Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", attempt=2),
         Role(Life("goes", nodes, spec, stays, deletes, ""), ""),
     )
     return chance.choice(roles)
@@ -94,8 +94,8 @@ async def live(place: Place, role: Role, job: str) -> str:
     except NotReached as halt:
         return str(halt)
     problems = place.mistakes(job)
-    if (found.phase, found.incarnation) != (role.phase, role.incarnation if role.phase else 0):
-        problems.append(f"ended as {found.phase} after {found.incarnation} starts: {found}")
+    if (found.phase, found.attempt) != (role.phase, role.attempt if role.phase else 0):
+        problems.append(f"ended as {found.phase} after {found.attempt} starts: {found}")
     if role.culprit is not None and (found.culprits[0][0], found.culprits[0][2]) != role.culprit:
         problems.append(f"{found.culprits} are blamed, not {role.culprit}")
     problems += [f"{count} events {told}" for told, count in found.events if count != _times(role, told[1])]
@@ -104,7 +104,7 @@ async def live(place: Place, role: Role, job: str) -> str:
 
 
 def _times(role: Role, reason: str) -> int:
-    return role.incarnation if reason == "Started" else 1
+    return role.attempt if reason == "Started" else 1
 
 
 async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Random) -> None:

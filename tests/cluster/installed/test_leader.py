@@ -35,7 +35,7 @@ def training(installed_operator: Installation) -> Iterator[Installation]:
     let_go(kubectl, namespace)
     kubectl.wait("condition=Complete", f"{JOB}/held", f"--namespace={namespace}")
     end = status(kubectl, namespace, "held")
-    assert (end["incarnation"], succeeded(end)) == (1, "4/4")
+    assert (end["attempt"], succeeded(end)) == (1, "4/4")
     assert end["progress"]["step"] > now
     kubectl("delete", JOB, "held", f"--namespace={namespace}")
 

@@ -54,7 +54,7 @@ def test_a_suspended_job_is_changed_and_its_next_start_is_of_the_new_spec(changi
     for name in ("grown", "shrunk"):
         jobs.wait(name, "jsonpath={.status.ranks.ready}=2/2")
         status = jobs.status(name)
-        assert (status["phase"], status["incarnation"], status["ranks"]["world"]) == ("Running", 2, 2)
+        assert (status["phase"], status["attempt"], status["ranks"]["world"]) == ("Running", 2, 2)
     assert jobs.children("grown", "pods") == {"pod/grown-0-1", "pod/grown-1-1"}
     assert jobs.children("shrunk", "pods") == {"pod/shrunk-0-1"}
     for pod in ("grown-0-1", "grown-1-1"):
@@ -115,7 +115,7 @@ def test_a_suspension_that_is_taken_back_at_once_comes_to_its_end_first(
     jobs.wait("hasty", RUNNING)
     # whether the operator saw the first change or only the second: there is one whole gang
     status = jobs.status("hasty")
-    generation = status["incarnation"] - 1
+    generation = status["attempt"] - 1
     assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{generation}"}
     jobs.run("delete", "dtj", "hasty", "--wait=false")
     assert "Traceback" not in operator.said

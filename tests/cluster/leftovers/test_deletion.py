@@ -112,5 +112,5 @@ def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: Operato
         assert jobs.status(name) == status
         assert jobs.children(name) == set()
     assert jobs.children("stopped") == set()
-    assert jobs.status("stopped")["incarnation"] == 1
+    assert jobs.status("stopped")["attempt"] == 1
     assert "Traceback" not in restarted.said

@@ -317,7 +317,7 @@ def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
 
 def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
     """A status of the tenant's own, in what is created and by the subresource, which `edit` has no right to."""
-    nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "incarnation": 10**18}
+    nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "attempt": 10**18}
     for number in range(10):
         yield Call(CREATE, JOBS, text({**job(f"told-{number}"), "status": nonsense}))
         yield Call(PATCH, f"{JOBS}/told-{number}/status", text({"status": nonsense}))

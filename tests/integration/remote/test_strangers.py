@@ -77,12 +77,12 @@ def test_the_gangs_own_certificate_is_believed(gang: RemoteGang) -> None:
     assert runs(gang, client(gang, gang.credentials()))
 
 
-@pytest.mark.parametrize("who", ["nobody", "another job", "an older incarnation", "another cluster"])
+@pytest.mark.parametrize("who", ["nobody", "another job", "an older attempt", "another cluster"])
 def test_other_certificates_are_not(gang: RemoteGang, who: str) -> None:
     credentials = {
         "nobody": None,
         "another job": gang.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
-        "an older incarnation": gang.credentials(incarnation=0),
+        "an older attempt": gang.credentials(attempt=0),
         "another cluster": derive(bytes(32), JOB, 1),
     }[who]
     assert not runs(gang, client(gang, credentials))

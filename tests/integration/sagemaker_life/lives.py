@@ -50,7 +50,7 @@ class Ending:
     """What is left, with all left out that differs from run to run."""
 
     phase: str
-    incarnation: int
+    attempt: int
     conditions: frozenset[tuple[str, str, str]]
     jobs: tuple[tuple[str, str], ...]
     earlier: tuple[tuple[int, str, str], ...]
@@ -68,7 +68,7 @@ def ending(site: Site) -> Ending:
     told = None if status.backend is None else status.backend.sagemaker
     return Ending(
         phase=status.phase,
-        incarnation=status.incarnation,
+        attempt=status.attempt,
         conditions=frozenset((one.type, one.status, one.reason) for one in status.conditions),
         jobs=jobs,
         earlier=() if told is None else tuple((one.attempt, one.status, one.reason) for one in told.earlier),
@@ -91,8 +91,8 @@ def wrongs(site: Site) -> list[str]:
         left = [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
         found += [f"{name} was left running" for name in left]
     for statuses in site.stored.statuses.values():
-        starts = [one.get("incarnation", 0) for one in statuses]
-        found += ["the incarnation fell"] if starts != sorted(starts) else []
+        starts = [one.get("attempt", 0) for one in statuses]
+        found += ["the attempt fell"] if starts != sorted(starts) else []
         ends = [_is_over(one) for one in statuses]
         found += ["an end was taken back"] if ends != sorted(ends) else []
     return found

@@ -285,7 +285,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
             (2, "InternalServerError"),
         ]
         assert all(one.billable_seconds is not None for one in site.record().earlier)
-        assert site.status().incarnation == 3
+        assert site.status().attempt == 3
 
     lived(wire, life)
 

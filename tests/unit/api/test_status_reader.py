@@ -49,7 +49,7 @@ STATUSES = st.builds(
         at=MAYBE_TEXT,
         # one that knows nothing isn't written, as none is
     ).filter(lambda progress: progress != Progress()),
-    incarnation=NUMBERS,
+    attempt=NUMBERS,
     startTime=MAYBE_TEXT,
     completionTime=MAYBE_TEXT,
 )
@@ -103,14 +103,14 @@ def test_no_status_is_one_that_knows_nothing(resource: dict[str, JSON]) -> None:
     ("written", "read"),
     [
         ({"phase": "Running", "isElastic": True}, {"phase": "Running"}),
-        ({"phase": "Running", "incarnation": "two"}, {"phase": "Running"}),
-        ({"phase": None, "incarnation": 2}, {"incarnation": 2}),
+        ({"phase": "Running", "attempt": "two"}, {"phase": "Running"}),
+        ({"phase": None, "attempt": 2}, {"attempt": 2}),
         ({"start_time": "x", "startTime": "y"}, {"startTime": "y"}),
         ({"conditions": [CONDITION, {"type": "Failed"}, 3, CONDITION]}, {"conditions": [CONDITION, CONDITION]}),
         ({"conditions": [{**CONDITION, "since": 1}]}, {"conditions": [CONDITION]}),
-        ({"conditions": "none", "incarnation": 1}, {"incarnation": 1}),
-        ({"conditions": [CONDITION] * 17, "incarnation": 1}, {"incarnation": 1}),
-        ({"nodes": {"desired": 2}, "incarnation": 1}, {"incarnation": 1}),
+        ({"conditions": "none", "attempt": 1}, {"attempt": 1}),
+        ({"conditions": [CONDITION] * 17, "attempt": 1}, {"attempt": 1}),
+        ({"nodes": {"desired": 2}, "attempt": 1}, {"attempt": 1}),
         ({"progress": {"step": 3, "metrics": {"a": "b", "c": 1}}}, {"progress": {"step": 3, "metrics": {"c": 1.0}}}),
     ],
     ids=str,

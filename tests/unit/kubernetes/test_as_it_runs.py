@@ -11,7 +11,7 @@ from unit.kubernetes.cluster_jobs import cluster_job
 
 POOLS = (NamedPool(name="gpus", instance_type="p5.48xlarge"),)
 JOB = cluster_job(nodePool={"name": "gpus"})
-RUNS = Status(start_time="2026-11-21T04:05:00Z", ranks=RankStatus(world=16, running=16, ready="16/16"), incarnation=1)
+RUNS = Status(start_time="2026-11-21T04:05:00Z", ranks=RankStatus(world=16, running=16, ready="16/16"), attempt=1)
 
 
 def test_pool_and_ranks_follow_from_the_configuration() -> None:

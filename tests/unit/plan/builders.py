@@ -152,7 +152,7 @@ def agent(
         job_uid=UID,
         node=number,
         generation=0,
-        incarnation=0 if phase == AgentPhase.READY else 1,
+        attempt=0 if phase == AgentPhase.READY else 1,
         sequence=1,
         phase=phase,
         address=None if problem else f"127.0.0.{number + 1}",

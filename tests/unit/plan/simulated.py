@@ -60,14 +60,14 @@ class SimulatedRank:
 class SimulatedNode:
     """A node's pod and its agent, and what the operator remembers of them: `known`, `command`, `commanded_at`.
 
-    `waits` is how many turns its next pod takes to begin. `begun` has the incarnations that it started.
+    `waits` is how many turns its next pod takes to begin. `begun` has the attempts that it started.
     """
 
     number: int
     starts: int
     process: ProcessFacts = NOTHING
     phase: str | None = None
-    incarnation: int = 0
+    attempt: int = 0
     sequence: int = 0
     ranks: list[SimulatedRank] = field(default_factory=list)
     hangs: bool = False
@@ -97,7 +97,7 @@ class SimulatedNode:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the incarnation that it started is left."""
+        """Whether nothing of the attempt that it started is left."""
         return all(entry.ended_at is not None for entry in self.ranks)
 
     def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - who starts its ranks itself has none
@@ -110,7 +110,7 @@ class SimulatedNode:
         assert generation > self.process.generation, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
         self.process = ProcessFacts(state, generation, started_at=None if self.waits else at)
-        self.phase, self.incarnation, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
         # On another machine: the one before may be cut off for ever.
         self.cut_at, self.lost_at = None, None
         self.forget()
@@ -185,9 +185,9 @@ class SimulatedNode:
     def _obey(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind == CommandKind.EXIT:
             self.leave(now, 0, None)
-        elif command.kind == CommandKind.START and command.incarnation > self.incarnation:
-            self.incarnation, self.phase = command.incarnation, AgentPhase.RUNNING
-            self.begun.append(self.incarnation)
+        elif command.kind == CommandKind.START and command.attempt > self.attempt:
+            self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
+            self.begun.append(self.attempt)
             self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
         elif command.kind in (CommandKind.STOP, CommandKind.KILL):
             for entry in self.ranks:
@@ -199,7 +199,7 @@ class SimulatedNode:
             UID,
             self.number,
             self.process.generation,
-            self.incarnation,
+            self.attempt,
             self.sequence,
             self.phase,
             address=f"127.0.0.{self.number + 1}",

@@ -39,15 +39,15 @@ def asked(world: World, *, suspend: bool) -> Job:
 
 
 def check(world: World, before: Status, actions: Sequence[Action]) -> None:
-    living = {node.incarnation for node in world.nodes if node.lives}
-    assert len(living) <= 1, "two incarnations run at once"
+    living = {node.attempt for node in world.nodes if node.lives}
+    assert len(living) <= 1, "two attempts run at once"
     for node in world.nodes:
-        assert len(set(node.begun)) == len(node.begun), "an incarnation is started twice"
-    assert all(number <= world.status.incarnation for node in world.nodes for number in node.begun)
+        assert len(set(node.begun)) == len(node.begun), "an attempt is started twice"
+    assert all(number <= world.status.attempt for node in world.nodes for number in node.begun)
     starts = [
         action for action in actions if isinstance(action, SendCommand) and action.command.kind == CommandKind.START
     ]
-    assert all(start.command.incarnation == world.status.incarnation for start in starts)
+    assert all(start.command.attempt == world.status.attempt for start in starts)
     assert not starts or world.status.start_time is not None
     if final_condition(before) is not None or condition(world.status, "Suspended") == "True":
         assert not starts
@@ -57,7 +57,7 @@ def check(world: World, before: Status, actions: Sequence[Action]) -> None:
     if condition(world.status, "Suspended") == "True":
         assert not living
         assert world.status.start_time is None
-    assert world.status.incarnation >= before.incarnation
+    assert world.status.attempt >= before.attempt
 
 
 def live(world: World, turns: int = 1, *, applied: int | None = None) -> None:
@@ -116,7 +116,7 @@ def finish(world: World) -> None:
         live(world)
         if any(node.is_cut for node in world.nodes):
             world.now += 10
-        if all(node.ranks and node.incarnation == world.status.incarnation for node in world.nodes):
+        if all(node.ranks and node.attempt == world.status.attempt for node in world.nodes):
             for node in world.nodes:
                 for rank in node.ranks:
                     rank.end(world.now, 0, None)
@@ -145,8 +145,8 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
 
     assert final_condition(world.status) is not None
     if condition(world.status, "Complete") == "True":
-        ends = [(node.incarnation, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
-        assert ends == [(world.status.incarnation, 0, False)] * 6
+        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
+        assert ends == [(world.status.attempt, 0, False)] * 6
     # So long after the end everything of it goes, and nothing comes back.
     world.now += 61
     live(world, 20)

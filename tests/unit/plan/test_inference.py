@@ -11,12 +11,12 @@ from muster.plan.troubles import POD_DELETED
 from muster_worker.contract import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 
-FIRST = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
+FIRST = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 RESUMED = Status(
     conditions=(
         Condition(type="Suspended", status="False", reason="Resumed", last_transition_time="2025-11-21T04:05:05Z"),
     ),
-    incarnation=1,
+    attempt=1,
 )
 TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
 
@@ -54,11 +54,11 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
 def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: int, generation: int) -> None:
     vanished = replace(ready(0), process=ProcessFacts(ProcessState.MISSING, seen))
 
-    assert inferred(Status(incarnation=starts), vanished).process.generation == generation
+    assert inferred(Status(attempt=starts), vanished).process.generation == generation
 
 
 def test_a_pod_that_is_there_has_its_own_generation() -> None:
-    assert inferred(Status(incarnation=5), ready(0)).process.generation == ready(0).process.generation
+    assert inferred(Status(attempt=5), ready(0)).process.generation == ready(0).process.generation
 
 
 @pytest.mark.parametrize(

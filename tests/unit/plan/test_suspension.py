@@ -46,13 +46,13 @@ def asked(*, suspend: bool = True, deadline: int | None = None) -> Job:
 
 def suspended_condition(status: str, reason: str, at: str = "2025-11-21T05:00:00Z") -> Status:
     entry = Condition(type="Suspended", status=status, reason=reason, last_transition_time=at)
-    return Status(conditions=(entry,), incarnation=1)
+    return Status(conditions=(entry,), attempt=1)
 
 
 SUSPENDED = suspended_condition("True", "Suspended")
 SUSPENDING = suspended_condition("False", "Suspending").model_copy(update={"start_time": "2025-11-21T04:05:05Z"})
 
-STARTED = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
+STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
 
 
 def outcome_of(a_job: Job, previous: Status, known: JobFacts, now: float = START + 10) -> Outcome:
@@ -184,7 +184,7 @@ def test_a_resumed_job_has_new_pods_and_knows_nothing_of_the_old_ones() -> None:
     assert actions_of(asked(suspend=False), SUSPENDED, known) == [CreateNode(0, 5), CreateNode(1, 1)]
 
 
-def test_a_resumed_job_starts_its_next_incarnation() -> None:
+def test_a_resumed_job_starts_its_next_attempt() -> None:
     stale = dataclasses.replace(ready(0), command=command(CommandKind.STOP, 10.0))
     known = facts(stale, ready(1))
     resumed = suspended_condition("False", "Resumed")
@@ -192,7 +192,7 @@ def test_a_resumed_job_starts_its_next_incarnation() -> None:
     (start,) = actions_of(asked(suspend=False), resumed, known)
 
     assert isinstance(start, SendCommand)
-    assert (start.nodes, start.command.kind, start.command.incarnation) == ((0, 1), CommandKind.START, 2)
+    assert (start.nodes, start.command.kind, start.command.attempt) == ((0, 1), CommandKind.START, 2)
 
 
 def test_the_way_is_told_by_the_status() -> None:
@@ -211,7 +211,7 @@ def test_the_way_is_told_by_the_status() -> None:
         at += 1
         status = status_of(asked(suspend=suspend), status, known, at)
         entry = next(entry for entry in status.conditions if entry.type == "Suspended")
-        phases.append((status.phase, entry.status, entry.reason, status.incarnation, status.start_time is not None))
+        phases.append((status.phase, entry.status, entry.reason, status.attempt, status.start_time is not None))
 
     assert phases == [
         ("Starting", "False", "NotSuspended", 1, True),

@@ -117,7 +117,7 @@ def test_a_resumed_job_has_another_training_job() -> None:
     assert (SUSPENDING.phase, SUSPENDED.phase) == ("Stopping", "Suspended")
     _, actions, status = turn(job(), SUSPENDED, facts(), T0 + 100)
     assert actions == (CreateTrainingJob(2),)
-    assert status.incarnation == 2
+    assert status.attempt == 2
     assert status.backend is not None
     assert status.backend.sagemaker is not None
     assert [one.attempt for one in status.backend.sagemaker.earlier] == [1]

@@ -146,7 +146,7 @@ def test_a_pod_that_vanished_has_the_backends_reason() -> None:
 
 
 def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
-    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
+    ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
     known = replace(facts(node(0), node(1)), listening_since=START + 3600)
 
     early = status_of(job(), ongoing, known, START + 3601)
@@ -156,12 +156,12 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     assert early == ongoing.model_copy(update={"observed_generation": 3})
     assert late.phase == "Running"
     assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not been heard yet; ")
-    assert (late.incarnation, late.start_time) == (1, ongoing.start_time)
+    assert (late.attempt, late.start_time) == (1, ongoing.start_time)
 
 
 def test_a_restarted_operator_blames_nobody_else_before_all_were_heard() -> None:
     cut_off, failed = running(0, lost_peer(0, 1.1), rank(1)), running(1, ended(2, 1.0, exit_code=7), rank(3))
-    ongoing = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Running")
+    ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running")
     stopping = status_of(job(), ongoing, facts(cut_off, failed), START + 2)
     heard_one = replace(facts(cut_off, node(1)), listening_since=START + 3)
 
@@ -172,7 +172,7 @@ def test_a_restarted_operator_blames_nobody_else_before_all_were_heard() -> None
 
 
 def test_ranks_that_fell_silent_before_they_ran_do_not_run() -> None:
-    starting = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", phase="Starting")
+    starting = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Starting")
     silent = facts(running(0, heard=-60.0), running(1, heard=-60.0))
 
     assert status_of(job(), starting, silent, START + 5).phase == "Starting"

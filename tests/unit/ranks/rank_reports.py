@@ -28,7 +28,7 @@ def report(sequence: int, *ranks: RankReport, **changes: Any) -> Report:
         "job_uid": UID,
         "node": 0,
         "generation": 0,
-        "incarnation": 1,
+        "attempt": 1,
         "sequence": sequence,
         "phase": AgentPhase.RUNNING,
         "ranks": ranks,

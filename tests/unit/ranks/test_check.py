@@ -9,7 +9,7 @@ from muster_worker.contract import LauncherEnd, Link, MetricValue, NetworkFigure
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
-    "ready": report(0, phase="Ready", incarnation=0, address="10.0.0.5", port=29500, interface="eth0"),
+    "ready": report(0, phase="Ready", attempt=0, address="10.0.0.5", port=29500, interface="eth0"),
     "links": report(1, links=(Link("eth0", "10.0.0.5/16", 10_000), Link("ib0", "fd00::5/64", 0, rdma=True))),
     "figures": report(1, check_port=4711, figures=NetworkFigures(0.0, None, 1e9, "p" * 256)),
     "loopback": report(1, address="127.9.0.1", port=1),
@@ -27,7 +27,7 @@ BAD = {
     "node": report(1, node=3),
     "node: the job has nodes 0 to 2": report(1, node=-1),
     "generation": report(1, generation=-1),
-    "incarnation": report(1, incarnation=-1),
+    "attempt": report(1, attempt=-1),
     "sequence": report(-1),
     "dropped_lines": report(1, dropped_lines=-1),
     "phase": report(1, phase="Dancing"),

@@ -70,7 +70,7 @@ START = command(CommandKind.START)
 @pytest.mark.parametrize(
     ("asked", "told", "credentials"),
     [
-        (MPI_JOB, START, derive(SEED, START.job_uid, START.incarnation)),
+        (MPI_JOB, START, derive(SEED, START.job_uid, START.attempt)),
         (job(), START, None),
         *((MPI_JOB, command(kind), None) for kind in (CommandKind.STOP, CommandKind.KILL, CommandKind.EXIT)),
     ],

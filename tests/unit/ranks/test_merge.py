@@ -40,7 +40,7 @@ def reports(draw: st.DrawFn) -> Report:
         job_uid="uid",
         node=0,
         generation=draw(st.integers(0, 1)),
-        incarnation=draw(st.integers(0, 1)),
+        attempt=draw(st.integers(0, 1)),
         sequence=draw(st.integers(0, 2)),
         phase=draw(st.sampled_from(AgentPhase.ALL)),
         ranks=tuple(draw(ranks(rank)) for rank in range(2) if draw(st.booleans())),
@@ -73,13 +73,13 @@ def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list
 
 @settings(deadline=None)
 @given(arrivals)
-def test_no_rank_lives_that_was_reported_dead_in_the_newest_incarnation(come: list[Arrival]) -> None:
+def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[Arrival]) -> None:
     known = facts(come)
-    newest = (known.report.generation, known.report.incarnation)
+    newest = (known.report.generation, known.report.attempt)
     dead = {
         rank.rank
         for arrived, _ in come
-        if (arrived.generation, arrived.incarnation) == newest
+        if (arrived.generation, arrived.attempt) == newest
         for rank in arrived.ranks
         if rank.state == RankState.EXITED
     }
@@ -94,8 +94,8 @@ def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_tim
 
     present = max(one.generation for one, _ in come)
     assert known.heard_at == max(at for one, at in come if one.generation == present)
-    order = max((one.generation, one.incarnation, one.sequence) for one, _ in come)
-    assert (known.report.generation, known.report.incarnation, known.report.sequence) == order
+    order = max((one.generation, one.attempt, one.sequence) for one, _ in come)
+    assert (known.report.generation, known.report.attempt, known.report.sequence) == order
 
 
 def merged(*come: Arrival) -> AgentFacts:
@@ -141,9 +141,9 @@ def test_last_lines_that_come_after_the_end_are_kept() -> None:
     assert known.ranks[0].ended_at == T0 - 1
 
 
-def test_a_new_incarnation_begins_with_nothing() -> None:
+def test_a_new_attempt_begins_with_nothing() -> None:
     old = report(9, exited(0, signal=9), launcher=LauncherEnd("torchrun", 0.0, 1))
-    new = report(10, running(0), incarnation=2)
+    new = report(10, running(0), attempt=2)
 
     known = merged((new, T0), (old, T0 + 3))
 

@@ -239,9 +239,9 @@ async def test_what_the_server_does_not_take_is_the_turns_failure(tmp_path: Path
 
 async def test_what_an_older_crd_does_not_keep_is_not_sent_again_and_again(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
-        here.server.unknown = ("incarnation",)
+        here.server.unknown = ("attempt",)
         journal = here.journal()
-        started = Status(phase="Running", incarnation=1)
+        started = Status(phase="Running", attempt=1)
         for status in (started, started, started, started.model_copy(update={"phase": "Stopping"})):
             journal.begin()
             await journal.write(status)

@@ -96,7 +96,7 @@ def test_lines_are_what_agents_would_report() -> None:
     )
     (agent,) = log.agents()
     first, second = agent.ranks
-    assert (agent.report.job_uid, agent.report.incarnation, agent.report.phase) == ("3a5c", 2, "Running")
+    assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
     assert (first.report.state, first.report.step, first.stepped_at) == (RankState.RUNNING, 40, BEGAN + 8)
     assert (second.report.state, second.report.exit_code, second.ended_at) == (RankState.EXITED, 0, BEGAN + 9.5)
     assert agent.heard_at == BEGAN + 10

@@ -8,8 +8,8 @@ from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
+from muster.plan.attempts import was_started
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
-from muster.plan.incarnations import was_started
 from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.events import notes
@@ -193,7 +193,7 @@ def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
 
 def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
     resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
-    before = Status(phase="Pending", incarnation=2, conditions=(resumed,))
+    before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
     assert not was_started(refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10))
 
@@ -240,7 +240,7 @@ def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> Non
 def test_the_start_is_written_before_it_is_told() -> None:
     status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
 
-    assert (status.incarnation, status.start_time) == (1, "2025-11-21T04:05:05Z")
+    assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
 
 
 def test_details_name_the_pod_and_its_machine() -> None:

@@ -66,7 +66,7 @@ def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
 
 
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
-START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (incarnation 1)")
+START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (attempt 1)")
 CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
     ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
     (
@@ -144,7 +144,7 @@ def test_a_long_message_fits_an_event() -> None:
 
 
 def seen(*nodes: NodeFacts, at: float = 10) -> Status:
-    before = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
+    before = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
     return status_of(job(2, 1), before, facts(*nodes), START + at)
 
 
@@ -163,7 +163,7 @@ RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, st
         (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
         # It does not report any more.
         (seen(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
-        (RUNS.model_copy(update={"incarnation": 2}), True),
+        (RUNS.model_copy(update={"attempt": 2}), True),
         (RUNS.model_copy(update={"start_time": None}), True),
         (RUNS.model_copy(update={"observed_generation": 4}), True),
         (RUNS.model_copy(update={"phase": "Stopping"}), True),

@@ -176,7 +176,7 @@ def test_the_summary_fits_and_is_json(letter: str) -> None:
     assert json.loads(text)["firstFailure"]["rank"] == 3
 
 
-def test_what_a_rank_says_of_times_stays_within_its_incarnation() -> None:
+def test_what_a_rank_says_of_times_stays_within_its_attempt() -> None:
     state = begin(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
     for event in (RankStarted(0, 77, -1e9), MetricRecord("loss", 1.0, 0, -1e9), RankEnded(0, 1e300, 7)):
         state = apply(state, event)

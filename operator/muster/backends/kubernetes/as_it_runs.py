@@ -8,7 +8,7 @@ from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.kubernetes.devices import with_procs
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 
 
 def as_it_runs(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:

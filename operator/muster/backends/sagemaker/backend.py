@@ -21,7 +21,7 @@ from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.surroundings import Surroundings
 from muster.backends.sagemaker.targets import Target, places_of, remains_of, target_of, whereabouts
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.incarnations import current_incarnation
+from muster.plan.attempts import current_attempt
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, told_of
@@ -131,7 +131,7 @@ class SageMakerBackend:
     async def is_over(self, metadata: Metadata, previous: Status, where: Whereabouts) -> bool:
         """Whether no training job of the job's runs any more, whatever the status tells; one that does is stopped."""
         ledger = self._ledger(metadata.uid)
-        if ledger.knows_of_no_other(metadata, current_incarnation(previous)):
+        if ledger.knows_of_no_other(metadata, current_attempt(previous)):
             return True
         await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
         found = ledger.found

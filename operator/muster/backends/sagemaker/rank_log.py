@@ -122,8 +122,7 @@ class RankLog:
             job_uid=gang.job_uid,
             node=node,
             generation=0,
-            # the gang's word for it, and so plan's and status': each attempt starts all ranks anew
-            incarnation=gang.attempt,
+            attempt=gang.attempt,
             sequence=0,
             phase=AgentPhase.ENDED if over else AgentPhase.RUNNING,
             ranks=tuple(facts.report for facts in own),

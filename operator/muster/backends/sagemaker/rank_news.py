@@ -30,7 +30,7 @@ class LogSource:
 class RankNews(Protocol):
     """What the ranks of all followed training jobs said.
 
-    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt as their incarnation, generation 0.
+    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt, replacement 0.
     """
 
     @property

@@ -12,7 +12,7 @@ from muster.api.status import Status
 from muster.api.tenancy_spec import Tenant
 from muster.backends.kubernetes import as_it_runs as on_kubernetes
 from muster.backends.sagemaker import as_it_runs as on_sagemaker
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from muster.api.timestamps import from_text
 from muster.kube.backoff import pause
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.store import RankStore

@@ -16,7 +16,7 @@ from muster.api.validate import MAX_SPEC_BYTES, validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.runtime.cluster.job_source import ROOM, part_of
 
 NO_ROOM = "NoRoom"

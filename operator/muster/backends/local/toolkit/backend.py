@@ -46,7 +46,7 @@ HEARTBEAT_SECONDS = 60.0
 FALL_SECONDS = 10.0
 """A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
 
-_INCARNATION = 1
+_ATTEMPT = 1
 
 
 @dataclass
@@ -119,7 +119,7 @@ class ToolkitBackend:
         heard_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
-        report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, phase, ranks=reports)
+        report = Report(job.metadata.uid, node, process.generation, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, heard_at or 0.0, ranks)
 
     def _trouble(self, process: ProcessFacts) -> Trouble | None:

@@ -4,9 +4,9 @@ import pytest
 
 from muster.api.status import Condition, Status
 from muster.plan.actions import CreateNode, SendCommand
+from muster.plan.attempts import was_started
 from muster.plan.decide import decide
 from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
-from muster.plan.incarnations import was_started
 from muster.plan.inference import infer
 from muster.plan.outcome import Verdict, judge
 from unit.plan.builders import START, T0, done, ended, facts, job, missing, node, rank, ready, running, status_of
@@ -31,16 +31,16 @@ OVER = suspended("False", "Resumed")
     [
         (Status(), False),
         (Status(phase="Running"), False),
-        (Status(incarnation=1, start_time=AT), True),
+        (Status(attempt=1, start_time=AT), True),
         (Status(start_time=AT), True),
         # Somebody took the time away.
-        (Status(incarnation=1, phase="Running"), True),
-        (Status(incarnation=1, phase="Starting", conditions=(NOT,)), True),
-        (Status(incarnation=1, phase="Suspended", conditions=(DONE,)), False),
-        (Status(incarnation=1, phase="Pending", conditions=(OVER,)), False),
-        (Status(incarnation=1, phase="Starting", conditions=(OVER,)), False),
-        (Status(incarnation=2, phase="Running", conditions=(OVER,)), True),
-        (Status(incarnation=2, phase="Starting", start_time=AT, conditions=(OVER,)), True),
+        (Status(attempt=1, phase="Running"), True),
+        (Status(attempt=1, phase="Starting", conditions=(NOT,)), True),
+        (Status(attempt=1, phase="Suspended", conditions=(DONE,)), False),
+        (Status(attempt=1, phase="Pending", conditions=(OVER,)), False),
+        (Status(attempt=1, phase="Starting", conditions=(OVER,)), False),
+        (Status(attempt=2, phase="Running", conditions=(OVER,)), True),
+        (Status(attempt=2, phase="Starting", start_time=AT, conditions=(OVER,)), True),
     ],
     ids=str,
 )
@@ -53,10 +53,10 @@ def running_status(*conditions: Condition) -> Status:
     return status_of(job(), Status(conditions=conditions), RUNS, START + 10).model_copy(update={"start_time": None})
 
 
-@pytest.mark.parametrize("previous", [running_status(), Status(incarnation=1), Status()], ids=["time", "most", "all"])
+@pytest.mark.parametrize("previous", [running_status(), Status(attempt=1), Status()], ids=["time", "most", "all"])
 def test_ranks_that_run_are_known_again_by_what_their_agents_say(previous: Status) -> None:
     status = status_of(job(), previous, RUNS, START + 10)
-    assert (status.phase, status.incarnation, status.start_time) == ("Running", 1, "2025-11-21T04:05:05Z")
+    assert (status.phase, status.attempt, status.start_time) == ("Running", 1, "2025-11-21T04:05:05Z")
     assert status.ranks is not None
     assert status.ranks.running == 4
 
@@ -81,7 +81,7 @@ def test_a_good_end_is_told_as_one() -> None:
 
 
 def test_a_resumed_job_is_started_once_more() -> None:
-    previous = Status(incarnation=1, phase="Starting", conditions=(OVER,))
+    previous = Status(attempt=1, phase="Starting", conditions=(OVER,))
     status = status_of(job(), previous, facts(ready(0), ready(1)), START + 10)
-    assert (status.incarnation, status.start_time is not None) == (2, True)
+    assert (status.attempt, status.start_time is not None) == (2, True)
     assert status_of(job(), previous, facts(missing(0), missing(1)), START + 60).start_time is None

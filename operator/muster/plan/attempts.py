@@ -18,18 +18,18 @@ def was_started(previous: Status) -> bool:
     """
     if previous.start_time is not None:
         return True
-    if previous.incarnation == 0 or is_suspended(previous):
+    if previous.attempt == 0 or is_suspended(previous):
         return False
     return not is_resumed(previous) or previous.phase not in _BEFORE_THE_START
 
 
-def current_incarnation(previous: Status) -> int:
+def current_attempt(previous: Status) -> int:
     """The number of the start that `previous` tells of or, when the gang is to be started (again), the next one."""
-    return max(previous.incarnation, 1) if was_started(previous) else previous.incarnation + 1
+    return max(previous.attempt, 1) if was_started(previous) else previous.attempt + 1
 
 
-def incarnation_of(previous: Status, facts: JobFacts) -> int:
+def newest_attempt(previous: Status, facts: JobFacts) -> int:
     """The same, also for a status that somebody emptied: agents know which start they belong to."""
     agents = tuple(current_agent(node) for node in facts.nodes)
-    seen = max((agent.report.incarnation for agent in agents if agent is not None), default=0)
-    return max(current_incarnation(previous), seen)
+    seen = max((agent.report.attempt for agent in agents if agent is not None), default=0)
+    return max(current_attempt(previous), seen)
