@@ -131,7 +131,7 @@ class AgentWorld:
             "--plan",
             str(home / "plan.json"),
         ]
-        command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
+        command += ["--node", str(node), "--replacement", "1", "--token", str(home / "token")]
         command += [
             "--root",
             str(self.root(node)),

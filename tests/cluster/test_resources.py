@@ -236,10 +236,10 @@ async def test_a_training_job_is_made_of_what_was_accepted(
     del twin  # it is known
     body = {**resource(spec=sagemaker_spec({}, {})), "apiVersion": TWIN.api_version}
     job = await client.create(TWIN, namespace, body)
-    assert await change(client, job, {"recovery": {"maxRestarts": 2}}) == ""
+    assert await change(client, job, {"failurePolicy": {"maxRestarts": 2}}) == ""
     assert f"spec: Forbidden: {CHANGE_SENTENCE}" in await change(client, job, changes)
     assert await change(client, job, {"suspend": True}) == ""
-    assert await change(client, job, {"recovery": None, **changes, "suspend": False}) == ""
+    assert await change(client, job, {"failurePolicy": None, **changes, "suspend": False}) == ""
 
 
 def test_every_field_is_among_the_changes() -> None:

@@ -127,10 +127,10 @@ async def test_a_bad_question_is_refused(site: Site, query: str) -> None:
     assert site.collector.refused == {Reason.MALFORMED: 1}
 
 
-async def test_a_replaced_pod_speaks_for_its_generation_only(site: Site) -> None:
+async def test_a_replaced_pod_speaks_for_its_replacement_only(site: Site) -> None:
     site.pods["pod-new"] = Member(JOB, 0, 1)
 
-    assert (await site.post(site.report(0, generation=1), site.token(0)))[0] == 403
+    assert (await site.post(site.report(0, replacement=1), site.token(0)))[0] == 403
     assert site.collector.refused == {Reason.OTHER_POD: 1}
 
 

@@ -58,7 +58,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         names = ", ".join(sagemaker.host_names(plan.nodes))
         log.say(f"{names} resolve in Python ranks only: {no_hosts}")
     limit = memory_lock.raise_limit()
-    state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    state, held = _settle(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
     state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
     if state.network_objection is not None:
         log.say(state.network_objection)
@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
     parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
     parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
-    parser.add_argument("--generation", required=True, type=int, metavar="G", help="this node's generation")
+    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement")
     parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
     parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
     parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")

@@ -237,7 +237,7 @@ class Report:
 
     job_uid: str
     node: int
-    generation: int
+    replacement: int
     attempt: int  # 0 until the first Start
     sequence: int  # rises with every report of an agent process
     phase: str

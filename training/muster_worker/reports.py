@@ -50,7 +50,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
     return Report(
         job_uid=state.job_uid,
         node=state.node,
-        generation=state.generation,
+        replacement=state.replacement,
         attempt=state.attempt,
         sequence=sequence,
         phase=state.phase,

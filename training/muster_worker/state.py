@@ -52,7 +52,7 @@ class NodeState:
 
     job_uid: str
     node: int
-    generation: int
+    replacement: int
     attempt: int = 0
     began_at: float = 0.0  # the attempt: nothing of it can be older
     phase: str = AgentPhase.READY

@@ -17,7 +17,7 @@ def summary(report: Report, exit_code: int) -> bytes:
     document: Dict[str, object] = {
         "jobUid": report.job_uid,
         "node": report.node,
-        "generation": report.generation,
+        "replacement": report.replacement,
         "attempt": report.attempt,
         "exitCode": exit_code,
         "problem": report.problem and report.problem.message[:512],

@@ -8,12 +8,12 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from muster.api import node_ranges
 from muster.api.agent_spec import Agent
 from muster.api.data_spec import Checkpoint, Input, Output
+from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
 from muster.api.node_ranges import NodeRanges
 from muster.api.queue import Queue
-from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.source_spec import Source
 
@@ -198,7 +198,7 @@ class Spec(Model):
         ge=1,
         le=MAX_DEADLINE_SECONDS,
     )
-    recovery: Recovery | None = Field(
+    failure_policy: FailurePolicy | None = Field(
         default=None, description="What is done about failures; unset: a job that failed is over."
     )
     cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")

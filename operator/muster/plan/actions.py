@@ -10,7 +10,7 @@ class CreateNode:
     """Bring the node's process or pod, and its agent, into being."""
 
     node: int
-    generation: int
+    replacement: int
 
 
 @dataclass(frozen=True)

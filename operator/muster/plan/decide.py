@@ -63,8 +63,8 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Nobody starts before everybody is there: the peers' addresses are part of Start.
     if missing:
-        lowest = 0 if release is None else release.generation
-        return (*strays, *(CreateNode(node.node, max(lowest, node.process.generation + 1)) for node in missing))
+        lowest = 0 if release is None else release.replacement
+        return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
     can_start = _can_start(facts, outcome, now)
     return (*strays, *(_start(job, facts, outcome, term) if can_start else _close(job, facts, outcome, now, term)))
 

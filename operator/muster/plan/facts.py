@@ -42,7 +42,7 @@ class LastWord:
 
     job_uid: str
     node: int
-    generation: int
+    replacement: int
     attempt: int
     ranks: int = 0
     succeeded: int = 0
@@ -58,7 +58,7 @@ class ProcessFacts:
 
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
-    The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
+    The replacement of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
     `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
     `memory_limit` is what its ranks may use together, as its owner wrote it; "": nobody set one.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
@@ -71,7 +71,7 @@ class ProcessFacts:
     """
 
     state: ProcessState
-    generation: int = 0
+    replacement: int = 0
     exit_code: int | None = None
     signal: int | None = None
     started_at: float | None = None

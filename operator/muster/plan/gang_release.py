@@ -1,7 +1,7 @@
 """A gang that can't be placed whole gives up what it holds, waits, and is made again. Pure.
 
 Two jobs that hold half of the machines each would wait for each other for ever. That it was given up stands in the
-status, with the generation from which on pods count again: who takes over goes on from there.
+status, with the replacement from which on pods count again: who takes over goes on from there.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ _HASH_BYTES = 8
 class GangRelease:
     """The last time that the gang was given up: the `count`th, at `at` (Unix seconds), tried again at `until`.
 
-    Pods of a lower generation than `generation` are of the gang that was given up.
+    Pods of a lower replacement than `replacement` are of the gang that was given up.
     """
 
     count: int
-    generation: int
+    replacement: int
     at: float
     until: float
 
@@ -77,15 +77,15 @@ def pause_seconds(job_uid: str, count: int) -> float:
 
 def is_given_up(node: NodeFacts, release: GangRelease) -> bool:
     """Whether the node's pod is one of the gang that was given up."""
-    return node.process.state is not ProcessState.MISSING and node.process.generation < release.generation
+    return node.process.state is not ProcessState.MISSING and node.process.replacement < release.replacement
 
 
 def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
     count = 1 if last is None else last.count + 1
-    lowest = 0 if last is None else last.generation
-    generation = max(lowest, *(node.process.generation + 1 for node in facts.nodes))
+    lowest = 0 if last is None else last.replacement
+    replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
     at = float(int(now))  # as the status tells it
-    return GangRelease(count, generation, at, at + pause_seconds(job.metadata.uid, count))
+    return GangRelease(count, replacement, at, at + pause_seconds(job.metadata.uid, count))
 
 
 def _told(job: Job, placement: Placement | None) -> GangRelease | None:
@@ -96,4 +96,4 @@ def _told(job: Job, placement: Placement | None) -> GangRelease | None:
     except ValueError:
         at = 0.0  # somebody else wrote it: then it is long past
     until = at + pause_seconds(job.metadata.uid, placement.releases)
-    return GangRelease(placement.releases, placement.generation, at, until)
+    return GangRelease(placement.releases, placement.replacement, at, until)

@@ -29,15 +29,15 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
 def _counted(node: NodeFacts, starts: int) -> NodeFacts:
     """A node that every start of the gang had a process of: one that saw none of them knows it from their number."""
     process = node.process
-    if process.state is not ProcessState.MISSING or process.generation >= starts - 1:
+    if process.state is not ProcessState.MISSING or process.replacement >= starts - 1:
         return node
-    return replace(node, process=replace(process, generation=starts - 1))
+    return replace(node, process=replace(process, replacement=starts - 1))
 
 
 def _without_removal(node: NodeFacts, former: int) -> NodeFacts:
     """A node whose pod of one of the `former` starts went with the suspension: muster deleted it, or the one before."""
     process = node.process
-    if process.state is not ProcessState.MISSING or not 0 <= process.generation < former:
+    if process.state is not ProcessState.MISSING or not 0 <= process.replacement < former:
         return node
     if process.trouble is None or process.trouble.reason != POD_DELETED:
         return node

@@ -8,9 +8,9 @@ SILENT_PACES = 3
 
 
 def current_agent(node: NodeFacts) -> AgentFacts | None:
-    """The agent of the node's present process; what an earlier generation said is the past."""
+    """The agent of the node's present process; what an earlier replacement said is the past."""
     agent = node.agent
-    return agent if agent is not None and agent.report.generation >= node.process.generation else None
+    return agent if agent is not None and agent.report.replacement >= node.process.replacement else None
 
 
 def is_ready(node: NodeFacts) -> bool:

@@ -31,16 +31,16 @@ def read_last_word(text: str) -> LastWord | None:
         return None
     if not isinstance(value, dict):
         return None
-    uid, node, generation, attempt = (
+    uid, node, replacement, attempt = (
         value.get("jobUid"),
-        *(_count(value, key) for key in ("node", "generation", "attempt")),
+        *(_count(value, key) for key in ("node", "replacement", "attempt")),
     )
-    if not isinstance(uid, str) or node is None or generation is None or attempt is None:
+    if not isinstance(uid, str) or node is None or replacement is None or attempt is None:
         return None
     return LastWord(
         job_uid=uid,
         node=node,
-        generation=generation,
+        replacement=replacement,
         attempt=attempt,
         ranks=_count(value, "ranks") or 0,
         succeeded=_count(value, "succeeded") or 0,
@@ -56,7 +56,7 @@ def with_last_word(job: Job, node: NodeFacts) -> NodeFacts:
     word = node.process.last_word
     if word is None or node.process.state is not ProcessState.EXITED or has_ended(node):
         return node
-    if (word.job_uid, word.node, word.generation) != (job.metadata.uid, node.node, node.process.generation):
+    if (word.job_uid, word.node, word.replacement) != (job.metadata.uid, node.node, node.process.replacement):
         return node
     # Nothing had begun: that the agent has left says it all.
     if word.attempt == 0 and word.problem is None:
@@ -73,7 +73,7 @@ def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
     report = Report(
         job_uid=word.job_uid,
         node=word.node,
-        generation=word.generation,
+        replacement=word.replacement,
         attempt=word.attempt,
         sequence=known.report.sequence if known is not None else 0,
         phase=AgentPhase.ENDED,

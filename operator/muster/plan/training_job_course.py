@@ -35,7 +35,7 @@ class Waiting:
 class Course:
     """`attempt` is the number of the present training job or, where `is_next`, of the one to be made after it.
 
-    `restarts` counts those that recovery allowed. `ended` is how the one before the next ended; None for the first.
+    `restarts` counts those that failurePolicy allowed. `ended` is how the one before the next ended, if any.
     `waiting` is want of capacity, the last time; it may be past. `due_at` is when SageMaker may be asked to make one
     (Unix seconds; 0: now).
     """
@@ -84,7 +84,7 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
     if end.sequel is Sequel.RETRY:
         again = _once_more(job, waiting, attempt, end, now)
         return _with_due(job, facts, Course(attempt + 1, True, restarts, end, again))
-    allowed = 0 if job.spec.recovery is None else job.spec.recovery.max_restarts
+    allowed = 0 if job.spec.failure_policy is None else job.spec.failure_policy.max_restarts
     if end.sequel is Sequel.RESTART and restarts < allowed:
         return _with_due(job, facts, Course(attempt + 1, True, restarts + 1, end))
     return here

@@ -23,7 +23,7 @@ class Sequel(StrEnum):
     """What follows a training job that did not complete."""
 
     NONE = "None"
-    RESTART = "Restart"  # as recovery.maxRestarts allows
+    RESTART = "Restart"  # as failurePolicy.maxRestarts allows
     RETRY = "Retry"  # it never had what it needs: however often
 
 

@@ -70,7 +70,7 @@ def _check_node(report: Report, shape: Shape, _: float) -> str | None:
 
 
 def _check_counters(report: Report, _: Shape, __: float) -> str | None:
-    for name in ("generation", "attempt", "sequence", "dropped_lines"):
+    for name in ("replacement", "attempt", "sequence", "dropped_lines"):
         if getattr(report, name) < 0:
             return f"{name}: below 0"
     return None

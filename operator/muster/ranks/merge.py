@@ -53,7 +53,7 @@ def _time(at: float, age: float | None) -> float | None:
 def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
     newer, older = (news, known) if _is_newer(news.report, known.report) else (known, news)
     # what a replaced pod still says, on a node that was cut off, is no sign of life of the new one
-    if newer.report.generation != older.report.generation:
+    if newer.report.replacement != older.report.replacement:
         return newer
     heard_at = max(known.heard_at, news.heard_at)
     if _gang(newer.report) != _gang(older.report):
@@ -69,7 +69,7 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
 
 
 def _gang(report: Report) -> tuple[int, int]:
-    return (report.generation, report.attempt)
+    return (report.replacement, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:

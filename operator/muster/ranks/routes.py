@@ -141,7 +141,7 @@ class Routes:
             raise Refused(Reason.MALFORMED) from None
         if report.job_uid != member.job_uid:
             raise Refused(Reason.OTHER_JOB)
-        if (report.node, report.generation) != (member.node, member.generation):
+        if (report.node, report.replacement) != (member.node, member.replacement):
             raise Refused(Reason.OTHER_POD)
         try:
             self._store.record(member, report, at)

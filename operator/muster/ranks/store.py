@@ -100,7 +100,7 @@ class RankStore:
         Raises `UnknownJob`; `Implausible` when the report can't be of this job. The report must be of the member.
         """
         entry = self._entry(member.job_uid)
-        if (report.job_uid, report.node, report.generation) != (member.job_uid, member.node, member.generation):
+        if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
             raise ValueError("the report is not of the pod that sent it")
         check(report, entry.shape, at)
         node = entry.node(member.node)

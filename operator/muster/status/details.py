@@ -61,9 +61,8 @@ def _detail(view: RankView) -> RankDetail:
     return RankDetail(
         rank=view.rank,
         node=view.node.node,
-        node_name=view.node.name,
         pod=view.node.process.name,
-        machine=view.node.process.machine,
+        node_name=view.node.process.machine,
         state=view.state,
         reason=view.no_step_reason or view.reason,
         message=_message(view),

@@ -121,7 +121,7 @@ def _placement(seen: Picture) -> Placement | None:
     release = outcome.release
     if release is None:
         return seen.previous.placement
-    return Placement(releases=release.count, generation=release.generation, released_at=to_seconds(release.at))
+    return Placement(releases=release.count, replacement=release.replacement, released_at=to_seconds(release.at))
 
 
 def _start_time(seen: Picture, actions: Sequence[Action]) -> str | None:

@@ -56,7 +56,7 @@ def _reason(trouble: Trouble | None) -> str | None:
 async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
     operator, job = world.operator(), world.job()
     before = await operator.nodes(job)
-    assert [(node.process.state, node.process.generation) for node in before] == [(MISSING, -1)] * 2
+    assert [(node.process.state, node.process.replacement) for node in before] == [(MISSING, -1)] * 2
     await operator.create(job)
     facts = await operator.backend.observe(job)
     assert [(node.name, node.process.name, node.process.state) for node in facts.nodes] == [
@@ -212,7 +212,7 @@ async def test_a_removed_node_is_missing_and_nobodys_fault(world: World) -> None
         while (await operator.nodes(job))[1].process.state is not MISSING:
             await operator.until_changed()
         removed = (await operator.nodes(job))[1].process
-        assert (removed.generation, removed.trouble) == (0, None)
+        assert (removed.replacement, removed.trouble) == (0, None)
         assert await world.pods() == ["vit-0-0"]
 
 
@@ -225,11 +225,11 @@ async def test_a_pod_that_somebody_deletes_is_told_and_may_be_made_anew(world: W
         while (await operator.nodes(job))[0].process.state is not MISSING:
             await operator.until_changed()
         gone = (await operator.nodes(job))[0].process
-        assert (gone.generation, _reason(gone.trouble)) == (0, "PodDeleted")
+        assert (gone.replacement, _reason(gone.trouble)) == (0, "PodDeleted")
         assert operator.pods.find(uid) is None
         await operator.apply(job, CreateNode(0, 1))
         anew = (await operator.nodes(job))[0].process
-        assert (anew.name, anew.generation, anew.trouble) == ("vit-0-1", 1, None)
+        assert (anew.name, anew.replacement, anew.trouble) == ("vit-0-1", 1, None)
 
 
 async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:

@@ -64,8 +64,8 @@ class Operator:
         self.store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), self.clock()))
         await self.backend.apply(job, actions)
 
-    async def create(self, job: Job, generation: int = 0) -> None:
-        await self.apply(job, *(CreateNode(node, generation) for node in range(job.spec.nodes)))
+    async def create(self, job: Job, replacement: int = 0) -> None:
+        await self.apply(job, *(CreateNode(node, replacement) for node in range(job.spec.nodes)))
 
     @asynccontextmanager
     async def informed(self, namespace: str) -> AsyncIterator[None]:

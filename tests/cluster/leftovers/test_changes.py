@@ -115,7 +115,7 @@ def test_a_suspension_that_is_taken_back_at_once_comes_to_its_end_first(
     jobs.wait("hasty", RUNNING)
     # whether the operator saw the first change or only the second: there is one whole gang
     status = jobs.status("hasty")
-    generation = status["attempt"] - 1
-    assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{generation}"}
+    replacement = status["attempt"] - 1
+    assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{replacement}"}
     jobs.run("delete", "dtj", "hasty", "--wait=false")
     assert "Traceback" not in operator.said

@@ -112,8 +112,8 @@ def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
     named = stage.timeline.first(names_it(job))
     took = named.at - began
     detail, message = first_detail(named), named.status["message"]
-    assert (detail["nodeName"], detail["pod"]) == (f"{job.name}-{node}", f"{job.name}-{node}-0")
-    assert detail["machine"] == pod["spec"]["nodeName"]
+    assert (detail["node"], detail["pod"]) == (node, f"{job.name}-{node}-0")
+    assert detail["nodeName"] == pod["spec"]["nodeName"]
     assert detail["message"] == WORD.format(rank=job.rank)
     assert message.startswith(f"Rank {job.rank} on {job.name}-{node} was killed by SIGKILL"), message
     stage.timeline.first(says(job.name, "RankKilled", "Failed"))

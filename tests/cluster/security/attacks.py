@@ -247,13 +247,13 @@ def _trainer(**fields: Any) -> dict[str, Any]:
 def pretenders(_: random.Random, prey: Prey) -> Iterator[Call]:
     """Pods that say that they are the prey's: by name, label and owner."""
     for turn in itertools.count():
-        for generation in range(3):
-            name = f"{prey.name}-{turn % 2}-{generation}"
+        for replacement in range(3):
+            name = f"{prey.name}-{turn % 2}-{replacement}"
             labels = {
                 "muster.dev/job-uid": prey.uid,
                 "muster.dev/job": prey.name,
                 "muster.dev/node": str(turn % 2),
-                "muster.dev/generation": str(generation),
+                "muster.dev/replacement": str(replacement),
             }
             metadata = {"labels": labels, "ownerReferences": [_owner(prey.name, prey.uid)]}
             yield Call(CREATE, PODS, text(pod(name, metadata)))

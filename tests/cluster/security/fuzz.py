@@ -92,7 +92,7 @@ _SPEC: Mapping[str, tuple[Json, ...]] = {
     "queue": ("team",),
     "cleanup": ({"pods": "None"},),
     "template": ({"spec": {"hostNetwork": True}}, {"metadata": {"labels": {"a": "b"}}}),
-    "recovery": ({"maxRestarts": 3},),
+    "failurePolicy": ({"maxRestarts": 3},),
     "agent": ({"inject": "InitContainer"},),
     "unknown": (1,),
 }

@@ -256,7 +256,7 @@ def test_a_containers_first_process_hears_sigterm_before_it_has_read_its_plan(tm
     archive.write_bytes(agent_archive())
     os.mkfifo(plan)
     inside = ["--map-root-user", "--user", "--pid", "--kill-child", "--fork"]
-    node = ["--node", "0", "--generation", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
+    node = ["--node", "0", "--replacement", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
     command = ["unshare", *inside, PYTHON, "-I", str(archive), "node", "--plan", str(plan), *node]
     # once it is open for writing it has a reader: the agent waits for its plan
     with subprocess.Popen(command) as unshared, plan.open("wb"):

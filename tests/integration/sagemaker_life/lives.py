@@ -167,7 +167,9 @@ def _finalizers(site: Site) -> list[str]:
 TRAINS = until_training()
 COMPLETES = Life("completes", looks_on, "Succeeded")
 FAILS = Life("fails", looks_on, "Failed", (failing(CRASH),))
-RESTARTS = Life("restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"recovery": {"maxRestarts": 2}})
+RESTARTS = Life(
+    "restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"failurePolicy": {"maxRestarts": 2}}
+)
 WAITS = Life("waits for capacity", looks_on, "Succeeded", (no_capacity(), no_capacity(), completing()))
 RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, completing()))
 THINKS_BETTER = Life("resumes early", suspends_and_thinks_better, "Succeeded", (TRAINS, completing()))

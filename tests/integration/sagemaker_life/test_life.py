@@ -220,7 +220,7 @@ def test_a_training_job_that_no_status_tells_of_is_found_and_stopped(wire: Wire,
     async def life(site: Site) -> None:
         scripts = [until_training(), *(failing("AlgorithmError: it broke") for _ in range(earlier))]
         site.service.jobs().script = lambda _: scripts.pop()
-        site.stored.create("vit", spec(recovery={"maxRestarts": earlier}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": earlier}))
         await site.until(lambda: site.phase() == "Running" and site.record().attempt == earlier + 1)
         site.operator_dies()
         site.stored.wipe("vit")
@@ -247,7 +247,7 @@ def test_a_lost_answer_makes_no_second_training_job(wire: Wire) -> None:
 def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
-        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
         await site.until(lambda: site.phase() == "Running")
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
@@ -277,7 +277,7 @@ def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
 def test_restarts_are_counted_and_end(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("InternalServerError: We encountered an internal error.")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.record().restarts == 2
         assert [(one.attempt, one.reason) for one in site.record().earlier] == [
@@ -293,7 +293,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
 def test_what_the_job_asks_for_wrongly_is_not_tried_again(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("ClientError: No S3 objects found under S3 URL s3://team/none")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "ClientError"
         assert len(site.service.jobs().by_name) == 1

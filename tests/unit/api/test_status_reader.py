@@ -71,7 +71,7 @@ def test_what_was_written_is_read_back(status: Status) -> None:
 
 
 def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
-    detail = RankDetail(rank=1, node=0, node_name="digits-0", state="Failed", reason="RankFailed")
+    detail = RankDetail(rank=1, node=0, state="Failed", reason="RankFailed")
     ready = Condition(type="Running", status="True", reason="Running", last_transition_time="2026-01-01T00:00:00Z")
     ranks = RankStatus(world=2, running=1, ready="1/2", details=(detail,))
     fields = status_fields(Status(conditions=(ready,), ranks=ranks, progress=Progress(step=0)))
@@ -79,7 +79,7 @@ def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
         "world": 2,
         "running": 1,
         "ready": "1/2",
-        "details": [{"rank": 1, "node": 0, "nodeName": "digits-0", "state": "Failed", "reason": "RankFailed"}],
+        "details": [{"rank": 1, "node": 0, "state": "Failed", "reason": "RankFailed"}],
     }
     assert fields["progress"] == {"step": 0}
     assert fields["conditions"] == [

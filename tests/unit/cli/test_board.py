@@ -71,9 +71,7 @@ def test_where_no_step_was_taken_no_step_is_shown() -> None:
 
 
 def test_a_failed_rank_says_how_it_ended() -> None:
-    culprit = RankDetail(
-        rank=1, node=0, node_name="digits-0", state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13"
-    )
+    culprit = RankDetail(rank=1, node=0, state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13")
     view = View(
         "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1))
     )

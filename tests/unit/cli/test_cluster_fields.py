@@ -37,7 +37,7 @@ USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
     # refused with this backend
-    "recovery",
+    "failurePolicy",
     # how an agent gets to where there is one already changes nothing
     "agent",
 )

@@ -7,7 +7,7 @@ from muster.cli.ending import Culprit, find_culprit
 from muster.plan.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract import LauncherEnd, RankReport, Report
 
-DETAIL = RankDetail(rank=1, node=1, node_name="vit-1", state="Failed", reason="RankFailed")
+DETAIL = RankDetail(rank=1, node=1, state="Failed", reason="RankFailed")
 FAILED = Status(phase="Failed", ranks=RankStatus(world=2, running=0, ready="0/2", details=(DETAIL,)))
 
 

@@ -37,7 +37,7 @@ CARRIED_OVER = {
         "env",
         "hyperparameters",
     ),
-    *("metrics", "inputs", "checkpoint", "output", "recovery", "activeDeadlineSeconds", "sagemaker"),
+    *("metrics", "inputs", "checkpoint", "output", "failurePolicy", "activeDeadlineSeconds", "sagemaker"),
 }
 GROUPS: dict[str, JSON] = {
     "instanceType": None,

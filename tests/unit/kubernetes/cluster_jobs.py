@@ -37,8 +37,8 @@ def with_trainer(**fields: JSON) -> Fields:
     return {"spec": {"containers": [container]}}
 
 
-def rendered(job: Job, node: int = 0, generation: int = 0) -> Fields:
-    return dict(pod(job, node, generation, SETTING))
+def rendered(job: Job, node: int = 0, replacement: int = 0) -> Fields:
+    return dict(pod(job, node, replacement, SETTING))
 
 
 def pod_spec(job: Job, node: int = 0) -> Fields:

@@ -46,12 +46,12 @@ class SkewedNode(SimulatedNode):
         process = self.process
         placed = Condition("PodScheduled", is_true=True, at=T0 + self.skew)
         return PodView(
-            name=f"digits-{self.number}-{process.generation}",
+            name=f"digits-{self.number}-{process.replacement}",
             namespace="team",
-            uid=f"pod-{self.number}-{process.generation}",
+            uid=f"pod-{self.number}-{process.replacement}",
             job_uid=UID,
             node=self.number,
-            generation=process.generation,
+            replacement=process.replacement,
             phase="Running",
             trainer=Container("trainer", "image:1", self._state()),
             conditions=(placed,),

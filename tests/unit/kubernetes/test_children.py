@@ -54,7 +54,7 @@ def test_names_and_labels_are_within_kubernetes_limits() -> None:
 def test_no_two_pods_share_a_name() -> None:
     numbers = range(12)
     names = {
-        pod_name(job, node, generation) for job in ("a", "a-1", "a-1-1") for node in numbers for generation in numbers
+        pod_name(job, node, replacement) for job in ("a", "a-1", "a-1-1") for node in numbers for replacement in numbers
     }
     assert len(names) == 3 * 12 * 12
 

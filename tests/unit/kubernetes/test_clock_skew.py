@@ -50,7 +50,7 @@ def told(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Sightings]:
 def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: float) -> None:
     process, seen = told((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
     heard = replace(agent(0, AgentPhase.RUNNING), heard_at=START + 99.5)
-    heard = replace(heard, report=replace(heard.report, generation=process.generation))
+    heard = replace(heard, report=replace(heard.report, replacement=process.replacement))
     assert seen.ended == Sighting(START + 101.5, START + 1)
     ended_at = as_heard(process, heard, seen.ended.at).ended_at
     assert ended_at is not None

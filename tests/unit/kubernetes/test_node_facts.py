@@ -32,8 +32,8 @@ def test_who_reports_is_past_what_kept_it_from_beginning() -> None:
     assert as_heard(replace(WAITING, trouble=sidecar), HEARD).trouble == sidecar
 
 
-def test_what_an_earlier_generation_said_is_the_past() -> None:
-    process = replace(WAITING, generation=1)
+def test_what_an_earlier_replacement_said_is_the_past() -> None:
+    process = replace(WAITING, replacement=1)
     assert as_heard(process, HEARD) == process
 
 
@@ -57,7 +57,7 @@ def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
 
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
     lost = gone(WAITING, 3)
-    assert (lost.state, lost.generation) == (ProcessState.MISSING, 3)
+    assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
     assert lost.trouble == Trouble("PodDeleted", "somebody deleted pod vit-0-0, or its labels or its owner")
     evicted = Trouble("Evicted", "node-1 evicted it")
     assert gone(replace(WAITING, trouble=evicted), 3).trouble == evicted

@@ -242,7 +242,7 @@ def test_times_places_and_names() -> None:
     assert facts.started_at == 1795268220.0  # 2026-11-21T13:37:00Z
     assert facts.ended_at == 1795268220.0
     assert facts.scheduled_at == 1795268220.0
-    assert (facts.name, facts.machine, facts.generation) == ("vit-32-0", "node-1", 0)
+    assert (facts.name, facts.machine, facts.replacement) == ("vit-32-0", "node-1", 0)
 
 
 def test_what_never_began_has_no_start() -> None:
@@ -260,7 +260,7 @@ def test_what_runs_beside_an_agent_that_has_left_is_seen() -> None:
 def test_the_last_word_is_read_from_the_termination_log() -> None:
     def say(pod: JSONObject) -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
-        ended["message"] = '{"jobUid": "3a5c", "node": 0, "generation": 0, "attempt": 1, "ranks": 2, "succeeded": 1}'
+        ended["message"] = '{"jobUid": "3a5c", "node": 0, "replacement": 0, "attempt": 1, "ranks": 2, "succeeded": 1}'
 
     word = process_facts(changed("exit-3", say)).last_word
     assert word is not None

@@ -149,7 +149,7 @@ def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ('{"jobUid": "3a5c", "node": 0, "generation": 0, "attempt": 1, "exitCode": 137, "ranks": 1}', None),
+        ('{"jobUid": "3a5c", "node": 0, "replacement": 0, "attempt": 1, "exitCode": 137, "ranks": 1}', None),
         ("", "ContainerKilled"),
     ],
 )

@@ -151,7 +151,7 @@ def agent(
     report = Report(
         job_uid=UID,
         node=number,
-        generation=0,
+        replacement=0,
         attempt=0 if phase == AgentPhase.READY else 1,
         sequence=1,
         phase=phase,
@@ -177,7 +177,7 @@ def node(
 
 
 def missing(number: int) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.MISSING, generation=-1))
+    return node(number, process=ProcessFacts(ProcessState.MISSING, replacement=-1))
 
 
 def ready(number: int) -> NodeFacts:

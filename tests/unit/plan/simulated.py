@@ -19,7 +19,7 @@ from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.plan.telling import well_told
 
-NOTHING = ProcessFacts(ProcessState.MISSING, generation=-1)
+NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
 NOT_READY_SECONDS = 50.0
 """How long a cluster takes to call a machine NotReady of which it hears nothing."""
@@ -104,12 +104,12 @@ class SimulatedNode:
         """How its launcher ended, if it has one that did."""
         return None
 
-    def create(self, generation: int, at: float) -> None:
+    def create(self, replacement: int, at: float) -> None:
         is_missing = self.process.state is ProcessState.MISSING
         assert is_missing or self.lost_at is not None, "a pod is made beside the one that is there"
-        assert generation > self.process.generation, "a pod is made twice"
+        assert replacement > self.process.replacement, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
-        self.process = ProcessFacts(state, generation, started_at=None if self.waits else at)
+        self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
         self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
         # On another machine: the one before may be cut off for ever.
         self.cut_at, self.lost_at = None, None
@@ -137,7 +137,7 @@ class SimulatedNode:
 
     def remove(self, at: float) -> None:
         self.leave(at, None, 9)
-        self.process = ProcessFacts(ProcessState.MISSING, self.process.generation)
+        self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
 
     def forget(self) -> None:
         """What the operator had in memory is lost."""
@@ -198,7 +198,7 @@ class SimulatedNode:
         return Report(
             UID,
             self.number,
-            self.process.generation,
+            self.process.replacement,
             self.attempt,
             self.sequence,
             self.phase,
@@ -278,7 +278,7 @@ class World:
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
-            self.nodes[action.node].create(action.generation, self.now)
+            self.nodes[action.node].create(action.replacement, self.now)
             self.leftovers = True
         elif isinstance(action, KillNode):
             if self.nodes[action.node].is_cut:

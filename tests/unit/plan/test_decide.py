@@ -204,8 +204,8 @@ CASES = (
         startup=10,
     ),
     Case(
-        "a process of an earlier generation said it was ready",
-        facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), generation=1))),
+        "a process of an earlier replacement said it was ready",
+        facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), replacement=1))),
         [],
     ),
 )

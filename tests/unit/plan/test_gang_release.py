@@ -28,14 +28,14 @@ GATED = Trouble("SchedulingGated", "a gate holds it")
 WHY = "its gang could not be placed whole"
 
 
-def placed(number: int, at: float = 0.0, generation: int = 0, *, leaving: bool = False) -> NodeFacts:
+def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool = False) -> NodeFacts:
     """A pod that got its machine `at` seconds after the job was created, and begins there."""
-    process = ProcessFacts(ProcessState.WAITING, generation, scheduled_at=T0 + at, is_leaving=leaving)
+    process = ProcessFacts(ProcessState.WAITING, replacement, scheduled_at=T0 + at, is_leaving=leaving)
     return node(number, process=process)
 
 
-def stuck(number: int, trouble: Trouble | None = FULL, generation: int = 0) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.WAITING, generation, trouble=trouble))
+def stuck(number: int, trouble: Trouble | None = FULL, replacement: int = 0) -> NodeFacts:
+    return node(number, process=ProcessFacts(ProcessState.WAITING, replacement, trouble=trouble))
 
 
 def held(number: int) -> NodeFacts:
@@ -92,8 +92,8 @@ def test_the_plan_wakes_for_it() -> None:
     assert next_wake(asked, known, judge(asked, Status(), known, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
-def given_up(releases: int = 1, generation: int = 1, at: float = 0.0) -> Status:
-    return Status(placement=Placement(releases=releases, generation=generation, released_at=to_seconds(T0 + at)))
+def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
+    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=to_seconds(T0 + at)))
 
 
 PAUSE = pause_seconds(UID, 1)
@@ -108,8 +108,8 @@ PAUSE = pause_seconds(UID, 1)
         ((placed(0), stuck(1)), 1, removed(0, 1)),
         ((placed(0, leaving=True), missing(1)), PAUSE + 1, ()),
         ((placed(0), missing(1)), PAUSE + 1, removed(0)),
-        ((placed(0, PAUSE + 1, 1), stuck(1, generation=1)), PAUSE + STARTUP, ()),
-        ((placed(0, PAUSE + 1, 1), stuck(1, generation=1)), PAUSE + STARTUP + 1, removed(0, 1)),
+        ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP, ()),
+        ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP + 1, removed(0, 1)),
     ],
 )
 def test_what_follows_from_the_status_alone(
@@ -119,9 +119,9 @@ def test_what_follows_from_the_status_alone(
 
 
 def test_pods_are_made_anew_above_all_that_were() -> None:
-    known = facts(placed(0, generation=3), stuck(1, generation=5))
+    known = facts(placed(0, replacement=3), stuck(1, replacement=5))
     status = told(known, STARTUP)
-    assert status.placement == Placement(releases=1, generation=6, released_at=to_seconds(T0 + STARTUP))
+    assert status.placement == Placement(releases=1, replacement=6, released_at=to_seconds(T0 + STARTUP))
     later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in known.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
@@ -150,7 +150,7 @@ def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
 def test_the_next_time_is_an_event_of_its_own() -> None:
     first = told(facts(placed(0), stuck(1)), STARTUP)
     at = STARTUP + PAUSE + 1
-    second = told(facts(placed(0, at, 1), stuck(1, generation=1)), at + STARTUP, first)
+    second = told(facts(placed(0, at, 1), stuck(1, replacement=1)), at + STARTUP, first)
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time," in second.message
@@ -165,7 +165,7 @@ def test_a_suspended_job_begins_anew() -> None:
 
 
 def test_somebody_s_nonsense_is_long_past() -> None:
-    status = Status(placement=Placement(releases=1, generation=1, released_at="yesterday"))
+    status = Status(placement=Placement(releases=1, replacement=1, released_at="yesterday"))
     assert decided(small(), facts(missing(0), missing(1)), 1, status) == (CreateNode(0, 1), CreateNode(1, 1))
 
 
@@ -181,10 +181,10 @@ class PlacedNode(SimulatedNode):
 
     highest: int = -1
 
-    def create(self, generation: int, at: float) -> None:
-        assert generation > self.highest, "a pod's name is used twice"
-        self.highest, self.waits = generation, 1
-        super().create(generation, at)
+    def create(self, replacement: int, at: float) -> None:
+        assert replacement > self.highest, "a pod's name is used twice"
+        self.highest, self.waits = replacement, 1
+        super().create(replacement, at)
 
     def tick(self, now: float, first_rank: int) -> None:
         if self.process.state is not ProcessState.WAITING:

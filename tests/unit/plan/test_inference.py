@@ -50,19 +50,19 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
     assert found.commanded_at is None or has_command
 
 
-@pytest.mark.parametrize(("starts", "seen", "generation"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
-def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: int, generation: int) -> None:
+@pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
+def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: int, replacement: int) -> None:
     vanished = replace(ready(0), process=ProcessFacts(ProcessState.MISSING, seen))
 
-    assert inferred(Status(attempt=starts), vanished).process.generation == generation
+    assert inferred(Status(attempt=starts), vanished).process.replacement == replacement
 
 
-def test_a_pod_that_is_there_has_its_own_generation() -> None:
-    assert inferred(Status(attempt=5), ready(0)).process.generation == ready(0).process.generation
+def test_a_pod_that_is_there_has_its_own_replacement() -> None:
+    assert inferred(Status(attempt=5), ready(0)).process.replacement == ready(0).process.replacement
 
 
 @pytest.mark.parametrize(
-    ("previous", "generation", "is_trouble"),
+    ("previous", "replacement", "is_trouble"),
     [
         (RESUMED, 0, False),
         # Another one, made since.
@@ -72,9 +72,9 @@ def test_a_pod_that_is_there_has_its_own_generation() -> None:
     ],
 )
 def test_a_pod_that_went_with_a_suspension_is_nobodys_trouble(
-    previous: Status, generation: int, *, is_trouble: bool
+    previous: Status, replacement: int, *, is_trouble: bool
 ) -> None:
-    deleted = ProcessFacts(ProcessState.MISSING, generation, trouble=Trouble(POD_DELETED, "somebody deleted it"))
+    deleted = ProcessFacts(ProcessState.MISSING, replacement, trouble=Trouble(POD_DELETED, "somebody deleted it"))
     found = inferred(previous, replace(ready(0), process=deleted))
 
     assert (found.process.trouble is not None) is is_trouble

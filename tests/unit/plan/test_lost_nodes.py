@@ -177,7 +177,7 @@ def test_before_the_start_a_lost_node_is_made_anew() -> None:
     live_for(world, 20)
     world.nodes[2].cut(world.now)
     live_for(world, NOT_READY_SECONDS + LOST_SECONDS + 10)
-    assert world.nodes[2].process.generation == 1
+    assert world.nodes[2].process.replacement == 1
     assert not world.nodes[2].is_cut
     world.nodes[1].waits = 0
     live_for(world, 10)
@@ -195,7 +195,7 @@ def test_a_job_that_was_to_fail_before_its_start_does() -> None:
         world.turn()
         seen.add(world.status.phase)
     assert seen == {"Pending", "Starting", "Stopping", "Failed"}
-    assert [entry.process.generation for entry in world.nodes] == [0, 0]
+    assert [entry.process.replacement for entry in world.nodes] == [0, 0]
 
 
 def new_world(deadline: int | None = None) -> World:
@@ -234,7 +234,7 @@ def test_whatever_the_job_was_to_do_it_does_without_the_lost_machine(asked: str)
         world.job = world.job.model_copy(update={"spec": resumed})
         live_for(world, 10)
         assert world.status.phase == "Running"
-        assert [entry.process.generation for entry in world.nodes] == [1, 1, 1]
+        assert [entry.process.replacement for entry in world.nodes] == [1, 1, 1]
 
 
 def test_a_machine_that_comes_back_too_late_changes_nothing() -> None:

@@ -85,7 +85,7 @@ def test_a_problem_before_the_start_is_told() -> None:
     assert status.message.startswith("digits-1 can't work: no interface matches eth7")
 
 
-@pytest.mark.parametrize("other", [{"job_uid": "another"}, {"node": 0}, {"generation": 1}, {"attempt": 0}])
+@pytest.mark.parametrize("other", [{"job_uid": "another"}, {"node": 0}, {"replacement": 1}, {"attempt": 0}])
 def test_a_word_of_something_else_does_not_count(other: dict[str, object]) -> None:
     told = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
     known = facts(left(0, word(0, good(0), good(1))), left(1, told))
@@ -126,7 +126,7 @@ def test_anything_else_is_no_last_word(text: str) -> None:
     )
 )
 def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object]) -> None:
-    text = json.dumps({"jobUid": UID, "node": 1, "generation": 0, "attempt": 1, **parts})
+    text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
     told = read_last_word(text)
     assert told is not None
 

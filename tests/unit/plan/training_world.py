@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec, PerNode
-from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Cleanup, Job, Metadata, Spec
 from muster.api.status import Status
@@ -32,7 +32,7 @@ def job(
         launcher=LauncherSpec(per_node=PerNode()),
         command=("python", "train.py"),
         suspend=suspend,
-        recovery=None if restarts is None else Recovery(max_restarts=restarts),
+        failure_policy=None if restarts is None else FailurePolicy(max_restarts=restarts),
         active_deadline_seconds=deadline,
         cleanup=Cleanup(after_seconds=after),
         sagemaker=SageMaker(region="us-west-2"),

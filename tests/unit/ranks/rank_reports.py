@@ -27,7 +27,7 @@ def report(sequence: int, *ranks: RankReport, **changes: Any) -> Report:
     fields = {
         "job_uid": UID,
         "node": 0,
-        "generation": 0,
+        "replacement": 0,
         "attempt": 1,
         "sequence": sequence,
         "phase": AgentPhase.RUNNING,

@@ -26,7 +26,7 @@ GOOD = {
 BAD = {
     "node": report(1, node=3),
     "node: the job has nodes 0 to 2": report(1, node=-1),
-    "generation": report(1, generation=-1),
+    "replacement": report(1, replacement=-1),
     "attempt": report(1, attempt=-1),
     "sequence": report(-1),
     "dropped_lines": report(1, dropped_lines=-1),

@@ -39,7 +39,7 @@ def reports(draw: st.DrawFn) -> Report:
     return Report(
         job_uid="uid",
         node=0,
-        generation=draw(st.integers(0, 1)),
+        replacement=draw(st.integers(0, 1)),
         attempt=draw(st.integers(0, 1)),
         sequence=draw(st.integers(0, 2)),
         phase=draw(st.sampled_from(AgentPhase.ALL)),
@@ -75,11 +75,11 @@ def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list
 @given(arrivals)
 def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[Arrival]) -> None:
     known = facts(come)
-    newest = (known.report.generation, known.report.attempt)
+    newest = (known.report.replacement, known.report.attempt)
     dead = {
         rank.rank
         for arrived, _ in come
-        if (arrived.generation, arrived.attempt) == newest
+        if (arrived.replacement, arrived.attempt) == newest
         for rank in arrived.ranks
         if rank.state == RankState.EXITED
     }
@@ -92,10 +92,10 @@ def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[A
 def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_time(come: list[Arrival]) -> None:
     known = facts(come)
 
-    present = max(one.generation for one, _ in come)
-    assert known.heard_at == max(at for one, at in come if one.generation == present)
-    order = max((one.generation, one.attempt, one.sequence) for one, _ in come)
-    assert (known.report.generation, known.report.attempt, known.report.sequence) == order
+    present = max(one.replacement for one, _ in come)
+    assert known.heard_at == max(at for one, at in come if one.replacement == present)
+    order = max((one.replacement, one.attempt, one.sequence) for one, _ in come)
+    assert (known.report.replacement, known.report.attempt, known.report.sequence) == order
 
 
 def merged(*come: Arrival) -> AgentFacts:

@@ -133,7 +133,7 @@ async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> No
 
 async def test_a_status_that_is_not_taken_keeps_the_actions_back(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=-1)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
         here.server.mishaps += [lambda _: failure(500, "InternalError", "etcd")] * 2
         here.hear()
         await here.world.turn(2)
@@ -206,7 +206,7 @@ async def test_a_job_whose_end_nobody_told_is_forgotten_when_its_status_has_no_p
         here.hear()
         await idle(here)
         here.server.resource = None
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=0)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=0)
         here.jobs.wake("u-1")
         await idle(here)
         assert here.jobs.known() == ()
@@ -246,7 +246,7 @@ async def test_a_turn_under_way_is_let_finish_and_none_begins_after_it(tmp_path:
 async def test_nothing_is_done_for_a_job_while_the_lease_is_not_held(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.holds_lease = False
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=-1)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
         here.hear()
         await here.world.turn(3)
         assert here.world.applied == []

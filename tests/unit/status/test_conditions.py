@@ -250,7 +250,7 @@ def test_details_name_the_pod_and_its_machine() -> None:
     status = status_of(job(1, 1), Status(), facts(known), START + 4)
 
     assert status.ranks is not None
-    assert [(entry.pod, entry.machine) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
+    assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
 
 
 @pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])

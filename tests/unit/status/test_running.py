@@ -155,7 +155,6 @@ def test_a_rank_without_a_step_count_says_why_once() -> None:
         RankDetail(
             rank=0,
             node=0,
-            node_name="digits-0",
             state="Running",
             reason="NotPython",
             message="its optimizer's steps can't be counted",
@@ -164,7 +163,6 @@ def test_a_rank_without_a_step_count_says_why_once() -> None:
         RankDetail(
             rank=3,
             node=1,
-            node_name="digits-1",
             state="Running",
             reason="PythonIsolated",
             message="its optimizer's steps can't be counted",

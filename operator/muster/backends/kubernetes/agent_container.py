@@ -27,9 +27,9 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def agent(job: Job, node: int, generation: int, user: Fields) -> tuple[Piece, ...]:
+def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[Piece, ...]:
     """What makes the agent of a node run in the pod that its owner wrote as `user`."""
-    command: list[JSON] = list(agent_command(program(job), node, generation, user))
+    command: list[JSON] = list(agent_command(program(job), node, replacement, user))
     if keeps_in_s3(job):
         command += ["--keeper", KEEPER_SOCKET]
     needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
@@ -45,14 +45,14 @@ def agent(job: Job, node: int, generation: int, user: Fields) -> tuple[Piece, ..
     )
 
 
-def agent_command(python: str, node: int, generation: int, user: Fields) -> tuple[str, ...]:
+def agent_command(python: str, node: int, replacement: int, user: Fields) -> tuple[str, ...]:
     """The command line of a node's agent."""
     return (
         # -I: nothing of the image's environment or working folder changes what the agent is
         *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
         *("--plan", f"{FILES}/{PLAN_KEY}"),
         *("--node", str(node)),
-        *("--generation", str(generation)),
+        *("--replacement", str(replacement)),
         *("--token", f"{FILES}/token"),
         *("--root", ROOT),
         *("--run", RUN),

@@ -169,12 +169,12 @@ class KubernetesBackend:
         )
 
     def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
-        generation = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
+        replacement = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
         if last is None:
-            return ProcessFacts(ProcessState.MISSING, generation, trouble=ledger.held.get(node))
+            return ProcessFacts(ProcessState.MISSING, replacement, trouble=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
-            process = gone(process, generation, last.seen.looked_at)
+            process = gone(process, replacement, last.seen.looked_at)
         trouble, removal = process.trouble, ledger.removed.get(last.pod.uid)
         if trouble is not None and removal is not None and is_own_doing(trouble, last.process.ended_at, removal.at):
             trouble = None

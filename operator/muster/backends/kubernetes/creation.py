@@ -101,7 +101,7 @@ class Creation:
             if action is None:
                 continue
             try:
-                body = render.pod(job, action.node, action.generation, self.setting)
+                body = render.pod(job, action.node, action.replacement, self.setting)
                 await self.client.rehearse(PODS, job.metadata.namespace, body)
             except NotRenderable as problem:
                 return Refusal(problem.trouble, is_final=True)
@@ -137,10 +137,10 @@ class Creation:
                 return
             job, namespace = turn.job, turn.job.metadata.namespace
             # What the last pod's agent said and was told is not the new one's.
-            if action.generation > 0:
+            if action.replacement > 0:
                 self.store.replace(job.metadata.uid, action.node)
             body = await self._rendered(job, action)
-            name = pod_name(job.metadata.name, action.node, action.generation)
+            name = pod_name(job.metadata.name, action.node, action.replacement)
             try:
                 made = await self.client.create(PODS, namespace, body)
             except ApiError as error:
@@ -153,7 +153,7 @@ class Creation:
             if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.adopt(pod, self.clock())
             elif pod is not None and turn.ledger.is_left_behind(pod, self.clock()):
-                turn.ledger.taken[action.node] = action.generation
+                turn.ledger.taken[action.node] = action.replacement
             else:
                 turn.held[action.node] = name_taken("Pod", name, namespace)
 
@@ -161,7 +161,7 @@ class Creation:
         """A node's pod. Of many that are wanted at once one is rendered in each round of the event loop."""
         async with self._rendering.slot(job.metadata.namespace):
             await asyncio.sleep(0)
-            return render.pod(job, action.node, action.generation, self.setting)
+            return render.pod(job, action.node, action.replacement, self.setting)
 
     def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
         barred = turn.barred

@@ -5,10 +5,10 @@ from muster.api.names import API_VERSION, KIND
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import (
-    GENERATION_LABEL,
     JOB_LABEL,
     JOB_UID_LABEL,
     NODE_LABEL,
+    REPLACEMENT_LABEL,
     SPEC_HASH_ANNOTATION,
     TRAINER,
     children_name,
@@ -74,15 +74,15 @@ def _host_network(user: Fields) -> list[Piece]:
     return [Piece(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, why)]
 
 
-def identity(job: Job, node: int, generation: int, setting: Setting) -> tuple[Piece, ...]:
+def identity(job: Job, node: int, replacement: int, setting: Setting) -> tuple[Piece, ...]:
     """What the operator knows the pod by, and its peers."""
     name = job.metadata.name
-    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), GENERATION_LABEL: str(generation)}
+    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]
     searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
     return (
         Piece(
-            {"metadata": {"name": pod_name(name, node, generation)}}, MUSTER, "job, node, and which pod of that node"
+            {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "job, node, and which pod of that node"
         ),
         Piece({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's"),
         Piece({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by them"),

@@ -43,7 +43,7 @@ class Ledger:
     """One job's. `held` says why nodes could not be made, `authority` what the agents were last told to trust.
 
     `leftovers` says that a Service or a ConfigMap of the job may exist. `known_since` is when this operator first saw
-    the job, `lost` since when pods (by uid) are lost with their machines. `taken` are the highest generations of nodes
+    the job, `lost` since when pods (by uid) are lost with their machines. `taken` are the highest replacements of nodes
     whose name a pod of another job has that is lost with its machine. Times are Unix seconds.
     """
 

@@ -15,7 +15,7 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None, ended_by: float | 
 
     `ended_by` is when the operator saw that it had ended (Unix seconds); None when it didn't see that.
     """
-    if agent is None or agent.report.generation != process.generation:
+    if agent is None or agent.report.replacement != process.replacement:
         return process
     # Who reports, runs; the kubelet's word takes longer.
     if process.state is ProcessState.WAITING:
@@ -29,8 +29,8 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None, ended_by: float | 
     return process
 
 
-def gone(process: ProcessFacts, generation: int, at: float | None = None) -> ProcessFacts:
-    """The process of a pod that isn't there any more, as it was last seen; `generation` is the node's highest.
+def gone(process: ProcessFacts, replacement: int, at: float | None = None) -> ProcessFacts:
+    """The process of a pod that isn't there any more, as it was last seen; `replacement` is the node's highest.
 
     `at` is when the operator saw that it is gone (Unix seconds).
     """
@@ -40,7 +40,7 @@ def gone(process: ProcessFacts, generation: int, at: float | None = None) -> Pro
         POD_DELETED, f"somebody deleted pod {process.name}, or its labels or its owner"
     )
     return ProcessFacts(
-        ProcessState.MISSING, generation, ended_at=at, trouble=trouble, name=process.name, machine=process.machine
+        ProcessState.MISSING, replacement, ended_at=at, trouble=trouble, name=process.name, machine=process.machine
     )
 
 

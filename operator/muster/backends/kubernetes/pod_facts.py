@@ -24,7 +24,7 @@ def process_facts(told: PodView, warnings: tuple[Warned, ...] = (), seen: Sighti
     placed = pod.condition("PodScheduled")
     return ProcessFacts(
         state=process_state(pod),
-        generation=pod.generation,
+        replacement=pod.replacement,
         exit_code=exit_code,
         signal=signal,
         started_at=state.started_at if isinstance(state, Running | Terminated) else None,

@@ -62,7 +62,7 @@ class Known:
 
 @dataclass
 class _Entry:
-    """A job's pods by node and generation; the highest generation and the last pod that was seen of each node."""
+    """A job's pods by node and replacement; the highest replacement and the last pod that was seen of each node."""
 
     pods: dict[int, dict[int, Known]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
@@ -70,12 +70,12 @@ class _Entry:
     gone: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def all(self) -> Iterator[Known]:
-        for generations in self.pods.values():
-            yield from generations.values()
+        for replacements in self.pods.values():
+            yield from replacements.values()
 
     def newest(self, node: int) -> Known | None:
-        generations = self.pods.get(node)
-        return generations[max(generations)] if generations else None
+        replacements = self.pods.get(node)
+        return replacements[max(replacements)] if replacements else None
 
 
 _MIB = 1024 * 1024
@@ -166,21 +166,21 @@ class PodIndex:
             if len(early) > MAX_EARLY_WARNINGS:
                 early.popitem(last=False)
             return
-        key, node, generation = place
-        generations = self._entries[key].pods[node]
-        known = generations[generation]
+        key, node, replacement = place
+        replacements = self._entries[key].pods[node]
+        known = replacements[replacement]
         after = replace(known, warnings=_with(known.warnings, warned))
         if key[0] == warned.namespace and after != known and self.shares.take(known.pod.uid, after.share):
-            generations[generation] = after
+            replacements[replacement] = after
             self.on_change(key[1])
 
     def of(self, job_uid: str) -> tuple[Known, ...]:
-        """All pods of the job, of every node and generation."""
+        """All pods of the job, of every node and replacement."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(entry.all())
 
     def newest(self, job_uid: str, node: int) -> Known | None:
-        """The node's pod of the highest generation that is there."""
+        """The node's pod of the highest replacement that is there."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node)
 
@@ -190,7 +190,7 @@ class PodIndex:
         return None if entry is None else entry.newest(node) or entry.last.get(node)
 
     def highest(self, job_uid: str, node: int) -> int:
-        """The highest generation that was seen of the node, pods that are gone included; -1 for none."""
+        """The highest replacement that was seen of the node, pods that are gone included; -1 for none."""
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
@@ -207,19 +207,19 @@ class PodIndex:
         place = self._places.get(pod_uid)
         if place is None:
             return None
-        (namespace, job_uid), node, generation = place
+        (namespace, job_uid), node, replacement = place
         if self._namespaces.get(job_uid) != namespace:
             return None
         newest = self._entries[namespace, job_uid].newest(node)
-        return Member(job_uid, node, generation) if newest is not None and newest.pod.uid == pod_uid else None
+        return Member(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
     def _released(self, source: Object) -> PodView | None:
         """A pod, as it was last seen, that was a job's and is no more: somebody took its owner away."""
         place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None
-        key, node, generation = place
-        return self._entries[key].pods[node][generation].pod
+        key, node, replacement = place
+        return self._entries[key].pods[node][replacement].pod
 
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
@@ -244,15 +244,15 @@ class PodIndex:
             self._drop(pod)
             return
         entry = self._entries.setdefault(key, _Entry())
-        before = entry.pods.get(pod.node, {}).get(pod.generation)
+        before = entry.pods.get(pod.node, {}).get(pod.replacement)
         # Another pod of the same name: the end of the first was missed.
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
         # That may have been all that was known of the job.
         entry = self._entries.setdefault(key, entry)
-        entry.pods.setdefault(pod.node, {})[pod.generation] = known
-        entry.highest[pod.node] = max(pod.generation, entry.highest.get(pod.node, -1))
-        self._places[pod.uid] = (key, pod.node, pod.generation)
+        entry.pods.setdefault(pod.node, {})[pod.replacement] = known
+        entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
+        self._places[pod.uid] = (key, pod.node, pod.replacement)
 
     def _drop(self, pod: PodView) -> None:
         self.shares.give_back(pod.uid)
@@ -261,10 +261,10 @@ class PodIndex:
         place = self._places.pop(pod.uid, None)
         if entry is None or place is None:
             return
-        _, node, generation = place
-        generations = entry.pods[node]
-        dropped = generations.pop(generation)
-        if not generations:
+        _, node, replacement = place
+        replacements = entry.pods[node]
+        dropped = replacements.pop(replacement)
+        if not replacements:
             del entry.pods[node]
         entry.gone[pod.uid] = None
         if len(entry.gone) > MAX_GONE:
@@ -272,7 +272,7 @@ class PodIndex:
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
         pod = pod if pod.phase else dropped.pod
         last = Known(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
-        if generation == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
+        if replacement == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
             entry.last[node] = last
         # The garbage collector is done with a job that is gone.
         if not entry.pods and pod.job_uid not in self._namespaces:

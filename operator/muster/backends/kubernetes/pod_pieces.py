@@ -32,7 +32,7 @@ class PodPieces:
         return (*self.defaults, *self.owners, *self.fixed)
 
 
-def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPieces:
+def pod_pieces(job: Job, node: int, replacement: int, setting: Setting) -> PodPieces:
     """Raises `NotRenderable` for a job that can't become pods, and as `with_procs` does where that was not asked."""
     owners = written(job, node)
     user = stacked(owners)
@@ -48,7 +48,7 @@ def pod_pieces(job: Job, node: int, generation: int, setting: Setting) -> PodPie
     return PodPieces(
         defaults=(*usual, *_brought(job, node, stacked((*usual, *owners)), setting)),
         owners=owners,
-        fixed=(*identity(job, node, generation, setting), *agent(job, node, generation, user), *storage.fixed(job)),
+        fixed=(*identity(job, node, replacement, setting), *agent(job, node, replacement, user), *storage.fixed(job)),
     )
 
 

@@ -15,9 +15,9 @@ from muster_worker import wire
 from muster_worker.contract import Plan
 
 
-def pod(job: Job, node: int, generation: int, setting: Setting) -> Object:
+def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
     """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
-    fields = stacked(pod_pieces(job, node, generation, setting).all)
+    fields = stacked(pod_pieces(job, node, replacement, setting).all)
     metadata = mapping(fields["metadata"])
     # in the order in which people read objects
     head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}

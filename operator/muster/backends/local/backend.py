@@ -93,11 +93,11 @@ class LocalBackend:
         )
 
     async def _create(self, action: CreateNode) -> None:
-        self.write_token(action.node, action.generation)
+        self.write_token(action.node, action.replacement)
         await self.processes.start(
             AgentStart(
                 node=action.node,
-                generation=action.generation,
+                replacement=action.replacement,
                 arguments=agent_command(sys.executable, self.layout, action, self.job),
                 environment=self.environments[action.node],
                 log=self.layout.node(action.node).log,
@@ -121,7 +121,7 @@ def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) 
         *(python, "-I", str(layout.archive), "node"),
         *("--plan", str(layout.plan)),
         *("--node", str(action.node)),
-        *("--generation", str(action.generation)),
+        *("--replacement", str(action.replacement)),
         *("--token", str(node.token)),
         *("--root", str(node.root)),
         *("--run", str(node.run)),

@@ -63,10 +63,10 @@ class _Tokens:
         """The agent process that a token names."""
         return self._members.get(pod_uid)
 
-    def write(self, node: int, generation: int) -> None:
+    def write(self, node: int, replacement: int) -> None:
         """Make the token of a node's agent process, readable for this user only."""
-        uid = f"{self.job.metadata.uid}-{node}-{generation}"
-        self._members[uid] = Member(self.job.metadata.uid, node, generation)
+        uid = f"{self.job.metadata.uid}-{node}-{replacement}"
+        self._members[uid] = Member(self.job.metadata.uid, node, replacement)
         claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
         path = self.layout.node(node).token
         path.unlink(missing_ok=True)

@@ -121,7 +121,7 @@ class RankLog:
         report = Report(
             job_uid=gang.job_uid,
             node=node,
-            generation=0,
+            replacement=0,
             attempt=gang.attempt,
             sequence=0,
             phase=AgentPhase.ENDED if over else AgentPhase.RUNNING,

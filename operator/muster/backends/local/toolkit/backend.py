@@ -119,7 +119,7 @@ class ToolkitBackend:
         heard_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
-        report = Report(job.metadata.uid, node, process.generation, _ATTEMPT, 0, phase, ranks=reports)
+        report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, heard_at or 0.0, ranks)
 
     def _trouble(self, process: ProcessFacts) -> Trouble | None:
@@ -141,7 +141,7 @@ class ToolkitBackend:
         await self.processes.start(
             AgentStart(
                 node=action.node,
-                generation=action.generation,
+                replacement=action.replacement,
                 arguments=host_command(TrainingPlaces(self.layout.private), self.python, action.node),
                 environment=self.environment,
                 log=self.layout.node(action.node).log,

@@ -7,7 +7,7 @@ from muster.api.model import Model
 MAX_RESTARTS = 1000
 
 
-class Recovery(Model):
+class FailurePolicy(Model):
     """How a job that failed is started again."""
 
     max_restarts: int = Field(
