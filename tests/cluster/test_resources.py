@@ -166,8 +166,8 @@ ALLOWED: list[dict[str, JSON]] = [
     {"suspend": True},
     {"startupTimeoutSeconds": 61},
     {"activeDeadlineSeconds": None},
-    {"cleanup": {"pods": "All"}},
-    {"cleanup": None},
+    {"cleanPodPolicy": "All"},
+    {"cleanPodPolicy": "Running"},
     {},
 ]
 OTHERS: list[dict[str, JSON]] = [

@@ -87,6 +87,8 @@ class Stored:
         resource = self.kept[name]
         if request.method == "PATCH":
             self._patch(name, body, is_status=request.path.endswith("/status"))
+        if request.method == "DELETE":
+            self.delete(name)
         return deepcopy(resource)
 
     def _patch(self, name: str, body: Any, *, is_status: bool) -> None:

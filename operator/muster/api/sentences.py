@@ -31,7 +31,7 @@ _OF_AN_MPI_JOB = {
     "slotsPerWorker": "spec.procsPerNode",
     "mpiImplementation": "spec.launcher.mpi.implementation",
     "mpiReplicaSpecs": "spec.nodes, image, command and template",
-    "runPolicy": "spec.cleanup, suspend and activeDeadlineSeconds",
+    "runPolicy": "spec.cleanPodPolicy, ttlSecondsAfterFinished, suspend and activeDeadlineSeconds",
     "sshAuthMountPath": "not needed",
 }
 """Fields of kubeflow.org/v2beta1's MPIJob, and what they are here."""

@@ -81,20 +81,6 @@ class Resources(Model):
     )
 
 
-class Cleanup(Model):
-    """What is deleted once the job is over. The resource itself never is: GitOps would run it again."""
-
-    pods: Literal["Running", "All", "None"] = Field(
-        default="Running", description="Which pods are deleted when the job ends: those that still run, all, or none."
-    )
-    after_seconds: int | None = Field(
-        default=None,
-        description="So long after the end all that muster made for the job is deleted; unset: with the resource.",
-        ge=0,
-        le=MAX_DEADLINE_SECONDS,
-    )
-
-
 class NodeOverride(Model):
     """Where some nodes differ."""
 
@@ -201,7 +187,17 @@ class Spec(Model):
     failure_policy: FailurePolicy | None = Field(
         default=None, description="What is done about failures; unset: a job that failed is over."
     )
-    cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")
+    clean_pod_policy: Literal["Running", "All", "None"] = Field(
+        default="Running",
+        description="Which pods are deleted when the job is over: those that still run, all, or none.",
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        description="The resource is deleted so long after the end, and all that muster made for the job with it. "
+        "Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
+        ge=0,
+        le=MAX_DEADLINE_SECONDS,
+    )
     template: KubernetesObject = Field(
         default_factory=dict,
         description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. Its container "

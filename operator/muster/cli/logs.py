@@ -183,5 +183,5 @@ def _pod(pod: Object) -> _Pod:
 
 def _why_none(seen: Seen) -> str:
     if seen.is_over:
-        return " any more: they were deleted when it was over (spec.cleanup)"
+        return " any more: they were deleted when it was over (spec.cleanPodPolicy)"
     return f": {seen.status.message}" if seen.status.message else " yet"

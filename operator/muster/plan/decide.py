@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.cleanup import clean_up, cleanup_at, kill_lost, remove_outdated, remove_released, remove_strays
+from muster.plan.clean_up import clean_up, expires_at, kill_lost, remove_outdated, remove_released, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.gang_release import is_apart, release_at
@@ -76,7 +76,7 @@ def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float 
         return now
     times = [at for node in facts.nodes for at in (silent_at(node, facts), lost_at(node, facts))]
     if outcome.is_decided:
-        times.append(cleanup_at(job, outcome))
+        times.append(expires_at(job, outcome))
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     else:
         if not outcome.started:

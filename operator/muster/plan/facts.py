@@ -158,10 +158,9 @@ class JobFacts:
     `created_at` is when the job was created. `heartbeat_seconds` is the pace that the collector gives the job's agents,
     and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
-    longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
-    ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one. `trouble`
-    is what keeps the job as a whole from going on, where it is none of its nodes'. `remarks` are what the job's owner
-    should know of the spec although it is valid, such as fields that nothing heeds.
+    longer wanted: beyond its nodes, or replaced. `outdated` says that a pod of the job was made from another
+    spec than the present one. `trouble` is what keeps the job as a whole from going on, where it is none of its nodes'.
+    `remarks` are what the job's owner should know of the spec although it is valid, such as fields that nothing heeds.
     """
 
     created_at: float
@@ -170,7 +169,6 @@ class JobFacts:
     stop_request: StopRequest | None = None
     refusal: Trouble | None = None
     strays: tuple[str, ...] = ()
-    leftovers: bool = False
     listening_since: float = 0.0
     outdated: bool = False
     trouble: Trouble | None = None

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.cleanup import cleanup_at
+from muster.plan.actions import DeleteResource
+from muster.plan.clean_up import expires_at
 from muster.plan.deadlines import active_deadline
 from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
@@ -46,7 +47,9 @@ class DeleteTrainingJob:
     name: str
 
 
-TrainingAction = HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob
+TrainingAction = (
+    HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob | DeleteResource
+)
 
 
 def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
@@ -83,7 +86,7 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
     if facts.blind is not None:
         times.append(asked_again_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
-        times.append(cleanup_at(job, outcome))
+        times.append(expires_at(job, outcome))
         times += [_again(job, one) for one in (facts.setback, facts.unclear) if one is not None]
         times.append(None if outcome.settled else arrives_until(previous, facts))
     else:
@@ -103,10 +106,10 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
     # Whoever is killed here has told the end, and what is left to do costs nothing.
     if facts.is_held:
         return () if facts.unclear is not None and now < _again(job, facts.unclear) else (ReleaseResource(),)
-    at = cleanup_at(job, seen.outcome)
+    at = expires_at(job, seen.outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
-    return tuple(DeleteTrainingJob(name) for name in facts.remains)
+    return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)
 
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:

@@ -15,7 +15,7 @@ from muster.kube.answers import mapping, string
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.plan.actions import CreateNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
+from muster.plan.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import ProcessState, Trouble
 from muster_worker.contract import Command, CommandKind
 
@@ -63,7 +63,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
         ("vit-0", "vit-0-0", WAITING),
         ("vit-1", "vit-1-0", WAITING),
     ]
-    assert (facts.refusal, facts.strays, facts.leftovers, facts.outdated) == (None, (), True, False)
+    assert (facts.refusal, facts.strays, facts.outdated) == (None, (), False)
     for kind in (SERVICES, CONFIG_MAPS):
         assert await _exists(world.client, kind, world.namespace)
 
@@ -125,9 +125,6 @@ async def test_a_childs_name_that_is_taken_is_waited_for(world: World, kind: Kin
     await operator.create(job)
     assert [_reason(node.process.trouble) for node in await operator.nodes(job)] == ["NameTaken"] * 2
     assert await world.pods() == []
-    # it isn't this job's to delete either
-    await operator.apply(job, RemoveLeftovers())
-    assert await _exists(world.client, kind, world.namespace)
 
 
 async def test_a_quota_holds_the_nodes_until_it_has_room(world: World, kubectl: Kubectl) -> None:
@@ -241,37 +238,14 @@ async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:
     assert [node.process.state for node in await operator.nodes(job)] == [MISSING, WAITING]
 
 
-async def test_strays_and_leftovers_are_removed(world: World) -> None:
+async def test_strays_are_removed(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
     await operator.apply(job, CreateNode(0, 1))
     facts = await operator.backend.observe(world.job(nodes=1))
     assert set(facts.strays) == {"vit-0-0", "vit-1-0"}
-    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays), RemoveLeftovers())
+    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays)())
     assert await world.pods() == ["vit-0-1"]
-    assert not (await operator.backend.observe(job)).leftovers
-    for kind in (SERVICES, CONFIG_MAPS):
-        assert not await _exists(world.client, kind, world.namespace)
-
-
-async def test_an_operator_that_took_over_removes_what_is_left_for_good(
-    world: World, kubectl: Kubectl, tmp_path: Path
-) -> None:
-    job = world.job()
-    await world.operator().create(job)
-    async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
-        # whatever it makes besides comes after what it deletes
-        proxy.decide = lambda call: Pass(1.0) if call.verb == "create" else Pass()
-        proxied = await Client.connect(str(proxy.kubeconfig))
-        successor = world.operator(proxied)
-        # the pods are still there, and it has never told them whom to trust
-        async with successor.informed(world.namespace):
-            await successor.apply(job, RemoveLeftovers())
-            await successor.apply(job)
-        await proxied.close()
-    assert len(await world.pods()) == job.spec.nodes
-    for kind in (SERVICES, CONFIG_MAPS):
-        assert not await _exists(world.client, kind, world.namespace)
 
 
 async def test_agents_are_told_of_a_new_authority(world: World) -> None:

@@ -157,15 +157,14 @@ async def deletes(place: Place, job: str) -> None:
 
 
 FAILING_CODE = 7
-TIDY: JSON = {"pods": "All", "afterSeconds": 1}
 KEPT = frozenset(("Service -muster", "ConfigMap -muster"))
 
-COMPLETES = Life("completes", 2, {"nodes": 2, "cleanup": TIDY}, ends_well, nothing, "Completed")
+COMPLETES = Life("completes", 2, {"nodes": 2, "cleanPodPolicy": "All"}, ends_well, nothing, "Completed", KEPT)
 FAILS = Life(
-    "fails", 2, {"nodes": 1, "procsPerNode": 2, "cleanup": {"pods": "All"}}, rank_1_fails, nothing, "Failed", KEPT
+    "fails", 2, {"nodes": 1, "procsPerNode": 2, "cleanPodPolicy": "All"}, rank_1_fails, nothing, "Failed", KEPT
 )
 RESUMES = Life(
-    "resumes", 1, {"nodes": 1, "cleanup": {"pods": "All"}}, second_ends_well, suspends_and_resumes, "Completed", KEPT
+    "resumes", 1, {"nodes": 1, "cleanPodPolicy": "All"}, second_ends_well, suspends_and_resumes, "Completed", KEPT
 )
 DELETED = Life("deleted", 1, {"nodes": 1}, stays, deletes, "")
 LIVES = (COMPLETES, FAILS, RESUMES, DELETED)

@@ -16,7 +16,6 @@ from cluster.crashes.lives import suspends_and_resumes as suspends
 from cluster.crashes.operator_fork import OperatorFork
 from cluster.crashes.rank_desk import Begun
 from cluster.places import state
-from muster.api.document import JSON
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, LEASES
 
@@ -35,8 +34,6 @@ EXPIRED_SHARE = 0.8
 LEADING_SHARE = 0.8
 """So often the next one may lead for a moment before it is killed."""
 
-TIDY: JSON = {"pods": "All"}
-
 
 @dataclass(frozen=True)
 class Role:
@@ -51,7 +48,7 @@ class Role:
 def draw(chance: random.Random) -> Role:
     """What the next job is for."""
     nodes, seconds = chance.randint(1, 2), chance.uniform(0.0, MAX_WORK_SECONDS)
-    spec = {"nodes": nodes, "cleanup": TIDY}
+    spec = {"nodes": nodes, "cleanPodPolicy": "All"}
 
     async def works(_: Begun) -> int:
         await asyncio.sleep(seconds)
@@ -71,7 +68,7 @@ def draw(chance: random.Random) -> Role:
         await asyncio.sleep(seconds)
         await place.client.delete(JOBS, place.namespace, job)
 
-    one = {"nodes": 1, "cleanup": TIDY}
+    one = {"nodes": 1, "cleanPodPolicy": "All"}
     roles = (
         Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),

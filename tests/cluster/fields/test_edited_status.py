@@ -18,8 +18,6 @@ ONE = {"nodes": 1, "procsPerNode": 1}
 START_SECONDS = 3.0
 """From the operator's word to a rank that has begun."""
 
-TIDY = {"pods": "All", "afterSeconds": 0}
-
 
 def edit(jobs: Jobs, name: str, **status: Any) -> None:
     """Write into the job's status; what is None is taken away."""
@@ -50,7 +48,7 @@ def lives(fields_site: Site) -> Jobs:
     for name in ("lost-time", "lost-count", "lost-all", "bad-time", "nap"):
         jobs.apply(name, FOREVER, **ONE)
     for name in ("over-bad-end", "over-no-end", "over-bad-count"):
-        jobs.apply(name, OK, **ONE, cleanup=TIDY)
+        jobs.apply(name, OK, **ONE, cleanPodPolicy="All")
     for name in ("lost-time", "lost-count", "lost-all", "bad-time", "nap"):
         jobs.wait(name, RUNNING)
     for name in ("over-bad-end", "over-no-end", "over-bad-count"):

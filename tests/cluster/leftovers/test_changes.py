@@ -95,7 +95,7 @@ def test_a_job_that_runs_is_not_scaled(changing: Site) -> None:
 def test_what_may_change_of_a_job_that_runs_makes_no_new_pods(changing: Site) -> None:
     jobs = changing.jobs
     before = jobs.run("get", "pod/fixed-0-0", "--output=jsonpath={.metadata.uid}")
-    jobs.patch("fixed", activeDeadlineSeconds=6000, startupTimeoutSeconds=90, cleanup={"pods": "None"})
+    jobs.patch("fixed", activeDeadlineSeconds=6000, startupTimeoutSeconds=90, cleanPodPolicy="None")
     generation = jobs.resource("fixed")["metadata"]["generation"]
     jobs.wait("fixed", f"jsonpath={{.status.observedGeneration}}={generation}")
     assert jobs.status("fixed")["phase"] == "Running"

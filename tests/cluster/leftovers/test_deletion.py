@@ -34,7 +34,7 @@ def another_lives(jobs: Jobs, name: str) -> None:
 def test_a_job_that_is_deleted_while_no_operator_runs(operator: OperatorProcess, site: Site) -> None:
     jobs = site.jobs
     for name in ("orphan", "ended"):
-        one_rank(jobs, name, FOREVER if name == "orphan" else "pass", cleanup={"pods": "None"})
+        one_rank(jobs, name, FOREVER if name == "orphan" else "pass", cleanPodPolicy="None")
     jobs.wait("orphan", RUNNING)
     jobs.wait("ended", "condition=Complete")
     children = jobs.children("orphan") | jobs.children("ended")
@@ -93,9 +93,9 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
 
 def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: OperatorProcess, site: Site) -> None:
     jobs = site.jobs
-    one_rank(jobs, "done", "pass", cleanup={"pods": "None"})
-    one_rank(jobs, "broken", "raise SystemExit(3)", cleanup={"pods": "None"})
-    one_rank(jobs, "stopped", cleanup={"pods": "None"})
+    one_rank(jobs, "done", "pass", cleanPodPolicy="None")
+    one_rank(jobs, "broken", "raise SystemExit(3)", cleanPodPolicy="None")
+    one_rank(jobs, "stopped", cleanPodPolicy="None")
     jobs.wait("done", "condition=Complete")
     jobs.wait("broken", "condition=Failed")
     jobs.wait("stopped", RUNNING)

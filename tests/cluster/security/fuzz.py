@@ -90,7 +90,7 @@ _SPEC: Mapping[str, tuple[Json, ...]] = {
     "output": ("s3://bucket/o",),
     "network": ({"interface": "eth0"}, {"efa": "All"}, {"check": True}),
     "queue": ("team",),
-    "cleanup": ({"pods": "None"},),
+    "cleanPodPolicy": ("None",),
     "template": ({"spec": {"hostNetwork": True}}, {"metadata": {"labels": {"a": "b"}}}),
     "failurePolicy": ({"maxRestarts": 3},),
     "agent": ({"inject": "InitContainer"},),

@@ -189,7 +189,7 @@ def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
-        site.stored.create("vit", spec(activeDeadlineSeconds=60, cleanup={"afterSeconds": 10}))
+        site.stored.create("vit", spec(activeDeadlineSeconds=60, ttlSecondsAfterFinished=10))
         await site.until(lambda: site.phase() == "Failed")
         await site.until_settled(3600.0)
         assert not site.service.called("DeleteTrainingJob")
@@ -345,13 +345,12 @@ def test_a_job_that_is_over_is_deleted_without_aws(wire: Wire) -> None:
 
 def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec(cleanup={"afterSeconds": 600}))
+        site.stored.create("vit", spec(ttlSecondsAfterFinished=600))
         await site.until(lambda: site.phase() == "Succeeded")
         await site.until_settled(590.0)
         assert list(site.service.jobs().by_name) == [NAME]
-        await site.until_settled(30.0)
+        await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.jobs().by_name
-        assert site.phase() == "Succeeded"
         await site.until_settled(600.0)
         assert len(site.service.called("DeleteTrainingJob")) == 1
 

@@ -17,7 +17,7 @@ ALONE: dict[str, JSON] = {
     "resources": {"limits": {"cpu": 1}},
     "nodePool": {"name": "p5"},
     "network": {"interface": "eth1"},
-    "cleanup": {"pods": "All"},
+    "cleanPodPolicy": "All",
     "startupTimeoutSeconds": 60,
     "queue": {"kueue": "team"},
     "agent": {"inject": "InitContainer"},
@@ -37,7 +37,16 @@ CARRIED_OVER = {
         "env",
         "hyperparameters",
     ),
-    *("metrics", "inputs", "checkpoint", "output", "failurePolicy", "activeDeadlineSeconds", "sagemaker"),
+    *(
+        "metrics",
+        "inputs",
+        "checkpoint",
+        "output",
+        "failurePolicy",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "sagemaker",
+    ),
 }
 GROUPS: dict[str, JSON] = {
     "instanceType": None,

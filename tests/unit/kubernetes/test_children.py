@@ -126,7 +126,7 @@ def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
         {"suspend": True},
         {"startupTimeoutSeconds": 5},
         {"activeDeadlineSeconds": 5},
-        {"cleanup": {"pods": "All"}},
+        {"cleanPodPolicy": "All"},
         {"env": []},
         {"procsPerNode": "Auto"},
         {"procsPerNode": 1},  # what Auto stands for here

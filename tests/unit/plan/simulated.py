@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, SendCommand
+from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
 from muster.plan.inference import infer
@@ -223,7 +223,7 @@ class World:
     stop: StopRequest | None = None
     status: Status = field(default_factory=Status)
     term: int = 1
-    leftovers: bool = False
+    is_deleted: bool = False
     began_to_listen: float = T0
 
     def facts(self) -> JobFacts:
@@ -233,7 +233,6 @@ class World:
             nodes,
             HEARTBEAT_SECONDS,
             self.stop,
-            leftovers=self.leftovers,
             listening_since=self.began_to_listen,
         )
 
@@ -279,7 +278,6 @@ class World:
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
             self.nodes[action.node].create(action.replacement, self.now)
-            self.leftovers = True
         elif isinstance(action, KillNode):
             if self.nodes[action.node].is_cut:
                 self.nodes[action.node].delete(self.now, 1.0)
@@ -287,8 +285,8 @@ class World:
                 self.nodes[action.node].leave(self.now, None, 9)
         elif isinstance(action, RemoveNode):
             self.nodes[action.node].delete(self.now, action.grace_seconds)
-        elif isinstance(action, RemoveLeftovers):
-            self.leftovers = False
+        elif isinstance(action, DeleteResource):
+            self.is_deleted = True
         elif isinstance(action, SendCommand):
             for number in action.nodes:
                 self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.spec import Cleanup, Job
+from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, SendCommand
-from muster.plan.facts import ProcessState
 from muster.plan.outcome import final_condition
 from muster_worker.contract import CommandKind
 from unit.plan.builders import job
@@ -126,17 +125,16 @@ def finish(world: World) -> None:
     live(world, 5)
 
 
-def new_world(*, cleanup: str = "Running", after: int | None = None) -> World:
+def new_world(*, policy: str = "Running", after: int | None = None) -> World:
     plain = job(3, 2, startup=86400)
-    policy = Cleanup.model_validate({"pods": cleanup, "afterSeconds": after})
-    spec = plain.spec.model_copy(update={"cleanup": policy})
+    spec = plain.spec.model_copy(update={"clean_pod_policy": policy, "ttl_seconds_after_finished": after})
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 
 @settings(max_examples=150, deadline=None)
-@given(events=EVENTS, first=st.integers(0, 4), cleanup=st.sampled_from(("Running", "All", "None")))
-def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, cleanup: str) -> None:
-    world = new_world(cleanup=cleanup, after=60)
+@given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    world = new_world(policy=policy, after=60)
     live(world, first)
     for event, turns in events:
         happen(world, *event)
@@ -147,16 +145,11 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
     if condition(world.status, "Complete") == "True":
         ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
         assert ends == [(world.status.attempt, 0, False)] * 6
-    # So long after the end everything of it goes, and nothing comes back.
+    # So long after the end the resource is deleted, and all that belongs to it.
+    assert not world.is_deleted
     world.now += 61
-    live(world, 20)
-    for node in world.nodes:
-        # What is on a machine that is lost for good goes when it comes back.
-        assert node.process.state is ProcessState.MISSING or (node.is_cut and node.process.is_leaving)
-    assert not world.leftovers
-    world.restart_operator()
     live(world, 3)
-    assert world.turn() == ()
+    assert world.is_deleted
 
 
 @settings(max_examples=150, deadline=None)

@@ -12,7 +12,7 @@ from muster.api.spec import Job
 from muster.api.status import Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, CreateNode, RemoveNode
-from muster.plan.cleanup import REMOVE_GRACE_SECONDS
+from muster.plan.clean_up import REMOVE_GRACE_SECONDS
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
 from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, pause_seconds

@@ -8,7 +8,7 @@ from typing import Any
 from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec, PerNode
 from muster.api.sagemaker_spec import SageMaker
-from muster.api.spec import Cleanup, Job, Metadata, Spec
+from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
 from muster.plan.facts import Trouble
 from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
@@ -34,7 +34,7 @@ def job(
         suspend=suspend,
         failure_policy=None if restarts is None else FailurePolicy(max_restarts=restarts),
         active_deadline_seconds=deadline,
-        cleanup=Cleanup(after_seconds=after),
+        ttl_seconds_after_finished=after,
         sagemaker=SageMaker(region="us-west-2"),
     )
     return Job(metadata=Metadata(name="vit", uid=UID, generation=1), spec=spec)

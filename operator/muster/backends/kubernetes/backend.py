@@ -21,8 +21,8 @@ from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.start_troubles import CONFIG_MISSING
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.kinds import PODS
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
+from muster.kube.kinds import JOBS, PODS
+from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
 from muster.ranks.gang_credentials import with_credentials
@@ -80,7 +80,6 @@ class KubernetesBackend:
             heartbeat_seconds=heartbeat_seconds(self.store.agents()),
             refusal=ledger.refusal(job.metadata.generation),
             strays=tuple(known.pod.name for known in strays if not self._is_past(known, ledger)),
-            leftovers=ledger.leftovers,
             outdated=any(known.pod.spec_hash != ledger.spec_hash(job) for known in there),
             listening_since=self._listening_since,
         )
@@ -117,8 +116,8 @@ class KubernetesBackend:
                     requests += self._removals(job, ledger, action.node, whole_seconds(action.grace_seconds))
                 case RemoveStray():
                     requests.append(self._remove_stray(job, ledger, action))
-                case RemoveLeftovers():
-                    requests.append(self._remove_leftovers(job, ledger))
+                case DeleteResource():
+                    requests.append(self._delete_resource(job))
                 case _:
                     assert_never(action)
         # None of them waits for another, and each is heard although one fails.
@@ -131,8 +130,8 @@ class KubernetesBackend:
         creates = [action for action in actions if isinstance(action, CreateNode)]
         if creates:
             return [self._creation.create(job, ledger, creates)]
-        # Nobody is left to be told, and what is deleted is not made again beside that.
-        if any(isinstance(action, RemoveLeftovers) for action in actions):
+        # The job is being deleted: send its agents nothing, and create nothing.
+        if any(isinstance(action, DeleteResource) for action in actions):
             return []
         return [self._refresh(job, ledger)]
 
@@ -233,10 +232,9 @@ class KubernetesBackend:
             del ledger.removed[pod.uid]
             raise
 
-    async def _remove_leftovers(self, job: Job, ledger: Ledger) -> None:
-        authority = self.authority()
-        await self._children.remove(job)
-        ledger.leftovers, ledger.authority = False, authority
+    async def _delete_resource(self, job: Job) -> None:
+        metadata = job.metadata
+        await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
 
     async def _refresh(self, job: Job, ledger: Ledger) -> None:
         """Tell agents that are at work whom to trust from now on: they read it from the ConfigMap."""
@@ -244,7 +242,6 @@ class KubernetesBackend:
         present = self._present(job)
         if not present or (authority == ledger.authority and not any(_lacks_config_map(job, one) for one in present)):
             return
-        ledger.leftovers = True
         # What is in its way then was said when the pods were made, and agents trust the older one for a while.
         await self._children.make_config_map(job)
         ledger.authority = authority

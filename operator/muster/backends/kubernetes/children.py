@@ -1,4 +1,4 @@
-"""A job's Service, ConfigMap and PodGroup: made before its first pod, kept current, deleted when nothing needs them."""
+"""A job's Service, ConfigMap and PodGroup: made before its first pod and kept current; they go with the resource."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.backends.kubernetes.names import children_name
 from muster.backends.kubernetes.pods import owner_uid
 from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
 from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping, string
+from muster.kube.answers import mapping
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
@@ -45,20 +45,6 @@ class Children:
         """See to it that the ConfigMap is there, with the plan and the agent as they are now."""
         plan = render_plan(job, self.setting.collector_url, self.authority())
         return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
-
-    async def remove(self, job: Job) -> None:
-        """Delete what is this job's of them."""
-        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
-        group = pod_group(job)
-        for kind in (SERVICES, CONFIG_MAPS, *(() if group is None else (group.kind,))):
-            try:
-                found = await self.client.get(kind, namespace, name)
-            except ApiError as error:
-                if error.is_not_found:
-                    continue
-                raise
-            if owner_uid(found) == job.metadata.uid:
-                await self.client.delete(kind, namespace, name, uid=string(mapping(found.get("metadata")).get("uid")))
 
     async def make_pod_group(self, job: Job) -> Refusal | None:
         """See to it that the PodGroup is there, where the job's queue needs one; why not, where that can't be."""

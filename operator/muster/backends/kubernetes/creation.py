@@ -78,7 +78,6 @@ class Creation:
             raise failures[0]
 
     async def _prepare(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> Refusal | None:
-        ledger.leftovers = True
         # Volcano lets nobody make, or rehearse, a pod of a group that isn't there.
         refusal = await self.children.make_pod_group(job)
         if refusal is not None:

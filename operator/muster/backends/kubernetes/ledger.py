@@ -42,9 +42,9 @@ class Removal:
 class Ledger:
     """One job's. `held` says why nodes could not be made, `authority` what the agents were last told to trust.
 
-    `leftovers` says that a Service or a ConfigMap of the job may exist. `known_since` is when this operator first saw
-    the job, `lost` since when pods (by uid) are lost with their machines. `taken` are the highest replacements of nodes
-    whose name a pod of another job has that is lost with its machine. Times are Unix seconds.
+    `known_since` is when this operator first saw the job, `lost` since when pods (by uid) are lost with their machines.
+    `taken` are the highest replacements of nodes whose name a pod of another job has that is lost with its machine.
+    Times are Unix seconds.
     """
 
     sent: dict[int, Sent] = field(default_factory=dict)
@@ -54,7 +54,6 @@ class Ledger:
     taken: dict[int, int] = field(default_factory=dict)
     known_since: float = math.inf
     authority: str | None = None
-    leftovers: bool = True
     paused_until: float = 0.0
     _awaited: dict[str, float] = field(default_factory=dict)
     _refusal: Trouble | None = None

@@ -15,8 +15,8 @@ from muster.backends.local.storage import code_folder
 from muster.plan.actions import (
     Action,
     CreateNode,
+    DeleteResource,
     KillNode,
-    RemoveLeftovers,
     RemoveNode,
     RemoveStray,
     SendCommand,
@@ -76,7 +76,7 @@ class LocalBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                case RemoveNode() | RemoveStray() | DeleteResource():
                     raise AssertionError("a local run is over before there is anything to remove")
                 case _:
                     assert_never(action)

@@ -125,6 +125,11 @@ class Journal:
         kept: list[JSON] = [name for name in self.newest.finalizers if name != FINALIZER]
         await self._merge({"finalizers": kept})
 
+    async def delete(self) -> None:
+        """Delete the resource. Raises `ApiError`."""
+        base = self._base
+        await self._desk.client.delete(WATCHED_JOBS, base.namespace, base.name, uid=base.uid)
+
     async def _keep(self, status: Status, wanted: dict[str, JSON]) -> None:
         base = self._base
         if self.newest is not base:

@@ -15,6 +15,7 @@ from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.targets import whereabouts
 from muster.backends.sagemaker.withdrawal import Withdrawal
+from muster.plan.actions import DeleteResource
 from muster.plan.facts import Trouble
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
@@ -139,6 +140,8 @@ class _Hands:
                     told, where = told_of(previous), whereabouts(job)
                     where = where if told is None else Whereabouts(told.region, told.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
+                case DeleteResource():
+                    await self.journal.delete()
                 case _:
                     assert_never(action)
 

@@ -17,7 +17,7 @@ from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
 from muster.plan import last_words
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
+from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import (
     AgentFacts,
     JobFacts,
@@ -94,7 +94,7 @@ class ToolkitBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                case RemoveNode() | RemoveStray() | DeleteResource():
                     raise AssertionError("a local run is over before there is anything to remove")
                 case _:
                     assert_never(action)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.spec import Cleanup, Job
+from muster.api.spec import Job
 from muster.api.status import Condition, Status
-from muster.plan.actions import Action, RemoveLeftovers, RemoveNode
+from muster.plan.actions import Action, DeleteResource, RemoveNode
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
 from muster.plan.outcome import judge
@@ -17,21 +17,18 @@ OVER = Status(
     conditions=(Condition(type="Complete", status="True", reason="X", last_transition_time="2025-11-21T04:05:00Z"),),
 )
 GOOD = exited(9, exit_code=0)
-LEFT = replace(
-    facts(
-        node(0, process=GOOD),
-        node(1, process=replace(GOOD, lingers=True)),
-        node(2, process=ProcessFacts(ProcessState.WAITING)),
-        missing(3),
-    ),
-    leftovers=True,
+LEFT = facts(
+    node(0, process=GOOD),
+    node(1, process=replace(GOOD, lingers=True)),
+    node(2, process=ProcessFacts(ProcessState.WAITING)),
+    missing(3),
 )
 
 
-def asked(pods: str, after: int | None = None) -> Job:
+def asked(policy: str, after: int | None = None) -> Job:
     plain = job(4)
-    cleanup = Cleanup.model_validate({"pods": pods, "afterSeconds": after})
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"cleanup": cleanup})})
+    fields = {"clean_pod_policy": policy, "ttl_seconds_after_finished": after}
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update=fields)})
 
 
 def actions_of(a_job: Job, previous: Status, known: JobFacts, now: float) -> list[Action]:
@@ -42,7 +39,7 @@ def actions_of(a_job: Job, previous: Status, known: JobFacts, now: float) -> lis
     ("pods", "removed"),
     [
         ("Running", {1: "the job has ended", 2: "the job has ended"}),
-        ("All", {0: "cleanup.pods is All", 1: "cleanup.pods is All", 2: "the job has ended"}),
+        ("All", {0: "cleanPodPolicy is All", 1: "cleanPodPolicy is All", 2: "the job has ended"}),
         ("None", {}),
     ],
 )
@@ -52,16 +49,14 @@ def test_which_pods_go_when_the_job_is_over(pods: str, removed: dict[int, str]) 
     assert actions_of(asked(pods), OVER, LEFT, T0 + 10) == expected
 
 
-def test_everything_goes_after_the_time_that_was_asked_for() -> None:
-    a_job, why = asked("None", 60), "cleanup.afterSeconds (60 s) are over"
+def test_the_resource_is_deleted_after_the_time_that_was_asked_for() -> None:
+    a_job = asked("None", 60)
 
     early = judge(a_job, OVER, LEFT, T0 + 59)
     assert list(decide(a_job, LEFT, early, T0 + 59, 1)) == []
     assert next_wake(a_job, LEFT, early, T0 + 59) == T0 + 60
-    removals = [RemoveNode(number, 10.0, why) for number in (0, 1, 2)]
-    assert actions_of(a_job, OVER, LEFT, T0 + 60) == [*removals, RemoveLeftovers()]
-    gone = facts(*(missing(number) for number in range(4)))
-    assert actions_of(a_job, OVER, gone, T0 + 60) == []
+    assert actions_of(a_job, OVER, LEFT, T0 + 60) == [DeleteResource()]
+    assert not any(isinstance(action, DeleteResource) for action in actions_of(asked("All"), OVER, LEFT, T0 + 10**8))
 
 
 def test_nothing_is_deleted_twice() -> None:

@@ -1,9 +1,9 @@
-"""What is deleted of a job: while it ends, once it is over, and when it is suspended. The resource itself never is."""
+"""What is deleted of a job: pods while it ends, once it is over and when it is suspended; at last its resource."""
 
 from collections.abc import Iterator
 
 from muster.api.spec import Job
-from muster.plan.actions import Action, KillNode, RemoveLeftovers, RemoveNode, RemoveStray
+from muster.plan.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveStray
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.gang_release import GangRelease, is_given_up
 from muster.plan.outcome import Outcome, Verdict
@@ -46,43 +46,35 @@ def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]
 
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     """What is deleted now of a job that is over or has to end."""
-    due = _is_due(job, outcome, now)
-    actions = tuple(_removals(job, facts, outcome, due=due))
-    return (*actions, RemoveLeftovers()) if due and facts.leftovers else actions
+    at = expires_at(job, outcome)
+    return (DeleteResource(),) if at is not None and now >= at else tuple(_removals(job, facts, outcome))
 
 
-def cleanup_at(job: Job, outcome: Outcome) -> float | None:
-    """When all that was made for the job is deleted; None while that isn't known, or never."""
-    seconds = job.spec.cleanup.after_seconds
+def expires_at(job: Job, outcome: Outcome) -> float | None:
+    """When the job's resource is deleted (Unix seconds); None while that isn't known, or never."""
+    seconds = job.spec.ttl_seconds_after_finished
     return None if seconds is None or outcome.told_at is None else outcome.told_at + seconds
 
 
-def _is_due(job: Job, outcome: Outcome, now: float) -> bool:
-    at = cleanup_at(job, outcome)
-    return at is not None and now >= at
-
-
-def _removals(job: Job, facts: JobFacts, outcome: Outcome, *, due: bool) -> Iterator[RemoveNode]:
+def _removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[RemoveNode]:
     for node in facts.nodes:
-        why = _why_removed(job, node, outcome, due=due)
+        why = _why_removed(job, node, outcome)
         if why is not None and not node.process.is_leaving:
             yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)
 
 
-def _why_removed(job: Job, node: NodeFacts, outcome: Outcome, *, due: bool) -> str | None:
+def _why_removed(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     # An agent that runs leaves first: it was told to, or will be.
     if node.process.state in (ProcessState.MISSING, ProcessState.RUNNING):
         return None
     if outcome.verdict is Verdict.SUSPENDED:
         return "the job is suspended"
-    if due:
-        return f"cleanup.afterSeconds ({job.spec.cleanup.after_seconds} s) are over"
     return _why_not_kept(job, node, outcome)
 
 
 def _why_not_kept(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
-    """Why `cleanup.pods` has this node deleted; None when it has it kept."""
-    pods = job.spec.cleanup.pods
+    """Why `cleanPodPolicy` has this node deleted; None when it has it kept."""
+    pods = job.spec.clean_pod_policy
     # It would only begin to run for nothing.
     if node.process.state is ProcessState.WAITING and pods != "None":
         return "the job has ended"
@@ -90,5 +82,5 @@ def _why_not_kept(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     if pods == "None" or outcome.told_at is None:
         return None
     if pods == "All":
-        return "cleanup.pods is All"
+        return "cleanPodPolicy is All"
     return "the job has ended" if node.process.lingers else None
