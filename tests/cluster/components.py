@@ -28,9 +28,9 @@ class Component:
         """Raise CannotGoOn, with the last lines it wrote, when it has ended."""
         code = self.process.poll()
         if code is not None:
-            raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.last_words()}")
+            raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.termination_messages()}")
 
-    def last_words(self) -> str:
+    def termination_messages(self) -> str:
         """Its last lines, and where the others are."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         return "\n".join([f"The last lines of {self.log}:", *lines])

@@ -98,7 +98,7 @@ def forget() -> None:
         (BIN / "torchrun").unlink(missing_ok=True)
 
 
-def trouble() -> str | None:
+def problem() -> str | None:
     """Why the environment can't work with what it borrows; None when it can."""
     done = subprocess.run(trial(PYTHON), check=False, capture_output=True, text=True)
     if done.returncode == 0:

@@ -14,7 +14,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, memory_lock, memory_reading, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
-from muster_worker.contract import VERSION, Launcher, Plan, Problem
+from muster_worker.contract import VERSION, AgentProblem, Launcher, Plan
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
@@ -64,7 +64,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         log.say(state.network_objection)
     if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
         why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
-        state = replace(state, problem=Problem("NodesNotApart", why))
+        state = replace(state, problem=AgentProblem("NodesNotApart", why))
     host = sagemaker.Host(
         cpus=machine.cpu_count(),
         gpus=machine.gpu_count(),
@@ -105,14 +105,14 @@ def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[soc
     there = interfaces.list_interfaces()
     choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
     if isinstance(choice, NoChoice):
-        return replace(state, problem=Problem("NoInterface", choice.problem)), []
+        return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
     held: List[socket.socket] = []
     try:
         held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
         message = f"no port can be had: {error}"
-        return replace(state, problem=Problem("NoPort", message)), held
+        return replace(state, problem=AgentProblem("NoPort", message)), held
     ports = [one.getsockname()[1] for one in held]
     state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
     return with_choice(state, choice), held
@@ -122,13 +122,13 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     try:
         opt_ml.prepare(place.root, place.plan, place.node, place.host)
     except OSError as error:
-        return replace(state, problem=Problem("RootUnusable", f"{place.root} can't be prepared: {error}"))
+        return replace(state, problem=AgentProblem("RootUnusable", f"{place.root} can't be prepared: {error}"))
     for metric in place.plan.metrics:
         try:
             re.compile(metric.regex)
         except re.error as error:
             message = f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}"
-            return replace(state, problem=Problem("BadMetric", message))
+            return replace(state, problem=AgentProblem("BadMetric", message))
     return state
 
 

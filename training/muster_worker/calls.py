@@ -175,9 +175,9 @@ class Calls:
     def _sweep(self) -> None:
         """Forget what is over."""
         for call in self._incoming:
-            if call.trouble is not None:
-                self._distrust(call.trouble)
-                call.trouble = None
+            if call.problem is not None:
+                self._distrust(call.problem)
+                call.problem = None
         self._incoming = [call for call in self._incoming if not call.over]
         self._outgoing = [call for call in self._outgoing if not call.over]
 

@@ -203,7 +203,7 @@ class LauncherEnd:
 
 
 @dataclass(frozen=True)
-class Problem:
+class AgentProblem:
     """What keeps an agent from working: one CamelCase word, and a sentence for the job's owner."""
 
     reason: str
@@ -252,7 +252,7 @@ class Report:
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
-    problem: Optional[Problem] = None
+    problem: Optional[AgentProblem] = None
     terminated_age: Optional[float] = None  # since a signal or the end of its parent, no command, made the agent stop
     dropped_lines: int = 0  # log lines given up because nobody read the agent's output
 

@@ -10,7 +10,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from muster_worker import processes, witness
 from muster_worker.check_figures import sentence
 from muster_worker.check_process import CheckProcess, start_check
-from muster_worker.contract import AgentPhase, EndReason, Problem
+from muster_worker.contract import AgentPhase, AgentProblem, EndReason
 from muster_worker.environment import Place
 from muster_worker.help_boxes import telling_lines
 from muster_worker.launch import Launched, LaunchRefused, launch
@@ -92,9 +92,9 @@ class Gang:
 
     def _start(self) -> List[Event]:
         if self._world is not None:
-            obstacle = self._world.obstacle(self._base)
-            if obstacle is not None:
-                return self._give_up(obstacle)
+            problem = self._world.find_problem(self._base)
+            if problem is not None:
+                return self._give_up(problem)
             started, refused = self._world.start(self._base)
         else:
             started, refused = launch(self._place, self._attempt, self._base)
@@ -232,7 +232,7 @@ class Gang:
             return self._give_up(reach.problem)
         return []
 
-    def _give_up(self, problem: Problem) -> List[Event]:
+    def _give_up(self, problem: AgentProblem) -> List[Event]:
         self._log.say(problem.message)
         return [ProblemFound(problem), *self._finish()]
 

@@ -8,7 +8,7 @@ import socket
 import time
 from typing import List, Optional
 
-from muster_worker.contract import Problem
+from muster_worker.contract import AgentProblem
 from muster_worker.state import Event
 
 REFRESH = "refresh"
@@ -38,7 +38,7 @@ class KeeperCall:
         self._socket: Optional[socket.socket] = None
         self._heard = b""
         self.answered = False
-        self.problem: Optional[Problem] = None
+        self.problem: Optional[AgentProblem] = None
 
     @property
     def next_step_at(self) -> Optional[float]:
@@ -51,7 +51,7 @@ class KeeperCall:
             return
         if now - self._lost_since > LOST_SECONDS:
             why = f"what brings files to S3 has been away for {LOST_SECONDS:.0f} s; its container's log may tell why"
-            self._answer(Problem("KeeperLost", why))
+            self._answer(AgentProblem("KeeperLost", why))
             return
         self._retry_at = now + RETRY_SECONDS
         one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -92,15 +92,15 @@ class KeeperCall:
             self._lost_since = self._retry_at = time.monotonic()
         return []
 
-    def _answer(self, problem: Optional[Problem]) -> None:
+    def _answer(self, problem: Optional[AgentProblem]) -> None:
         self.close()
         self.answered, self.problem = True, problem
 
 
-def _problem(answer: bytes) -> Optional[Problem]:
+def _problem(answer: bytes) -> Optional[AgentProblem]:
     """What went wrong, if anything did. Raises `ValueError` for what is no answer."""
     value = json.loads(answer.decode("utf-8"))
     if not isinstance(value, dict):
         raise ValueError("an object is expected")
     reason, message = value.get("reason"), value.get("message")
-    return Problem(str(reason), str(message)) if reason is not None else None
+    return AgentProblem(str(reason), str(message)) if reason is not None else None

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from typing import Mapping, Optional, Sequence, Tuple
 
-from muster_worker import mpi_obstacle
-from muster_worker.contract import Mpi, Problem
+from muster_worker import mpi_problem
+from muster_worker.contract import AgentProblem, Mpi
 from muster_worker.environment import Place
 from muster_worker.interfaces import list_interfaces
 from muster_worker.launchers import mpi_rank, user_command
@@ -37,7 +37,7 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
     return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
 
 
-def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
+def find_problem(place: Place, base: Mapping[str, str]) -> Optional[AgentProblem]:
     """What keeps the mpirun that is here from reaching the other nodes; None when nothing is known to."""
     if place.plan.nodes == 1 or not place.network.is_ipv6:
         return None
@@ -46,7 +46,7 @@ def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
         kind = _kind(place, environment)
     except (OSError, ValueError):
         return None  # starting it tells
-    return mpi_obstacle.obstacle(kind, environment, list_interfaces())
+    return mpi_problem.find_problem(kind, environment, list_interfaces())
 
 
 def _kind(place: Place, environment: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import memory_limit, opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Order, Problem, Report
+from muster_worker.contract import AgentPhase, AgentProblem, Command, CommandKind, Launcher, Order, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.gang import Gang
@@ -229,7 +229,9 @@ class Node:
             return []  # the report says what is wrong
         plan = self._setting.place.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
+            return [
+                ProblemFound(AgentProblem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))
+            ]
         first_rank = self._setting.place.node * plan.procs_per_node
         self._state = begin(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
         path = os.path.join(self._setting.place.run, f"{command.attempt}.sock")
@@ -244,7 +246,7 @@ class Node:
             self._gang = KeptGang(gang, self._setting.keeper, self._selector, self._log)
             return self._gang.launch(self._base)
         except OSError as error:
-            problem = Problem("RanksNotStarted", f"the ranks can't be started: {error}")
+            problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
 
     def _join_world(self, place: Place, command: Command) -> Optional[MpiWorld]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 TELL_SECONDS = 5.0
-"""A restarted operator, or a question that met one that doesn't lead, is nobody's trouble before it has lasted."""
+"""A restarted operator, or a question that met one that doesn't lead, is nobody's problem before it has lasted."""
 
 
 class Outage:

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from muster_worker import mpi_world, processes, progress, wire, witness
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
-from muster_worker.contract import EndReason, Launcher, Problem
+from muster_worker.contract import AgentProblem, EndReason, Launcher
 from muster_worker.environment import Place
 from muster_worker.link import Hello, Message, Refused, Started
 from muster_worker.log import Log
@@ -205,20 +205,20 @@ class Roster:
             self._holders[hello.rank] = link
         return []
 
-    def _mismatch(self, hello: Hello) -> Optional[Problem]:
+    def _mismatch(self, hello: Hello) -> Optional[AgentProblem]:
         plan = self._place.plan
         if plan.launcher == Launcher.MPI and hello.world and hello.local_world:
             why = mpi_world.mismatch(hello.world, hello.local_world, plan.nodes, plan.procs_per_node)
             why = why or mpi_world.misplaced(hello.rank, self._place.node, plan.procs_per_node)
             if why is not None:
-                return Problem(EndReason.WORLD_SIZE_MISMATCH, why)
+                return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, why)
         # a launcher of the user's own that starts fewer ranks than asked would train, and lie about how much
         if hello.world not in (0, plan.world_size):
-            return Problem(EndReason.WORLD_SIZE_MISMATCH, f"a process is rank {hello.rank} of {hello.world}")
+            return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, f"a process is rank {hello.rank} of {hello.world}")
         if hello.rank not in self._expected:
             first, last = self._expected[0], self._expected[-1]
             own = f"only rank {first}" if first == last else f"ranks {first} to {last}"
-            return Problem(
+            return AgentProblem(
                 EndReason.WORLD_SIZE_MISMATCH, f"a process says that it is rank {hello.rank}; the node has {own}"
             )
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import MAX_METRICS, AgentPhase, Link, NetworkFigures, Problem
+from muster_worker.contract import MAX_METRICS, AgentPhase, AgentProblem, Link, NetworkFigures
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
@@ -70,7 +70,7 @@ class NodeState:
     metrics: Tuple[MetricRecord, ...] = ()
     stop_began_at: Optional[float] = None
     terminated_at: Optional[float] = None
-    problem: Optional[Problem] = None
+    problem: Optional[AgentProblem] = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class NetworkMeasured:
 class ProblemFound:
     """Something that the job's owner has to know; the first one stays."""
 
-    problem: Problem
+    problem: AgentProblem
 
 
 Event = Union[

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON, Document, Path, quoted, shown
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.node_pool import ONE_TYPE, NamedPool, two_types
-from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 from muster.api.sentences import found, sentence, unknown_field
 from muster.api.storage_config import StorageConfig
@@ -53,7 +53,7 @@ def read_config(document: Document) -> OperatorConfig:
         *_tenancy(value, tenants),
     )
     if findings:
-        problems = tuple(Problem(shown(path), message, document.line(path)) for path, message in findings)
+        problems = tuple(FieldProblem(shown(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
     return OperatorConfig(
         node_pools=tuple(pools),

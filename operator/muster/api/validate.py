@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from muster.api import names
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.extent import deep_path, extent_objection
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.lengths import cut
-from muster.api.problems import InvalidResource, Problem
 from muster.api.rule import Rule
 from muster.api.rules import RULES
 from muster.api.schema import lookup
@@ -244,7 +244,7 @@ def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
 def _invalid(document: Document, findings: Iterable[Finding]) -> InvalidResource:
     placed = sorted(((document.line(path), path, text) for path, text in findings), key=lambda one: one[0] or 0)
     problems = (
-        Problem(path=shown(path), message=text if isinstance(text, str) else text(), line=line)
+        FieldProblem(path=shown(path), message=text if isinstance(text, str) else text(), line=line)
         for line, path, text in placed[:MAX_PROBLEMS]
     )
     return InvalidResource(tuple(problems), document.source, max(0, len(placed) - MAX_PROBLEMS))

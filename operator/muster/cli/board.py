@@ -11,7 +11,7 @@ from rich.text import Text
 
 from muster.api.amounts import amount
 from muster.cli.view import NodeRow, RankRow, View, clock, mebibytes, metric_parts, node_rows, pace_parts, rank_rows
-from muster.plan.last_words import clean
+from muster.plan.rank_output import clean
 
 MAX_RANK_ROWS = 32
 """More ranks than this are shown a line a node."""
@@ -141,7 +141,7 @@ def _column(title: str, rows: tuple[RankRow, ...]) -> _Column:
 
 
 def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
-    shown = rows if len(rows) <= room else _with_trouble_first(rows)[: room - 1]
+    shown = rows if len(rows) <= room else _with_problem_first(rows)[: room - 1]
     cells = [(Text(row.node), _states(row), _count(row.step), _behind(row.behind)) for row in shown]
     table = _table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
     if len(shown) == len(rows):
@@ -149,7 +149,7 @@ def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
     return Group(table, Text(f"and {amount(len(rows) - len(shown), 'more node')}", style="dim"))
 
 
-def _with_trouble_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
+def _with_problem_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
     # what doesn't fit is what is well
     return tuple(sorted(rows, key=lambda row: set(row.states) <= {"Running", "Succeeded"}))
 

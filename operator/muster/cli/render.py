@@ -7,8 +7,8 @@ import json
 import shlex
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
@@ -82,8 +82,8 @@ def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
 def _pod_text(job: Job, node: int) -> str:
     try:
         return to_yaml(dict(pod(job, node, 0, SETTING)))
-    except NotRenderable as problem:
-        return f"# no pod: {one_line(str(problem))}\n"
+    except NotRenderable as error:
+        return f"# no pod: {one_line(str(error))}\n"
 
 
 def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.sagemaker_launch import distribution_of
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds

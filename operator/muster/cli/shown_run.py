@@ -31,7 +31,7 @@ from muster.plan.world import procs_per_node
 from muster.runtime.local_run import LocalRun, Session
 from muster.runtime.reconcile import Turn
 from muster.runtime.steady_clock import steady_clock
-from muster.storage.trouble import StorageTrouble
+from muster.storage.errors import StorageError
 
 FAILED = 1
 
@@ -58,8 +58,8 @@ def told(display: Display, work: Callable[[], int]) -> int:
         return work()
     except FolderInUse as error:
         raise BadInput(f"{error}; choose another with --dir") from None
-    except StorageTrouble as trouble:
-        problem = f"{trouble.reason}: {trouble.message}"
+    except StorageError as error:
+        problem = f"{error.reason}: {error.message}"
     except OSError as error:
         # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
         problem = system_problem(error)

@@ -14,13 +14,13 @@ from pathlib import Path
 from muster.storage import storage_plan
 from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
+from muster.storage.errors import StorageError
 from muster.storage.git_token import VARIABLE
 from muster.storage.keep import Keeping
 from muster.storage.keeper import serve
 from muster.storage.means import Means
 from muster.storage.node_folders import below
 from muster.storage.storage_plan import StoragePlan
-from muster.storage.trouble import StorageTrouble
 
 FAILED = 1
 
@@ -41,8 +41,8 @@ def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> 
     tempfile.tempdir = str(options.root)
     try:
         bring(_plan(options), node, below(options.root), config_map, _means())
-    except StorageTrouble as trouble:
-        sys.stderr.write(f"{trouble.reason}: {trouble.message}\n")
+    except StorageError as problem:
+        sys.stderr.write(f"{problem.reason}: {problem.message}\n")
         return FAILED
     return 0
 

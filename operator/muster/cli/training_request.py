@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from muster.api.document import Document
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource, Problem
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
 from muster.backends.sagemaker.as_it_runs import as_it_runs
@@ -83,7 +83,7 @@ def checked_request(job: Job, document: Document, config: OperatorConfig | None)
         made_request(job, some_region(job, config))
     except InvalidResource as invalid:
         problems = [
-            Problem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
+            FieldProblem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
             for problem in invalid.problems
         ]
         raise InvalidResource(tuple(problems), document.source) from None

@@ -142,7 +142,7 @@ class _Feed:
                     async with asyncio.timeout(self.silence_seconds):
                         change = await anext(changes, None)
                 except TimeoutError:
-                    # no trouble where nothing happens to a kind that has no bookmarks, as Events
+                    # no problem where nothing happens to a kind that has no bookmarks, as Events
                     _log.debug("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
                     return
                 if change is None:

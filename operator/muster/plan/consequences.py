@@ -3,7 +3,7 @@
 import signal
 
 from muster.api.spec import Job
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.ends import (
     AGENT_LOST,
     NODE_LOST,
@@ -63,7 +63,7 @@ def blames_another(end: End) -> bool:
     # The wrapper knows why the command did not start at all.
     if end.reason is not None:
         return False
-    return last_words.blames_a_peer(end.lines)
+    return rank_output.blames_a_peer(end.lines)
 
 
 def _failed_processes(node: NodeFacts) -> list[End]:

@@ -22,7 +22,7 @@ from muster.plan.nodes import (
     silent_at,
 )
 from muster.plan.outcome import Outcome, Verdict
-from muster.plan.troubles import unreachable_at
+from muster.plan.problems import unreachable_at
 from muster_worker.contract import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0

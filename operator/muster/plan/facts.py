@@ -6,7 +6,7 @@ Backends build these in `observe`; the plan and the status read them. Times are 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster_worker.contract import Command, LauncherEnd, MetricValue, Problem, RankReport, Report
+from muster_worker.contract import AgentProblem, Command, LauncherEnd, MetricValue, RankReport, Report
 
 
 class ProcessState(StrEnum):
@@ -19,7 +19,7 @@ class ProcessState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Problem:
     """What keeps a node from being there or at work, or what ended it, where its agent can't tell.
 
     `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop. `lacks` is what is
@@ -32,7 +32,7 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class LastWord:
+class TerminationMessage:
     """What a node's agent left in its pod's termination log: how the node ended, though nobody may have heard it.
 
     `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
@@ -47,22 +47,22 @@ class LastWord:
     ranks: int = 0
     succeeded: int = 0
     terminated: bool = False
-    problem: Problem | None = None
+    problem: AgentProblem | None = None
     launcher: LauncherEnd | None = None
     first_failure: RankReport | None = None
 
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """`exit_code` and `signal` are the agent's own. `trouble` is what the backend knows of why it is in this state.
+    """`exit_code` and `signal` are the agent's own. `problem` is what the backend knows of why it is in this state.
 
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
     The replacement of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
     `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
     `memory_limit` is what its ranks may use together, as its owner wrote it; "": nobody set one.
-    `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
-    EXITED and left one.
+    `lingers` says that the agent has EXITED and other containers of its pod still run. `termination_message` is set
+    once it has EXITED and left one.
 
     What the cluster says of its machine, by when the operator saw it: `cut_off_at` is since when the machine doesn't
     answer the cluster, or the cluster gave the pod up; `gone_by` when a deletion that was asked for should be done.
@@ -76,14 +76,14 @@ class ProcessFacts:
     signal: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     name: str | None = None
     machine: str | None = None
     scheduled_at: float | None = None
     is_leaving: bool = False
     grace_seconds: float | None = None
     lingers: bool = False
-    last_word: LastWord | None = None
+    termination_message: TerminationMessage | None = None
     memory_limit: str = ""
     cut_off_at: float | None = None
     gone_by: float | None = None
@@ -159,7 +159,7 @@ class JobFacts:
     and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
     longer wanted: beyond its nodes, or replaced. `outdated` says that a pod of the job was made from another
-    spec than the present one. `trouble` is what keeps the job as a whole from going on, where it is none of its nodes'.
+    spec than the present one. `problem` is what keeps the job as a whole from going on, where it is none of its nodes'.
     `remarks` are what the job's owner should know of the spec although it is valid, such as fields that nothing heeds.
     """
 
@@ -167,9 +167,9 @@ class JobFacts:
     nodes: tuple[NodeFacts, ...]
     heartbeat_seconds: float
     stop_request: StopRequest | None = None
-    refusal: Trouble | None = None
+    refusal: Problem | None = None
     strays: tuple[str, ...] = ()
     listening_since: float = 0.0
     outdated: bool = False
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     remarks: tuple[str, ...] = ()

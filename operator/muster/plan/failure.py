@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from muster.api.spec import Job
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.consequences import blames_another, possible_causes
 from muster.plan.ends import End, Subject, rank_ends
 from muster.plan.facts import JobFacts
@@ -100,12 +100,12 @@ def _culprit(facts: JobFacts, ends: tuple[End, ...]) -> End:
 
 def _confesses(end: End) -> bool:
     ended_badly = end.exit_code != 0
-    return ended_badly and last_words.names_exception(end.lines) and not last_words.blames_a_peer(end.lines)
+    return ended_badly and rank_output.names_exception(end.lines) and not rank_output.blames_a_peer(end.lines)
 
 
 def _alike(facts: JobFacts, culprit: End, ends: tuple[End, ...]) -> tuple[End, ...]:
     """The culprit, and all that ended the same way."""
-    words = last_words.likeness(culprit.lines)
+    words = rank_output.likeness(culprit.lines)
     # Exit code 1 without a word is how anything ends.
     if not words and culprit.exit_code == 1:
         return (culprit,)
@@ -113,7 +113,7 @@ def _alike(facts: JobFacts, culprit: End, ends: tuple[End, ...]) -> tuple[End, .
     others = [end for end in ends if _kind(end) == kind]
     # The stop met some of them on their way out.
     others += [end for end in rank_ends(facts) if end.stopped and _confesses(end)]
-    return (culprit, *(end for end in others if end != culprit and last_words.likeness(end.lines) == words))
+    return (culprit, *(end for end in others if end != culprit and rank_output.likeness(end.lines) == words))
 
 
 def _kind(end: End) -> tuple[Subject, int | None, int | None, str | None]:

@@ -12,7 +12,7 @@ from muster.api.status import Placement, Status
 from muster.api.timestamps import from_text
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import is_placed
-from muster.plan.troubles import QUOTA_EXCEEDED, UNSCHEDULABLE
+from muster.plan.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
 GANG_RELEASED = "GangReleased"
 
@@ -59,8 +59,8 @@ def release_at(job: Job, facts: JobFacts) -> float | None:
     # A queue's scheduler places all or none; if it does otherwise it has its reasons.
     if job.spec.queue is not None:
         return None
-    troubles = (node.process.trouble for node in facts.nodes if not is_placed(node))
-    if not any(trouble is not None and trouble.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for trouble in troubles):
+    problems = (node.process.problem for node in facts.nodes if not is_placed(node))
+    if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
         return None
     placed = [node.process.scheduled_at for node in facts.nodes if is_placed(node) and not node.process.is_leaving]
     first = min((at for at in placed if at is not None), default=None)

@@ -1,4 +1,4 @@
-"""What follows from facts before anything is decided: old news left out, an agent's last word heard, troubles named."""
+"""What follows from facts before anything is decided: old news left out, an agent's last word heard, problems named."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ from muster.api.status import Status
 from muster.plan.attempts import current_attempt, was_started
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.lost_nodes import without_lost
-from muster.plan.termination_log import with_last_word
-from muster.plan.troubles import POD_DELETED, with_trouble
+from muster.plan.problems import POD_DELETED, with_problem
+from muster.plan.termination_log import with_termination_message
 
 
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
@@ -22,8 +22,8 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     there = (without_lost(node, facts, previous, now, started=started) for node in facts.nodes)
     counted = (_counted(_without_removal(node, former), previous.attempt) for node in there)
     nodes = (_present(node, attempt, started=started) for node in counted)
-    heard = (with_last_word(job, node) for node in nodes)
-    return replace(facts, nodes=tuple(with_trouble(node, facts, now) for node in heard))
+    heard = (with_termination_message(job, node) for node in nodes)
+    return replace(facts, nodes=tuple(with_problem(node, facts, now) for node in heard))
 
 
 def _counted(node: NodeFacts, starts: int) -> NodeFacts:
@@ -39,9 +39,9 @@ def _without_removal(node: NodeFacts, former: int) -> NodeFacts:
     process = node.process
     if process.state is not ProcessState.MISSING or not 0 <= process.replacement < former:
         return node
-    if process.trouble is None or process.trouble.reason != POD_DELETED:
+    if process.problem is None or process.problem.reason != POD_DELETED:
         return node
-    return replace(node, process=replace(process, trouble=None))
+    return replace(node, process=replace(process, problem=None))
 
 
 def _present(node: NodeFacts, attempt: int, *, started: bool) -> NodeFacts:

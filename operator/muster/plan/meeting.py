@@ -8,8 +8,8 @@ from functools import lru_cache
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface
 
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster_worker.contract import Link, Peer, Report
 
 _MAX_NAME_CHARS = 64

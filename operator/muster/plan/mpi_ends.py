@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterable
 
 from muster.api.spec import Job
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.consequences import blames_another, outside_ends
 from muster.plan.ends import End, Subject, in_order, launcher_end, rank_ends
 from muster.plan.facts import JobFacts
@@ -104,7 +104,7 @@ def _is_victim(end: End) -> bool:
 
 def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
     """The ends that have a reason of their own, right or wrong."""
-    aborted = tuple(end for end in bad if last_words.calls_abort(end.lines))
+    aborted = tuple(end for end in bad if rank_output.calls_abort(end.lines))
     # Hydra may kill the rank that called MPI_Abort together with all others.
     if aborted and aborted[0].at <= bad[0].at + CLEANUP_SECONDS:
         return aborted
@@ -147,10 +147,10 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
     # Ranks die with an mpirun that is killed, or after it.
     if launcher.signal is not None:
         return bad[0].at < launcher.at - SKEW_SECONDS
-    if last_words.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
+    if rank_output.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
         return True
     # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
-    if last_words.calls_abort(launcher.lines):
+    if rank_output.calls_abort(launcher.lines):
         return False
     # Hydra, which kills, may fall over what it does. Nobody else's first step is to kill.
     return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS

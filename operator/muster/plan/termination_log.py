@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.plan.facts import AgentFacts, LastWord, LauncherFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts, TerminationMessage
 from muster.plan.nodes import current_agent, has_ended
 from muster.plan.world import procs_per_node
 from muster_worker.contract import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     AgentPhase,
+    AgentProblem,
     LauncherEnd,
-    Problem,
     RankReport,
     RankState,
     Report,
@@ -23,7 +23,7 @@ from muster_worker.contract import (
 _MAX_WORD = 64
 
 
-def read_last_word(text: str) -> LastWord | None:
+def read_termination_message(text: str) -> TerminationMessage | None:
     """The summary that `text` holds; None for anything else: who runs in a pod may write there what he likes."""
     try:
         value: JSON = json.loads(text)
@@ -37,7 +37,7 @@ def read_last_word(text: str) -> LastWord | None:
     )
     if not isinstance(uid, str) or node is None or replacement is None or attempt is None:
         return None
-    return LastWord(
+    return TerminationMessage(
         job_uid=uid,
         node=node,
         replacement=replacement,
@@ -51,9 +51,9 @@ def read_last_word(text: str) -> LastWord | None:
     )
 
 
-def with_last_word(job: Job, node: NodeFacts) -> NodeFacts:
+def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
     """The node as its agent's last report would have told of it, had anybody heard that."""
-    word = node.process.last_word
+    word = node.process.termination_message
     if word is None or node.process.state is not ProcessState.EXITED or has_ended(node):
         return node
     if (word.job_uid, word.node, word.replacement) != (job.metadata.uid, node.node, node.process.replacement):
@@ -64,7 +64,7 @@ def with_last_word(job: Job, node: NodeFacts) -> NodeFacts:
     return replace(node, agent=_agent(job, node, word))
 
 
-def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
+def _agent(job: Job, node: NodeFacts, word: TerminationMessage) -> AgentFacts:
     known, process = current_agent(node), node.process
     heard_at = known.heard_at if known is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else heard_at
@@ -94,13 +94,13 @@ def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
     )
 
 
-def _launcher_facts(known: AgentFacts | None, word: LastWord, at: float) -> LauncherFacts | None:
+def _launcher_facts(known: AgentFacts | None, word: TerminationMessage, at: float) -> LauncherFacts | None:
     if known is not None and known.launcher is not None:
         return known.launcher
     return LauncherFacts(word.launcher, at) if word.launcher is not None else None
 
 
-def _ranks(job: Job, known: tuple[RankFacts, ...], word: LastWord, at: float) -> tuple[RankFacts, ...]:
+def _ranks(job: Job, known: tuple[RankFacts, ...], word: TerminationMessage, at: float) -> tuple[RankFacts, ...]:
     ranks = {facts.report.rank: facts for facts in known}
     procs, failure = procs_per_node(job), word.first_failure
     # Launchers number a node's ranks from its first one on.
@@ -124,11 +124,11 @@ def _has_ended(facts: RankFacts) -> bool:
     return facts.report.state == RankState.EXITED
 
 
-def _problem(value: Mapping[str, JSON]) -> Problem | None:
+def _problem(value: Mapping[str, JSON]) -> AgentProblem | None:
     message = value.get("problem")
     if not isinstance(message, str):
         return None
-    return Problem(_word(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
+    return AgentProblem(_word(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
 
 
 def _launcher(value: JSON) -> LauncherEnd | None:

@@ -10,9 +10,9 @@ from muster.plan.deadlines import active_deadline
 from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
 from muster.plan.training_job_course import arrives_until
-from muster.plan.training_job_facts import Setback, TrainingFacts, Whereabouts
+from muster.plan.training_job_facts import Location, RequestFailure, TrainingFacts
 from muster.plan.training_job_outcome import Judgement
-from muster.plan.training_job_pauses import asked_again_at
+from muster.plan.training_job_pauses import retry_at
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class StopTrainingJob:
     """Have SageMaker stop the training job of this attempt: SIGTERM, and 120 s (API_StopTrainingJob)."""
 
     attempt: int
-    where: Whereabouts
+    where: Location
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
         return now
     times = [silent_at(node, seen.facts) for node in seen.facts.nodes]
     if facts.blind is not None:
-        times.append(asked_again_at(job.metadata.uid, facts.blind))
+        times.append(retry_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
         times.append(expires_at(job, outcome))
-        times += [_again(job, one) for one in (facts.setback, facts.unclear) if one is not None]
+        times += [_retry_at(job, one) for one in (facts.request_failure, facts.unclear) if one is not None]
         times.append(None if outcome.settled else arrives_until(previous, facts))
     else:
         times.append(active_deadline(job, outcome.began_at))
@@ -98,14 +98,14 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
 def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
-        where = facts.seen_at or facts.whereabouts
+        where = facts.seen_at or facts.location
         return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.attempt, where),)
     # Stopping is not an end, whatever the status told before.
     if not seen.outcome.settled or (training is not None and not training.is_over):
         return ()
     # Whoever is killed here has told the end, and what is left to do costs nothing.
     if facts.is_held:
-        return () if facts.unclear is not None and now < _again(job, facts.unclear) else (ReleaseResource(),)
+        return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
     at = expires_at(job, seen.outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
@@ -114,8 +114,8 @@ def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[T
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
     """Whether SageMaker did not do it a moment ago."""
-    return facts.setback is not None and now < _again(job, facts.setback)
+    return facts.request_failure is not None and now < _retry_at(job, facts.request_failure)
 
 
-def _again(job: Job, setback: Setback) -> float:
-    return asked_again_at(job.metadata.uid, setback)
+def _retry_at(job: Job, request_failure: RequestFailure) -> float:
+    return retry_at(job.metadata.uid, request_failure)

@@ -11,13 +11,13 @@ from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
 from muster.plan.attempts import current_attempt, was_started
 from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
-from muster.plan.training_job_facts import COMPLETED, Obstacle, TrainingFacts
-from muster.plan.training_job_pauses import asked_again_at, capacity_pause
+from muster.plan.training_job_facts import COMPLETED, FailureKind, TrainingFacts
+from muster.plan.training_job_pauses import capacity_pause, retry_at
 
 CREATION_SECONDS = 30.0
 """So long after it was sent, or its sender's end, a request to create comes to nothing: its time-out is shorter."""
 
-_UNSENT = (Obstacle.CAPACITY, Obstacle.REFUSED, Obstacle.ACCESS)
+_UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def is_lost(previous: Status, facts: TrainingFacts) -> bool:
 
 def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
-    told, setback = told_of(previous), facts.setback
+    told, request_failure = told_of(previous), facts.request_failure
     if told is None or told.arn is not None or facts.training is not None:
         return 0.0
     # None can come to be beside it, or without a request.
     if facts.taken is not None or facts.is_unsent:
         return 0.0
     # SageMaker said no, or nobody came to ask it.
-    if setback is not None and setback.obstacle in _UNSENT:
+    if request_failure is not None and request_failure.kind in _UNSENT:
         return 0.0
     return max(from_text(told.tried_at), facts.looking_since) + CREATION_SECONDS
 
@@ -115,15 +115,15 @@ def _waiting(job: Job, told: SageMakerStatus | None, attempt: int, facts: Traini
     last = None
     if retry is not None:
         last = Waiting(retry.attempt, retry.reason, retry.message, retry.tries, from_text(retry.until))
-    setback = facts.setback
-    if setback is None or setback.obstacle is not Obstacle.CAPACITY:
+    request_failure = facts.request_failure
+    if request_failure is None or request_failure.kind is not FailureKind.CAPACITY:
         return last
     # The status knows of it already: nobody asks before the time that it tells.
-    if last is not None and last.until > setback.at:
+    if last is not None and last.until > request_failure.at:
         return last
-    tries, trouble = 1 if last is None else last.tries + 1, setback.trouble
-    until = setback.at + capacity_pause(job.metadata.uid, tries)
-    return Waiting(attempt, trouble.reason, trouble.message, tries, until)
+    tries, problem = 1 if last is None else last.tries + 1, request_failure.problem
+    until = request_failure.at + capacity_pause(job.metadata.uid, tries)
+    return Waiting(attempt, problem.reason, problem.message, tries, until)
 
 
 def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: float) -> Waiting:
@@ -136,7 +136,7 @@ def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: f
 
 def _with_due(job: Job, facts: TrainingFacts, course: Course) -> Course:
     due_at = 0.0 if course.waiting is None else course.waiting.until
-    setback = facts.setback
-    if setback is not None and setback.obstacle is not Obstacle.CAPACITY:
-        due_at = max(due_at, asked_again_at(job.metadata.uid, setback))
+    request_failure = facts.request_failure
+    if request_failure is not None and request_failure.kind is not FailureKind.CAPACITY:
+        due_at = max(due_at, retry_at(job.metadata.uid, request_failure))
     return replace(course, due_at=due_at)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from muster.api.spec import Job
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts, Trouble
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.plan.training_hosts import node_names
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
@@ -46,7 +46,7 @@ def _ended(training: TrainingJob) -> ProcessFacts:
         started_at=training.started_at,
         ended_at=training.ended_at,
         scheduled_at=_placed_at(training),
-        trouble=None if is_good else _trouble(training),
+        problem=None if is_good else _problem(training),
     )
 
 
@@ -56,9 +56,9 @@ def _placed_at(training: TrainingJob) -> float | None:
     return training.started_at if training.started_at is not None else training.created_at
 
 
-def _trouble(training: TrainingJob) -> Trouble:
+def _problem(training: TrainingJob) -> Problem:
     end = bad_end(training)
-    return Trouble(end.reason, end.message)
+    return Problem(end.reason, end.message)
 
 
 def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:

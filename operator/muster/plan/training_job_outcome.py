@@ -23,7 +23,7 @@ from muster.plan.training_job_course import Course, arrives_until, course_of, is
 from muster.plan.training_job_ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.plan.training_job_facts import COMPLETED, DELETING, TrainingFacts
 from muster.plan.training_job_nodes import as_job_facts
-from muster.plan.training_job_troubles import with_troubles
+from muster.plan.training_job_problems import with_problems
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
     """How the job stands at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     course = course_of(job, previous, facts, now)
     present = None if course.is_next else facts.training
-    shown = with_troubles(as_job_facts(job, facts, present, course.attempt), facts, course)
+    shown = with_problems(as_job_facts(job, facts, present, course.attempt), facts, course)
     known = Outcome(
         Verdict.UNDECIDED,
         settled=_is_settled(previous, facts, now),

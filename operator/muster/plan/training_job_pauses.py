@@ -2,7 +2,7 @@
 
 import hashlib
 
-from muster.plan.training_job_facts import Setback
+from muster.plan.training_job_facts import RequestFailure
 
 FIRST_CAPACITY_SECONDS = 30.0
 MAX_CAPACITY_SECONDS = 1800.0
@@ -21,12 +21,12 @@ def capacity_pause(job_uid: str, tries: int) -> float:
     return _pause(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
 
 
-def asked_again_at(job_uid: str, setback: Setback) -> float:
-    """When to ask again after a setback that isn't for want of capacity (Unix seconds).
+def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
+    """When to ask again after a request failure that isn't for want of capacity (Unix seconds).
 
     Also for what was refused as it is written: a role or a bucket that it names may be made later.
     """
-    return setback.at + _pause(job_uid, setback.tries, FIRST_SECONDS, MAX_SECONDS)
+    return request_failure.at + _pause(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
 
 
 def _pause(job_uid: str, tries: int, first: float, longest: float) -> float:

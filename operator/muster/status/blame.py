@@ -5,15 +5,15 @@ from collections import Counter
 
 from muster.api.amounts import amount
 from muster.api.spec import Job
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.plan.failure import Failure
 from muster.plan.outcome import WORLD_SIZE_MISMATCH
-from muster.plan.troubles import OOM_KILLED
+from muster.plan.problems import OOM_KILLED
 from muster.plan.world import is_mpi, procs_per_node, rank_nodes, world_size
+from muster.status.problems import MAX_CHARS as MAX_PROBLEM_CHARS
+from muster.status.problems import named
 from muster.status.ranges import ranges
-from muster.status.troubles import MAX_CHARS as MAX_TROUBLE_CHARS
-from muster.status.troubles import named
 from muster.status.views import (
     FAILED,
     PENDING,
@@ -89,14 +89,14 @@ def _culprits(job: Job, failure: Failure) -> str:
     if first.subject is Subject.LAUNCHER:
         return _launchers(job, failure)
     if first.subject is Subject.NODE:
-        return f"{_nodes(failure)} can't work: {last_words.telling_line(first.lines)}"
+        return f"{_nodes(failure)} can't work: {rank_output.telling_line(first.lines)}"
     return _agent(failure)
 
 
 def _other_world(job: Job, failure: Failure) -> str:
     """A node's ranks, or one that was not run at all, are of a world that isn't the job's."""
     first = failure.first
-    told = last_words.telling_paragraph(first.lines)
+    told = rank_output.telling_paragraph(first.lines)
     # Who knows both worlds has said all.
     if _ASKED in told:
         return told
@@ -123,7 +123,7 @@ def _ranks(job: Job, failure: Failure) -> str:
 
 def _launchers(job: Job, failure: Failure) -> str:
     first = failure.first
-    name = last_words.clean(first.name, limit=64)
+    name = rank_output.clean(first.name, limit=64)
     line = _why(job, first)
     if len(failure.culprits) > 1:
         return f"{name} failed the same way on {_nodes(failure)}: {line or _how(first)}"
@@ -136,7 +136,7 @@ def _agent(failure: Failure) -> str:
     who = _nodes(failure)
     # Who sees the pod from outside has a sentence about it.
     if end.lines:
-        return f"{who}: {last_words.clean(end.lines[0], limit=MAX_TROUBLE_CHARS)}"
+        return f"{who}: {rank_output.clean(end.lines[0], limit=MAX_PROBLEM_CHARS)}"
     if end.reason == NODE_STOPPED:
         return f"{end.node_name} was told to stop by somebody other than muster"
     if end.reason == NODE_LOST:
@@ -150,11 +150,11 @@ def _early(failure: Failure) -> str:
     more = len(failure.early) - 1
     also = f" and {more} more" if more else ""
     told = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
-    doing = first.activity or last_words.collective(first.lines)
-    while_doing = _doing_what(last_words.clean(doing, limit=MAX_ACTIVITY_CHARS)) if doing else ""
+    doing = first.activity or rank_output.collective(first.lines)
+    while_doing = _doing_what(rank_output.clean(doing, limit=MAX_ACTIVITY_CHARS)) if doing else ""
     where = f" {while_doing}" if while_doing else ""
-    subject = f"rank {first.rank}" if first.subject is Subject.RANK else last_words.clean(first.name, limit=64)
-    line = last_words.telling_line(first.lines)
+    subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.clean(first.name, limit=64)
+    line = rank_output.telling_line(first.lines)
     then = f"{subject} on {first.node_name} then {_how_it_exited(first)}{where}"
     return f"{told}; {then}: {line}" if line else f"{told}; {then}"
 
@@ -167,7 +167,7 @@ def _how(end: End) -> str:
         return "was lost with the process that watched it"
     if end.reason == OOM_KILLED:
         return "was OOM-killed"
-    if end.signal is not None and last_words.calls_abort(end.lines):
+    if end.signal is not None and rank_output.calls_abort(end.lines):
         return "called MPI_Abort"
     # It failed by itself; the signal only met it on its way out.
     if end.stopped and end.signal is not None:
@@ -188,9 +188,9 @@ def _how_it_exited(end: End) -> str:
 
 def _why(job: Job, end: End) -> str:
     if is_mpi(job) and end.subject is Subject.LAUNCHER:
-        return last_words.telling_paragraph(end.lines)
-    line = last_words.telling_line(end.lines)
-    program = last_words.clean(job.spec.command[0], limit=128)
+        return rank_output.telling_paragraph(end.lines)
+    line = rank_output.telling_line(end.lines)
+    program = rank_output.clean(job.spec.command[0], limit=128)
     if end.reason == EndReason.COMMAND_NOT_FOUND:
         return line if program in line else f"{program} was not found"
     if end.reason == EndReason.COMMAND_NOT_EXECUTABLE:
@@ -198,7 +198,7 @@ def _why(job: Job, end: End) -> str:
     if end.reason == OOM_KILLED and (end.rss_bytes or end.memory_limit):
         return _memory(end)
     # What a process wrote before somebody killed it is not why.
-    own_word = end.stopped or end.signal == signal.SIGABRT or last_words.calls_abort(end.lines)
+    own_word = end.stopped or end.signal == signal.SIGABRT or rank_output.calls_abort(end.lines)
     if end.signal is not None and not own_word:
         return ""
     return line
@@ -251,6 +251,6 @@ def _doing(view: RankView) -> str:
         return _doing_what(view.activity)
     if view.state == RUNNING:
         return STILL_RUNNING
-    if view.state == STOPPED and view.end is not None and last_words.blames_a_peer(view.end.lines):
+    if view.state == STOPPED and view.end is not None and rank_output.blames_a_peer(view.end.lines):
         return CUT_OFF
     return _STANDING.get(view.state, HALTED)

@@ -2,7 +2,7 @@
 
 from muster.api.status import RankDetail
 from muster.api.timestamps import to_millis
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.outcome import Outcome
 from muster.status.views import FAILED, NOT_REPORTED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
@@ -80,7 +80,7 @@ def _message(view: RankView) -> str:
         return "its optimizer's steps can't be counted"
     if view.reason in _WORDS:
         return _WORDS[view.reason]
-    trouble = view.node.process.trouble
-    if trouble is not None and view.reason == trouble.reason:
-        return last_words.clean(trouble.message)
-    return last_words.telling_line(view.facts.report.last_lines) if view.facts is not None else ""
+    problem = view.node.process.problem
+    if problem is not None and view.reason == problem.reason:
+        return rank_output.clean(problem.message)
+    return rank_output.telling_line(view.facts.report.last_lines) if view.facts is not None else ""

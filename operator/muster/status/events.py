@@ -33,7 +33,7 @@ def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
         return (*steps, *found)
-    return (*steps, *found, *_troubles(previous, status))
+    return (*steps, *found, *_problems(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
@@ -107,22 +107,22 @@ def _is_resumed(status: Status) -> bool:
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
-def _troubles(previous: Status, status: Status) -> Iterator[Note]:
-    """What keeps nodes from work. A trouble of the placement can be one that a person has to solve: it is told once."""
+def _problems(previous: Status, status: Status) -> Iterator[Note]:
+    """What keeps nodes from work. A problem of the placement can be one that a person has to solve: it is told once."""
     told = {
         entry.reason: entry
-        for kind, trouble in (("Scheduled", "False"), ("Stalled", "True"))
-        if (entry := _condition(status, kind)).status == trouble and entry.reason not in _NO_TROUBLE
+        for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
+        if (entry := _condition(status, kind)).status == problem and entry.reason not in _NO_PROBLEM
     }
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
-    # A container that fails again and again is one trouble of this start; the status has the newest word on it.
+    # A container that fails again and again is one problem of this start; the status has the newest word on it.
     began = _condition(status, SUSPENDED).last_transition_time
     for reason, entry in told.items():
         if reason not in before:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
-_NO_TROUBLE = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
+_NO_PROBLEM = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
 def _turned(previous: Status, status: Status, kind: str) -> bool:

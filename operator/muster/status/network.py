@@ -2,8 +2,8 @@
 
 from muster.api.status import LinkGroup, NetworkStatus, NodeLink
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster.status.network_check import check_of, speed_of
 from muster.status.ranges import ranges
 from muster_worker.contract import Report

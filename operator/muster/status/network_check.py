@@ -7,8 +7,8 @@ from statistics import median
 from muster.api.amounts import amount
 from muster.api.status import NetworkCheck, SlowNode
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster_worker.contract import AgentPhase, NetworkFigures
 
 SLOW_FACTOR = 10

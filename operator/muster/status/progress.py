@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.api.timestamps import from_text, to_millis
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
 from muster.status.lag import count_of, steps_behind
@@ -97,7 +97,7 @@ def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
     for node in facts.nodes:
         agent = current_agent(node)
         for metric in agent.metrics if agent is not None else ():
-            name = last_words.clean(metric.value.name, limit=63)
+            name = rank_output.clean(metric.value.name, limit=63)
             if name not in latest or _recency(metric) > _recency(latest[name]):
                 latest[name] = metric
     asked_for = frozenset(metric.name for metric in job.spec.metrics)

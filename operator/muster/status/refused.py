@@ -1,6 +1,6 @@
 """The status of a resource that can't be a job as it is written."""
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import REFUSED, was_started

@@ -3,7 +3,7 @@
 from muster.api.timestamps import to_seconds
 from muster.plan.gang_release import GANG_RELEASED, GangRelease, is_apart
 from muster.plan.nodes import is_placed
-from muster.status.troubles import shared_troubles
+from muster.status.problems import shared_problems
 from muster.status.views import Picture
 
 
@@ -26,7 +26,7 @@ def _told(picture: Picture, release: GangRelease) -> str | None:
 
 def _sentence(picture: Picture, release: GangRelease) -> str:
     nodes = picture.facts.nodes
-    shared = shared_troubles((node for node in nodes if not is_placed(node)), len(nodes))
+    shared = shared_problems((node for node in nodes if not is_placed(node)), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
     head = (

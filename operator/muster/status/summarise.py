@@ -10,7 +10,7 @@ from muster.plan.attempts import REFUSED
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
-from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
+from muster.plan.problems import SCHEDULING_GATED, may_yet_speak
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import conditions, refusal_of
 from muster.status.network import network_of
@@ -94,8 +94,8 @@ def _is_queued(job: Job, facts: JobFacts) -> bool:
     """Whether the nodes wait to be admitted together, by the job's queue or whoever else gates them."""
     if any(is_placed(node) for node in facts.nodes):
         return False
-    troubles = (node.process.trouble for node in facts.nodes)
-    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in troubles)
+    problems = (node.process.problem for node in facts.nodes)
+    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in problems)
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:

@@ -48,7 +48,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
         return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
     if facts.blind is not None and facts.training is None and told_of(previous) is not None:
-        return blinded(previous, seen.facts.trouble, generation, now)
+        return blinded(previous, seen.facts.problem, generation, now)
     picture = Picture(job, previous, seen.facts, seen.outcome, now)
     progress = _progress(picture, facts)
     phase = _phase(picture, facts, seen)

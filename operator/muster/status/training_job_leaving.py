@@ -9,7 +9,7 @@ from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts, Whereabouts
+from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
 from muster.plan.training_job_name import name_stem, training_job_name
 from muster.status.conditions import since
@@ -27,13 +27,13 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
     if isinstance(todo, LetGo):
         if todo.left_behind is None:
             return kept
-        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.trouble.message), now)
+        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
     if told is None or final_condition(previous) is not None:
         return kept
     # Made anew: others may write the status, too, and people do what it says.
     name = training_job_name(metadata, told.attempt)
-    obstacle = facts.blind or facts.stale or facts.unclear or facts.setback
-    why = f"; {obstacle.trouble.message}" if obstacle is not None and obstacle.tries > 1 else ""
+    failure = facts.blind or facts.stale or facts.unclear or facts.request_failure
+    why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
     what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
     message = fit(f"The resource was deleted: training job {name} {what}{why}")
     return kept.model_copy(update={"phase": "Stopping", "message": message})
@@ -44,12 +44,12 @@ def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why
     told = told_of(previous)
     if told is None and facts.training is None:
         what, remedy = "A training job of this job", "Look for it"
-        place, name = facts.whereabouts, name_stem(metadata)
+        place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
         # Made anew: others may write the status, too, and people do what it says.
         name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(told))
-        place = facts.seen_at or (facts.whereabouts if told is None else Whereabouts(told.region, told.assume_role_arn))
+        place = facts.seen_at or (facts.location if told is None else Location(told.region, told.assume_role_arn))
         what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return fit(

@@ -11,10 +11,10 @@ from muster.api.sagemaker_status import (
 )
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import was_started
-from muster.plan.last_words import clean
+from muster.plan.rank_output import clean
 from muster.plan.training_job_course import Waiting, told_of
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import COMPLETED, Location, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
 from muster.plan.training_job_outcome import Judgement
 from muster.status.sentences import fit
@@ -50,7 +50,7 @@ def training_record(
     if told is None:
         told = _begun(picture, facts, seen, facts.training.created_at)
     # Where it is seen, whatever was written there.
-    where = facts.seen_at or Whereabouts(told.region, told.assume_role_arn)
+    where = facts.seen_at or Location(told.region, told.assume_role_arn)
     here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(seen.course.waiting)}
     return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, where.region), **here}))
 
@@ -72,8 +72,8 @@ def _begun(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: fl
         training_job_name=training_job_name(metadata, attempt),
         attempt=attempt,
         restarts=seen.course.restarts,
-        region=facts.whereabouts.region,
-        assume_role_arn=facts.whereabouts.assume_role_arn,
+        region=facts.location.region,
+        assume_role_arn=facts.location.assume_role_arn,
         tried_at=to_seconds(tried_at),
     )
 

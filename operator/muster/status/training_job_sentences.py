@@ -1,8 +1,8 @@
 """The status' message of a job on SageMaker: one sentence that a person would say."""
 
 from muster.api.status import Progress
-from muster.plan.last_words import clean
 from muster.plan.outcome import DEADLINE_EXCEEDED, Verdict
+from muster.plan.rank_output import clean
 from muster.plan.training_job_ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
@@ -20,13 +20,13 @@ def training_sentence(picture: Picture, progress: Progress | None, facts: Traini
         return fit(_suspended(picture, facts))
     if picture.outcome.is_decided:
         return fit(_ended(picture, progress, facts))
-    return fit(_obstacle(seen) or _way(picture, progress, facts, seen))
+    return fit(_problem(seen) or _way(picture, progress, facts, seen))
 
 
-def _obstacle(seen: Judgement) -> str | None:
+def _problem(seen: Judgement) -> str | None:
     if seen.facts.refusal is not None:
         return seen.facts.refusal.message
-    return None if seen.facts.trouble is None else _with_end(seen, seen.facts.trouble.message)
+    return None if seen.facts.problem is None else _with_end(seen, seen.facts.problem.message)
 
 
 def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, seen: Judgement) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.api.status_rules import MAX_CONDITIONS
 from muster.api.timestamps import to_seconds
 from muster.status.sentences import fit
@@ -14,7 +14,7 @@ _REPAIR = "the job is left alone until it is corrected: kubectl edit --subresour
 
 
 def unreadable(
-    written: Mapping[str, JSON], problems: Sequence[Problem], generation: int, now: float
+    written: Mapping[str, JSON], problems: Sequence[FieldProblem], generation: int, now: float
 ) -> dict[str, JSON]:
     """The fields of the status `written`, with the word that these are wrong; `now` is in Unix seconds.
 

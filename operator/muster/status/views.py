@@ -6,7 +6,7 @@ from functools import cached_property
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.mpi_ends import is_consequence
@@ -54,8 +54,8 @@ class RankView:
         if self.facts is None:
             return None
         report = self.facts.report
-        told = report.activity or last_words.collective(report.last_lines)
-        return last_words.clean(told, limit=MAX_ACTIVITY_CHARS) if told else None
+        told = report.activity or rank_output.collective(report.last_lines)
+        return rank_output.clean(told, limit=MAX_ACTIVITY_CHARS) if told else None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
         return ""
     began = rank.started_at is None or now < rank.started_at + LEARNING_SECONDS
     told = rank.report.no_step_reason
-    return "" if told in _NOT_YET and began else last_words.clean(told, limit=64)
+    return "" if told in _NOT_YET and began else rank_output.clean(told, limit=64)
 
 
 def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
@@ -158,8 +158,8 @@ def _state_alive(rank: RankFacts, node: NodeFacts, seen: Picture) -> tuple[str, 
 
 def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
     """Ranks die with their agent, as far as that is known."""
-    trouble = node.process.trouble
-    reason = trouble.reason if trouble is not None else AGENT_LOST
+    problem = node.process.problem
+    reason = problem.reason if problem is not None else AGENT_LOST
     if _is_to_blame(node, outcome):
         return FAILED, reason
     # On a machine that is cut off they may go on until it deletes the pod.

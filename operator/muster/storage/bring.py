@@ -10,20 +10,20 @@ from muster.api.s3_uri import S3Uri, parse
 from muster.storage.bucket import Bucket
 from muster.storage.code import bring_code
 from muster.storage.download import Into, Told, fetch
+from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.objects import check_case, nothing_found, placed, share
 from muster.storage.patience import patiently
 from muster.storage.snapshots import Snapshots
 from muster.storage.storage_plan import S3Channel, StoragePlan
-from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
 
 CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"
 
 
 def bring(plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, means: Means) -> None:
-    """Bring all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageTrouble`."""
+    """Bring all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageError`."""
     # what would fail after hours of training fails now
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
@@ -89,7 +89,7 @@ def _folds_case(into: Into) -> bool:
         probe.touch()
         return (into.notes / "CASE").exists()
     except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
+        raise StorageError(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
 
 
 def _bucket(means: Means, uri: S3Uri, field: str) -> Bucket:

@@ -1,4 +1,4 @@
-"""One bucket of S3, as far as muster needs it: each answer is a value or a `StorageTrouble`. Blocks."""
+"""One bucket of S3, as far as muster needs it: each answer is a value or a `StorageError`. Blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from muster.storage.objects import StoredObject
-from muster.storage.s3_troubles import explained
+from muster.storage.s3_errors import explained
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri, parse
+from muster.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
 from muster.storage.git_place import ORIGIN, GitPlace
 from muster.storage.git_token import VARIABLE, checked_token
 from muster.storage.means import Means
@@ -15,18 +16,17 @@ from muster.storage.patience import patiently
 from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
 from muster.storage.source_folder import read_archive, write_files
 from muster.storage.storage_plan import CodePlan
-from muster.storage.trouble import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageTrouble
 
 
 def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, means: Means) -> None:
-    """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageTrouble`."""
+    """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageError`."""
     files = code(plan, config_map, means)
     _write(files, folder)
     means.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
 
 
 def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
-    """The files of the job's code, from wherever they are. Raises `StorageTrouble`."""
+    """The files of the job's code, from wherever they are. Raises `StorageError`."""
     if plan.git is not None:
         # here and not above: who fetches nothing from git needs no dulwich
         from muster.storage.git_source import fetch_commit
@@ -46,7 +46,7 @@ def _token(place: GitPlace, means: Means) -> str | None:
         return None
     if means.git_token is None:
         words = f"the job's code needs a token, which {VARIABLE} holds with muster run; it is not set"
-        raise StorageTrouble(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
+        raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
     return checked_token(means.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
@@ -86,4 +86,4 @@ def _write(files: SourceFiles, folder: Path) -> None:
     try:
         write_files(files, folder)
     except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None
+        raise StorageError(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None

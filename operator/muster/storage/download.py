@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from muster.storage.bucket import Bucket
+from muster.storage.errors import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageError
 from muster.storage.fetched import Fetched
 from muster.storage.no_way_out import put
 from muster.storage.objects import Placed
 from muster.storage.partial import Partial, part_path
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageTrouble
 
 RANGE_BYTES = 32 * 2**20
 """What is fetched at once, and lost at most when it is interrupted."""
@@ -37,7 +37,7 @@ class Into:
 
 
 def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, pause: Pause, told: Told) -> int:
-    """Bring all of them, and return how many had to be fetched. Raises `StorageTrouble`."""
+    """Bring all of them, and return how many had to be fetched. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, pause: Pause, t
             missing = [one for one in objects if not fetched.has(one, into.folder)]
             side_by_side(_Transfer(bucket, into, fetched, pause, told).steps(missing))
     except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
+        raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
 
 
@@ -106,7 +106,7 @@ class _Transfer:
                 os.close(descriptor)
             if position != end:
                 what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} came"
-                raise StorageTrouble(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
+                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
             self.told(end - start)
 
         patiently(attempt, self.pause)
@@ -115,6 +115,6 @@ class _Transfer:
         size = part.stat().st_size
         if size != one.stored.size:
             what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"
-            raise StorageTrouble(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
+            raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
         put(part, self.into.folder, one.path)
         self.fetched.add(one)

@@ -11,17 +11,17 @@ from muster.api.amounts import amount
 from muster.api.s3_uri import parse
 from muster.storage.bring import OUTPUT_FIELD, snapshots
 from muster.storage.bucket import Bucket
+from muster.storage.errors import StorageError
 from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
-from muster.storage.trouble import StorageTrouble
 from muster.storage.upload import LocalFile, files_of, upload_what_goes
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """One node's keeping. Methods raise `StorageTrouble`."""
+    """One node's keeping. Methods raise `StorageError`."""
 
     plan: StoragePlan
     folders: NodeFolders
@@ -47,17 +47,17 @@ class Keeping:
             partial(self._upload_results, "model", self.folders.model),
             partial(self._upload_results, "output", self.folders.output),
         )
-        troubles: list[StorageTrouble] = []
+        problems: list[StorageError] = []
         for work in works:
             try:
                 work()
-            except StorageTrouble as trouble:
-                troubles.append(trouble)
+            except StorageError as problem:
+                problems.append(problem)
                 # S3 was waited for long enough
-                if trouble.may_pass:
+                if problem.may_pass:
                     break
-        if troubles:
-            raise troubles[0]
+        if problems:
+            raise problems[0]
 
     def _snapshots(self) -> Snapshots | None:
         return snapshots(self.plan.checkpoint, self.folders, self.means) if self.plan.checkpoint is not None else None

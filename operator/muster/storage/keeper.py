@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from muster.storage.errors import StorageError
 from muster.storage.keep import Keeping
-from muster.storage.trouble import StorageTrouble
 
 KEEP_SECONDS = 30.0
 """Between two looks for new snapshots: what a lost node costs, beside its last unfinished snapshot."""
@@ -54,8 +54,8 @@ class _Keeper:
             work = self._work(_line(asker))
             if work is None:
                 return
-            trouble = self._tried(work)
-            told = {} if trouble is None else {"reason": trouble.reason, "message": trouble.message}
+            problem = self._tried(work)
+            told = {} if problem is None else {"reason": problem.reason, "message": problem.message}
             asker.sendall(json.dumps(told).encode("ascii") + b"\n")
 
     def go_along(self) -> None:
@@ -77,12 +77,12 @@ class _Keeper:
         self._finished = ask == "finish"
         return {"refresh": self._keeping.refresh, "finish": self._keeping.finish}.get(str(ask))
 
-    def _tried(self, work: Callable[[], None]) -> StorageTrouble | None:
+    def _tried(self, work: Callable[[], None]) -> StorageError | None:
         try:
             work()
-        except StorageTrouble as trouble:
-            self._keeping.means.say(f"{trouble.reason}: {trouble.message}")
-            return trouble
+        except StorageError as problem:
+            self._keeping.means.say(f"{problem.reason}: {problem.message}")
+            return problem
         return None
 
 

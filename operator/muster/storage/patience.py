@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from muster.storage.trouble import StorageTrouble
+from muster.storage.errors import StorageError
 
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0, 30.0, 30.0)
 """Seconds between attempts without progress: a network may be gone for three minutes."""
@@ -17,11 +17,11 @@ Pause = Callable[[float], object]
 
 
 def patiently(attempt: Callable[[], _Result], pause: Pause) -> _Result:
-    """What `attempt` returns in the end. Raises its `StorageTrouble` when that doesn't pass."""
+    """What `attempt` returns in the end. Raises its `StorageError` when that doesn't pass."""
     for seconds in PAUSES:
         try:
             return attempt()
-        except StorageTrouble as found:
+        except StorageError as found:
             if not found.may_pass:
                 raise
         pause(seconds)

@@ -12,10 +12,10 @@ from pathlib import Path
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
 from muster.storage.download import Into, fetch
+from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.objects import Placed, placed
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
 from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
 SETTLED_SECONDS = 5.0
@@ -46,7 +46,7 @@ class Snapshots:
         self._known = _read(self._note, str(self._uri))
 
     def bring(self) -> int:
-        """Fetch what is newer there; the number of files. Raises `StorageTrouble`."""
+        """Fetch what is newer there; the number of files. Raises `StorageError`."""
         found = patiently(lambda: list(self._bucket.objects(self._uri.key)), self._pause)
         wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
         fetch(self._bucket, wanted, self._into, self._pause, lambda _: None)
@@ -61,7 +61,7 @@ class Snapshots:
         """Upload what is newer here, older files first: one that names others is written after them.
 
         Files that changed less than `settled_seconds` ago are left for the next time. The number of files that were
-        uploaded. Raises `StorageTrouble`.
+        uploaded. Raises `StorageError`.
         """
         newest = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
         changed = [file for file in self._files() if file.changed_ns <= newest and self._is_news(file)]
@@ -102,7 +102,7 @@ class Snapshots:
             new.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
             new.replace(self._note)
         except OSError as error:
-            raise StorageTrouble(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
+            raise StorageError(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
 
 
 def _read(note: Path, uri: str) -> dict[str, _Known]:

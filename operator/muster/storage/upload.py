@@ -11,10 +11,10 @@ from pathlib import Path
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
+from muster.storage.errors import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageError
 from muster.storage.no_way_out import held
 from muster.storage.patience import Pause, patiently
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageTrouble
 
 MAX_KEY_BYTES = 1024
 """Amazon S3 User Guide, "Naming Amazon S3 objects"."""
@@ -59,30 +59,30 @@ def file_at(root: Path, path: str) -> LocalFile | None:
 
 
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
-    """Make an object below `uri` of each of these files. Raises `StorageTrouble`."""
+    """Make an object below `uri` of each of these files. Raises `StorageError`."""
     side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
 
 
 def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
     """As `upload`, but a file that can't become an object keeps no other from it: that is raised at the end."""
-    left: list[StorageTrouble] = []
+    left: list[StorageError] = []
 
     def one(file: LocalFile) -> None:
         try:
             _one(bucket, folder, file, uri, pause)
-        except StorageTrouble as trouble:
-            if trouble.reason not in _OF_ONE_FILE:
+        except StorageError as problem:
+            if problem.reason not in _OF_ONE_FILE:
                 raise
-            left.append(trouble)
+            left.append(problem)
 
     side_by_side(partial(one, file) for file in files)
     if left:
         others = f"; nor can {len(left) - 1} more of these files be kept" if len(left) > 1 else ""
-        raise StorageTrouble(left[0].reason, left[0].message + others)
+        raise StorageError(left[0].reason, left[0].message + others)
 
 
 def key_of(uri: S3Uri, path: str, field: str) -> str:
-    """The key of a file below `uri`. Raises `StorageTrouble` for a name that S3 can't have."""
+    """The key of a file below `uri`. Raises `StorageError` for a name that S3 can't have."""
     try:
         key = uri.below(path).key
         if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
@@ -90,7 +90,7 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
         why = f"its key would have more than {MAX_KEY_BYTES} bytes"
     except UnicodeEncodeError:
         why = "its name is not UTF-8"
-    raise StorageTrouble(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
+    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
 
 
 def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause) -> None:
@@ -102,6 +102,6 @@ def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause
     except FileNotFoundError:
         return  # whoever wrote it has removed it again
     except OSError as error:
-        raise StorageTrouble(
+        raise StorageError(
             FOLDER_UNUSABLE, f"{bucket.field}: {quoted(file.path)} can't be read: {error.strerror}"
         ) from None

@@ -69,10 +69,10 @@ def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
     again = [
         f"rank {rank} began {count} times in {attempt} attempts" for rank, count in starts.items() if count > attempt
     ]
-    return [*seen.twins, *more, *again, *setbacks(seen.statuses)]
+    return [*seen.twins, *more, *again, *request_failures(seen.statuses)]
 
 
-def setbacks(statuses: Sequence[dict[str, Any]]) -> list[str]:
+def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
     """Where a status took back what the one before it had told."""
     found = []
     for before, after in pairwise(statuses):

@@ -80,7 +80,7 @@ def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
     return lambda call: next(fates, PASS) if matches(call) else PASS
 
 
-TROUBLES = {
+PROBLEMS = {
     "the list is too old": lambda: once(is_verb("list"), Answer(410, "Expired")),
     "the list is refused": lambda: once(is_verb("list"), Answer(403, "Forbidden")),
     "the list fails": lambda: once(is_verb("list"), Answer(500, "InternalError")),
@@ -103,13 +103,13 @@ def is_verb(verb: str) -> Callable[[Call], bool]:
     return lambda call: call.verb == verb
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("problem", PROBLEMS)
 async def test_nothing_is_lost_or_told_twice(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, trouble: str
+    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, problem: str
 ) -> None:
     listener = Listener()
     await make(client, namespace, "a")
-    proxy.decide = TROUBLES[trouble]()
+    proxy.decide = PROBLEMS[problem]()
     async with running(informer(proxied, namespace, listener)):
         await make(client, namespace, "b")
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "b")]

@@ -10,7 +10,16 @@ from typing import Any
 from cluster.images import PULL_POLICY
 from cluster.operator.cluster_jobs import OK, Jobs, manifest
 from cluster.operator.operator_process import OperatorProcess
-from cluster.reasons.timeline import PATIENCE_SECONDS, Seen, Sight, Timeline, condition, pod_of, says, statuses
+from cluster.reasons.timeline import (
+    PATIENCE_SECONDS,
+    ObservedTrainingJob,
+    Seen,
+    Timeline,
+    condition,
+    pod_of,
+    says,
+    statuses,
+)
 from cluster.say import say
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS
@@ -43,7 +52,7 @@ class Stage:
         resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
         self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
 
-    def told(self, name: str, sign: Sight, reason: str, kind: str = "Stalled") -> Seen:
+    def told(self, name: str, sign: ObservedTrainingJob, reason: str, kind: str = "Stalled") -> Seen:
         """The status that first gives the reason. It came soon after the cluster's first sign of it."""
         knew = self.timeline.first(sign)
         told = self.timeline.first(says(name, reason, kind))
@@ -52,7 +61,7 @@ class Stage:
         assert late <= SOON_SECONDS
         return told
 
-    def failed(self, name: str, sign: Sight | None, reason: str) -> Seen:
+    def failed(self, name: str, sign: ObservedTrainingJob | None, reason: str) -> Seen:
         """The status that says that the job has failed for this reason. The first word of it came soon.
 
         `sign` None: soon after the rank's own end, as its agent saw it.

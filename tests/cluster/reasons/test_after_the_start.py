@@ -12,7 +12,7 @@ from cluster.node_files import PAUSE_IMAGE
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import A_SHARE, NOTHING, Stage, template
-from cluster.reasons.timeline import Sight, condition, ended, pod_of, statuses
+from cluster.reasons.timeline import ObservedTrainingJob, condition, ended, pod_of, statuses
 from cluster.shared import Manifest
 
 # Sixteen MiB at a time, so that the kernel ends it at the limit and not before.
@@ -34,7 +34,7 @@ class Case:
     spec: Callable[[str], dict[str, object]]
     reason: str
     says: tuple[str, ...]
-    sign: Sight | None = None
+    sign: ObservedTrainingJob | None = None
     act: Callable[[Stage], object] | None = None
 
 

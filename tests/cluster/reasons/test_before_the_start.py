@@ -9,17 +9,17 @@ import pytest
 
 from cluster.operator.cluster_jobs import OK
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import Sight, condition, pod_of, says, waits, warned
+from cluster.reasons.timeline import ObservedTrainingJob, condition, pod_of, says, waits, warned
 from cluster.shared import Manifest
 
 
 @dataclass(frozen=True)
 class Case:
-    """A job, the first sign of its trouble, what its status has to say, and what mends it (None: only its owner)."""
+    """A job, the first sign of its problem, what its status has to say, and what mends it (None: only its owner)."""
 
     name: str
     spec: Callable[[Path], dict[str, object]]
-    sign: Sight
+    sign: ObservedTrainingJob
     reason: str
     says: tuple[str, ...]
     mend: Callable[[Stage, Path], object] | None = None

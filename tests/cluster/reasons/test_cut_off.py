@@ -10,10 +10,10 @@ from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import SOON_SECONDS, Stage, template
-from cluster.reasons.timeline import Seen, Sight, pod_of, says
+from cluster.reasons.timeline import ObservedTrainingJob, Seen, pod_of, says
 from cluster.say import say
 from muster.plan.nodes import SILENT_PACES
-from muster.plan.troubles import UNREACHABLE_SECONDS
+from muster.plan.problems import UNREACHABLE_SECONDS
 from muster.ranks.pace import MIN_HEARTBEAT_SECONDS
 
 SILENT_SECONDS = SILENT_PACES * MIN_HEARTBEAT_SECONDS
@@ -31,7 +31,7 @@ while True:
 """
 
 
-def ranks_are(name: str, state: str, count: int) -> Sight:
+def ranks_are(name: str, state: str, count: int) -> ObservedTrainingJob:
     def is_it(seen: Seen) -> bool:
         by_state = seen.status.get("ranks", {}).get("byState", []) if seen.kind == "Job" and seen.name == name else []
         return {"state": state, "count": count}.items() <= next(

@@ -9,7 +9,7 @@ import pytest
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import Seen, Sight, says
+from cluster.reasons.timeline import ObservedTrainingJob, Seen, says
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
@@ -71,7 +71,7 @@ def all_at_work(stage: Stage, job: Job) -> bool:
     return all(WORD.format(rank=rank) in logs for rank in range(4))
 
 
-def names_it(job: Job) -> Sight:
+def names_it(job: Job) -> ObservedTrainingJob:
     """The status tells of the rank's end, with all that is asked for."""
 
     def is_it(seen: Seen) -> bool:

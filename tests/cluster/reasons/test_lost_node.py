@@ -14,13 +14,13 @@ from cluster.operator.cluster_jobs import OK
 from cluster.reasons import machine
 from cluster.reasons.stage import A_SHARE, Stage, template
 from cluster.reasons.test_killed_ranks import TORCHRUN, TRAINS
-from cluster.reasons.timeline import Seen, Sight, condition, says
+from cluster.reasons.timeline import ObservedTrainingJob, Seen, condition, says
 from cluster.say import say
 from cluster.shared import Manifest
 from cluster.torch_volume import TorchVolume
 from muster.plan.decide import HUNG_SECONDS
 from muster.plan.lost_nodes import LOST_SECONDS
-from muster.plan.troubles import NODE_SILENT
+from muster.plan.problems import NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -64,7 +64,7 @@ def placed(**more: object) -> Manifest:
     }
 
 
-def phase(name: str, wanted: str, after: float) -> Sight:
+def phase(name: str, wanted: str, after: float) -> ObservedTrainingJob:
     return lambda seen: seen.at > after and seen.kind == "Job" and seen.name == name and _phase(seen) == wanted
 
 
@@ -72,7 +72,7 @@ def _phase(seen: Seen) -> object:
     return seen.status.get("phase")
 
 
-def is_silent(name: str, status: str, after: float) -> Sight:
+def is_silent(name: str, status: str, after: float) -> ObservedTrainingJob:
     def is_it(seen: Seen) -> bool:
         if seen.kind != "Job" or seen.name != name or seen.at < after:
             return False

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.reasons.stage import Stage
-from cluster.reasons.timeline import Seen, Sight, condition
+from cluster.reasons.timeline import ObservedTrainingJob, Seen, condition
 from cluster.shared import Manifest
 
 
-def applied(name: str) -> Sight:
+def applied(name: str) -> ObservedTrainingJob:
     """Nobody but the operator hears the API server refuse its pods: it's asked as soon as the job is there."""
     return lambda seen: seen.kind == "Job" and seen.name == name and seen.type == "ADDED"
 

@@ -40,7 +40,7 @@ class Seen:
         return self.object.get("status", {})
 
 
-Sight = Callable[[Seen], bool]
+ObservedTrainingJob = Callable[[Seen], bool]
 """Whether a change is what one looks for."""
 
 
@@ -66,7 +66,7 @@ class Timeline:
         for _, watch in self._watches:
             watch.communicate()
 
-    def first(self, sight: Sight, within: float = PATIENCE_SECONDS) -> Seen:
+    def first(self, sight: ObservedTrainingJob, within: float = PATIENCE_SECONDS) -> Seen:
         """The first change that is one; waits for it."""
         deadline = time.monotonic() + within
         looked_at = 0
@@ -80,7 +80,7 @@ class Timeline:
                 assert left > 0, f"not seen within {within:.0f} s; jobs said: {self._messages()}"
                 self._more.wait(left)
 
-    def all(self, sight: Sight) -> list[Seen]:
+    def all(self, sight: ObservedTrainingJob) -> list[Seen]:
         """All such changes so far."""
         with self._more:
             return [seen for seen in self._told if sight(seen)]
@@ -102,7 +102,7 @@ def condition(job: Seen, kind: str) -> Any:
     return next((entry for entry in job.status.get("conditions", []) if entry["type"] == kind), {})
 
 
-def says(name: str, reason: str, kind: str = "Stalled") -> Sight:
+def says(name: str, reason: str, kind: str = "Stalled") -> ObservedTrainingJob:
     """The job's status gives this reason in one of its conditions that people look at."""
 
     def is_it(seen: Seen) -> bool:
@@ -111,7 +111,7 @@ def says(name: str, reason: str, kind: str = "Stalled") -> Sight:
     return is_it
 
 
-def pod_of(name: str, what: Callable[[Any], object]) -> Sight:
+def pod_of(name: str, what: Callable[[Any], object]) -> ObservedTrainingJob:
     """A pod of the job, as `what` wants it to be."""
 
     def is_it(seen: Seen) -> bool:
@@ -139,7 +139,7 @@ def statuses(pod: Any) -> list[Any]:
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 
 
-def warned(pod_of_job: str, reason: str) -> Sight:
+def warned(pod_of_job: str, reason: str) -> ObservedTrainingJob:
     """Kubernetes warns of a pod of the job."""
     return lambda seen: (
         seen.kind == "Event" and seen.name.startswith(f"{pod_of_job}-") and seen.object["reason"] == reason

@@ -58,7 +58,7 @@ def value(chance: random.Random, depth: int = 4) -> Json:
 
 
 def word(chance: random.Random) -> str:
-    """A text: names that mean something, and such as mean trouble."""
+    """A text: names that mean something, and such as mean problem."""
     return chance.choice(
         (
             *("", "trainer", "x", "0", "0-9", "1,2,3", "algo-1", "True", "null", "s3://b/k", "${X}", "../../etc"),

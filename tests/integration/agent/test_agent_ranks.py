@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from agent_world import AgentWorld
-from muster_worker.contract import AgentPhase, Channel, CommandKind, Launcher, Metric, Problem, RankReport, RankState
+from muster_worker.contract import (
+    AgentPhase,
+    AgentProblem,
+    Channel,
+    CommandKind,
+    Launcher,
+    Metric,
+    RankReport,
+    RankState,
+)
 
 PYTHON = sys.executable
 
@@ -252,7 +261,7 @@ def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -
     world.make_plan("sh", "-c", 'RANK=5 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- true')
     world.launch()
     told = "a process says that it is rank 5; the node has only rank 0"
-    assert world.wait_ended().problem == Problem("WorldSizeMismatch", told)
+    assert world.wait_ended().problem == AgentProblem("WorldSizeMismatch", told)
 
 
 def test_the_token_is_read_anew(world: AgentWorld) -> None:

@@ -73,25 +73,25 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
 
 
 def secondary(watch: Watch) -> str:
-    latest = watch.sighting.latest
+    latest = watch.observation.latest
     return "" if latest is None else latest.secondary_status
 
 
-def trouble(watch: Watch) -> AwsError | None:
-    return watch.trouble
+def problem(watch: Watch) -> AwsError | None:
+    return watch.problem
 
 
 def test_a_job_is_found_before_and_after_it_is_created() -> None:
     async def test(site: Site) -> None:
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
         site.create("a-1")
         watch.look()
         await asyncio.sleep(1)
-        assert (watch.sighting.is_missing, secondary(watch)) == (False, "Starting")
+        assert (watch.observation.is_missing, secondary(watch)) == (False, "Starting")
         await asyncio.sleep(5 + ONE_AND_A_HALF)
-        assert isinstance(watch.sighting.latest, Description)
+        assert isinstance(watch.observation.latest, Description)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -201,12 +201,12 @@ def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None
         site.service.faults.chance = lambda operation: Fault.DENY if operation == "ListTrainingJobs" else None
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert isinstance(trouble(watch), AccessDenied)
+        assert isinstance(problem(watch), AccessDenied)
         assert secondary(watch) == "Starting"
         site.service.faults.chance = lambda _operation: None
         told = len(site.told)
         await asyncio.sleep(2 * ONE_AND_A_HALF)
-        assert trouble(watch) is None
+        assert problem(watch) is None
         assert len(site.told) > told
 
     at_a_site(test)
@@ -231,7 +231,7 @@ def test_failures_that_pass_are_not_told() -> None:
         watch = site.watch("a-1")
         for _ in range(100):
             await asyncio.sleep(0.5)
-            assert trouble(watch) is None
+            assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -242,7 +242,7 @@ def test_a_service_that_stays_away_is_told() -> None:
         site.service.faults.chance = lambda _operation: Fault.DROP
         watch = site.watch("a-1")
         await asyncio.sleep(60)
-        found = trouble(watch)
+        found = problem(watch)
         assert isinstance(found, Unavailable)
         assert "no answer to sagemaker:" in found.message
 
@@ -259,11 +259,11 @@ def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> No
         await asyncio.sleep(300)
         # Every 16 s at last, not every half second.
         assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
-        assert trouble(watch) is not None
+        assert problem(watch) is not None
         site.service.faults.chance = lambda _operation: None
         site.turn("a-1", Stage("Uploading"))
         await asyncio.sleep(16 + ONE_AND_A_HALF)
-        assert (trouble(watch), secondary(watch)) == (None, "Uploading")
+        assert (problem(watch), secondary(watch)) == (None, "Uploading")
 
     at_a_site(test)
 
@@ -278,7 +278,7 @@ def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
         await asyncio.sleep(10)
         site.jobs.token_seconds = 5.0
         await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
-        assert trouble(watch) is None
+        assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -311,7 +311,7 @@ def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
         await asyncio.sleep(60)
         del site.jobs.by_name["a-1"]
         await asyncio.sleep(FULL_SECONDS + ONE_AND_A_HALF)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
 
     at_a_site(test)
 

@@ -39,7 +39,7 @@ class Diary:
 
     def note(self, clock: Callable[[], datetime]) -> None:
         assert self.watch is not None
-        latest = self.watch.sighting.latest
+        latest = self.watch.observation.latest
         if latest is not None:
             self.states.append((latest.status, latest.secondary_status))
             self.times.append(clock())

@@ -177,10 +177,10 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
         service.jobs().create(training_job_request(name), service.now())
     watches = [aws.sweep(HERE).watch(name, service.now(), changed.set) for name in names]
     async with asyncio.timeout(60):
-        while any(watch.sighting.description is None for watch in watches):
+        while any(watch.observation.description is None for watch in watches):
             await changed.wait()
             changed.clear()
-    assert {watch.sighting.description.name for watch in watches if watch.sighting.description} == set(names)
+    assert {watch.observation.description.name for watch in watches if watch.observation.description} == set(names)
 
 
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:

@@ -90,7 +90,7 @@ def test_a_rank_s_signal_too(tmp_path: Path, number: signal.Signals) -> None:
     assert (rank.end.rss_bytes or 0) > 2**20
 
 
-def test_a_rank_s_last_words_and_what_it_was_in(tmp_path: Path) -> None:
+def test_a_rank_s_termination_messages_and_what_it_was_in(tmp_path: Path) -> None:
     rank = run(tmp_path, "def step():\n    raise ValueError('loss=nan \\u20ac')\nstep()")
     assert rank.end.last_lines[-1] == "ValueError: loss=nan €"
     assert rank.end.activity == "train.py:2 in step"

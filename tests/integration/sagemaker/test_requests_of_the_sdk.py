@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.load import load_bytes
-from muster.api.problems import InvalidResource
 from muster.api.validate import validate
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.render import request

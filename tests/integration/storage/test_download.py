@@ -20,11 +20,11 @@ from muster.storage import download
 from muster.storage.bring import bring
 from muster.storage.bucket import CONNECTIONS, Bucket, s3_client
 from muster.storage.download import Into, fetch
+from muster.storage.errors import StorageError
 from muster.storage.means import Means
 from muster.storage.node_folders import below
 from muster.storage.objects import Placed, placed
 from muster.storage.storage_plan import S3Channel, StoragePlan
-from muster.storage.trouble import StorageTrouble
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -104,7 +104,7 @@ def test_what_was_overwritten_meanwhile_is_fetched_anew(
     s3.put_object(Bucket="data", Key="train/a", Body=b"1" * 5000)
     listed = _listed(s3)
     s3.put_object(Bucket="data", Key="train/a", Body=b"2" * 5000)
-    with pytest.raises(StorageTrouble, match="overwritten") as caught:
+    with pytest.raises(StorageError, match="overwritten") as caught:
         fetch(_bucket(s3), listed, _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "S3Changed"
     fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
@@ -132,7 +132,7 @@ def test_connections_that_break_cost_nothing_but_time(
 def test_a_full_disk_is_told_in_words(s3: S3Client, tmp_path: Path) -> None:
     s3.put_object(Bucket="data", Key="train/a", Body=b"1")
     (tmp_path / "data").write_text("in the way")
-    with pytest.raises(StorageTrouble, match="can't be written") as caught:
+    with pytest.raises(StorageError, match="can't be written") as caught:
         fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "FolderUnusable"
 
@@ -156,7 +156,7 @@ def test_nodes_get_disjoint_shares_that_are_all_of_it(s3: S3Client, tmp_path: Pa
 def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, means: Means) -> None:
     s3.put_object(Bucket="data", Key="training/a", Body=b"x")
     plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         bring(plan, 0, below(tmp_path), None, means)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
@@ -168,7 +168,7 @@ def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched
     s3.put_object(Bucket="data", Key="train/a", Body=b"x")
     s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
     plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         bring(plan, 0, below(tmp_path / "root"), None, means)
     assert caught.value.reason == "S3KeysUnusable"
     assert not list(tmp_path.rglob("escaped"))

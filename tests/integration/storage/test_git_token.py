@@ -17,6 +17,7 @@ from git_server import GitServer, commit, git_server, new_repository
 from http_site import At
 from muster.ranks.certificate import issue, server_context
 from muster.storage.code import code
+from muster.storage.errors import StorageError
 from muster.storage.git_place import GitPlace
 from muster.storage.git_source import fetch_commit
 from muster.storage.git_token import checked_token
@@ -24,7 +25,6 @@ from muster.storage.isolated_archive import make_archive
 from muster.storage.means import Means
 from muster.storage.source_files import SourceFile
 from muster.storage.storage_plan import CodePlan
-from muster.storage.trouble import StorageTrouble
 
 TOKEN = "ghp-5up3r-53cr3t"
 BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()
@@ -50,8 +50,8 @@ def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
         yield Hosted(server, GitPlace(f"{server.url}/code.git", name, "", "x-access-token"))
 
 
-def _refused(place: GitPlace, token: str | None) -> StorageTrouble:
-    with pytest.raises(StorageTrouble) as caught:
+def _refused(place: GitPlace, token: str | None) -> StorageError:
+    with pytest.raises(StorageError) as caught:
         fetch_commit(place, token)
     return caught.value
 
@@ -136,20 +136,20 @@ def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hos
 
 
 def test_a_job_that_asks_for_none_is_fetched_without(hosted: Hosted) -> None:
-    with pytest.raises(StorageTrouble, match="wants a token"):
+    with pytest.raises(StorageError, match="wants a token"):
         code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
     assert set(hosted.server.shown) == {None}
 
 
 def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
-    with pytest.raises(StorageTrouble, match="MUSTER_GIT_TOKEN") as caught:
+    with pytest.raises(StorageError, match="MUSTER_GIT_TOKEN") as caught:
         code(CodePlan(git=hosted.place), None, _means(None))
     assert caught.value.reason == "GitTokenMissing"
 
 
 @pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
 def test_what_is_no_token_is_told_and_not_repeated(written: bytes) -> None:
-    with pytest.raises(StorageTrouble, match="no token") as caught:
+    with pytest.raises(StorageError, match="no token") as caught:
         checked_token(written, "spec.source.git.secretKeyRef")
     text = written.decode("latin-1").strip()
     assert not text or text not in caught.value.message

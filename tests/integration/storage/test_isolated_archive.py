@@ -21,11 +21,11 @@ from archive_orders import LIMITS, order
 from git_server import commit, git_server, new_repository, pack_server
 from muster.storage import isolated_archive
 from muster.storage.archive_order import ArchiveOrder
+from muster.storage.errors import StorageError
 from muster.storage.isolated_archive import make_archive
 from muster.storage.reach import Reach
 from muster.storage.source_archive import SourceArchive, members_of, pack
 from muster.storage.source_files import SourceFile
-from muster.storage.trouble import StorageTrouble
 from packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
 from slow_host import SlowHost, slow_host
 
@@ -34,8 +34,8 @@ TESTS = Path(__file__).parents[2]
 _GIT = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nX: "
 
 
-async def _refused(asked: ArchiveOrder) -> StorageTrouble:
-    with TemporaryFile() as into, pytest.raises(StorageTrouble) as caught:
+async def _refused(asked: ArchiveOrder) -> StorageError:
+    with TemporaryFile() as into, pytest.raises(StorageError) as caught:
         await make_archive(asked, into)
     return caught.value
 

@@ -20,12 +20,12 @@ from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
 from muster.storage.bring import bring
+from muster.storage.errors import StorageError
 from muster.storage.keep import Keeping
 from muster.storage.keeper import serve
 from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders, below
 from muster.storage.storage_plan import CodePlan, StoragePlan
-from muster.storage.trouble import StorageTrouble
 from s3_server import contents
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def test_one_key_that_is_denied_keeps_no_other_file_from_s3(s3: S3Client, tmp_pa
         (folders.model / f"{number}").write_text("m")
     (folders.output / "log").write_text("o")
     keys = (f"out/vit/model/{number}" for number in (3, 17))
-    with _denied(means, *keys), pytest.raises(StorageTrouble, match="more than 1024 bytes") as caught:
+    with _denied(means, *keys), pytest.raises(StorageError, match="more than 1024 bytes") as caught:
         keeping.finish()
     assert caught.value.reason == "FolderUnusable"
     assert len(contents(s3, "data", "out/vit/model/")) == 38
@@ -164,7 +164,7 @@ def test_a_denied_result_is_named_with_what_has_to_be_allowed(tmp_path: Path, me
     for name in ("a", "b", "c"):
         (folders.model / name).write_text("m")
     keys = (f"out/vit/model/{name}" for name in ("a", "b"))
-    with _denied(means, *keys), pytest.raises(StorageTrouble) as caught:
+    with _denied(means, *keys), pytest.raises(StorageError) as caught:
         keeping.finish()
     assert caught.value.reason == "S3AccessDenied"
     assert "spec.output.s3: s3:PutObject on s3://data/out/vit/model/" in caught.value.message
@@ -199,7 +199,7 @@ def _denied(means: Means, *keys: str) -> Iterator[None]:
 def test_a_place_that_can_not_be_written_to_is_told_before_the_ranks_start(
     plan: StoragePlan, field: str, tmp_path: Path, means: Means
 ) -> None:
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         bring(plan, 0, below(tmp_path), None, means)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message.startswith(f"{field}: ")
@@ -214,7 +214,7 @@ def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, means: Mea
 def test_a_file_whose_name_s3_can_not_have_is_named(tmp_path: Path, means: Means) -> None:
     keeping, folders = _keeping(tmp_path, means)
     (Path(os.fsdecode(os.fsencode(folders.model) + b"/\xff"))).write_text("x")
-    with pytest.raises(StorageTrouble, match="not UTF-8") as caught:
+    with pytest.raises(StorageError, match="not UTF-8") as caught:
         keeping.finish()
     assert caught.value.message.startswith("spec.output.s3: ")
 
@@ -228,7 +228,7 @@ def test_a_config_map_is_code(tmp_path: Path, means: Means) -> None:
     plan = StoragePlan("vit", 1, code=CodePlan(config_map="code"))
     bring(plan, 0, below(tmp_path), tmp_path / "map", means)
     assert {path.name: path.read_text() for path in (tmp_path / "code").iterdir()} == {"train.py": "print(1)\n"}
-    with pytest.raises(StorageTrouble, match="not on this machine"):
+    with pytest.raises(StorageError, match="not on this machine"):
         bring(plan, 0, below(tmp_path), None, means)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from muster.api.crd import crd
 from muster.api.document import JSON, Document
+from muster.api.field_problems import InvalidResource
 from muster.api.load import load
-from muster.api.problems import InvalidResource
 from muster.api.validate import validate
 
 HERE = Path(__file__).parent

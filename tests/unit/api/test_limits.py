@@ -4,9 +4,9 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
+from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import file_and_folder
 from muster.api.override_rules import MAX_KINDS
-from muster.api.problems import InvalidResource
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
+from muster.api.field_problems import InvalidResource
 from muster.api.load import load
 from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.problems import InvalidResource
 from muster.api.tenancy import check
 from muster.api.validate import validate
 from unit.api.api_resources import resource, spec

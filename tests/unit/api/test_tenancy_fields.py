@@ -12,7 +12,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.schema import spec_schema
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.tenancy import check

@@ -127,7 +127,7 @@ def test_what_a_rank_prints_cannot_move_the_cursor() -> None:
     assert drawn(view)[-1].endswith("hello world")
 
 
-def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
+def test_many_ranks_are_shown_by_node_and_problem_first() -> None:
     world, procs = 160, 4
     states = (("Running", "0-101,103-159", 159), ("Failed", "102", 1))
     view = View("digits", procs, status(*states), 1, facts((5,) * world, procs))

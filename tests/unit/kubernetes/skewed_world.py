@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from muster.backends.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.backends.kubernetes.node_facts import as_heard
+from muster.backends.kubernetes.observations import Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import Condition, PodView
-from muster.backends.kubernetes.sightings import Sightings, look
 from muster.plan.facts import NodeFacts, ProcessState
 from unit.plan.builders import T0, UID, job
 from unit.plan.simulated import SimulatedNode, World
@@ -20,7 +20,7 @@ class SkewedNode(SimulatedNode):
     delay: float = 0.0
     told: list[tuple[float, PodView]] = field(default_factory=list)
     pod: PodView | None = None
-    seen: Sightings | None = None
+    seen: Observations | None = None
 
     def tick(self, now: float, first_rank: int) -> None:
         super().tick(now, first_rank)
@@ -67,7 +67,7 @@ class SkewedNode(SimulatedNode):
         assert process.ended_at is not None
         return Terminated(
             exit_code=137 if process.exit_code is None else process.exit_code,
-            reason="OOMKilled" if process.trouble is not None else "Completed",
+            reason="OOMKilled" if process.problem is not None else "Completed",
             started_at=started_at,
             finished_at=float(int(process.ended_at + self.skew)),
         )

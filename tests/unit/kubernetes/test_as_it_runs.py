@@ -2,8 +2,8 @@
 
 import pytest
 
+from muster.api.field_problems import InvalidResource
 from muster.api.node_pool import NamedPool
-from muster.api.problems import InvalidResource
 from muster.api.status import RankStatus, Status
 from muster.backends.kubernetes.as_it_runs import as_it_runs
 from muster.plan.world import procs_per_node

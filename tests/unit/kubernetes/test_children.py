@@ -6,7 +6,7 @@ import re
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Metadata
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.names import children_name, pod_name

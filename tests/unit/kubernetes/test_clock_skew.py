@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from muster.backends.kubernetes.containers import Running, Terminated
 from muster.backends.kubernetes.node_facts import as_heard
+from muster.backends.kubernetes.observations import Observation, Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import Condition, PodView
-from muster.backends.kubernetes.sightings import Sighting, Sightings, look
 from muster.plan.facts import ProcessFacts
 from muster.plan.outcome import final_condition
-from muster.plan.troubles import UNREACHABLE_SECONDS, unreachable_at
+from muster.plan.problems import UNREACHABLE_SECONDS, unreachable_at
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.kubernetes.skewed_world import skewed_world
@@ -37,7 +37,7 @@ def ended(pod: PodView, at: float, exit_code: int = 137) -> PodView:
     return replace(pod, trainer=replace(pod.trainer, state=state))
 
 
-def told(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Sightings]:
+def told(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observations]:
     """What follows from these looks at a pod."""
     seen = None
     for at, pod in looks:
@@ -51,7 +51,7 @@ def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: fl
     process, seen = told((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
     heard = replace(agent(0, AgentPhase.RUNNING), heard_at=START + 99.5)
     heard = replace(heard, report=replace(heard.report, replacement=process.replacement))
-    assert seen.ended == Sighting(START + 101.5, START + 1)
+    assert seen.ended == Observation(START + 101.5, START + 1)
     ended_at = as_heard(process, heard, seen.ended.at).ended_at
     assert ended_at is not None
     assert START + 99.5 <= ended_at <= START + 101.5
@@ -61,8 +61,8 @@ def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: fl
 def test_who_is_deleted_while_it_runs_was_deleted(skew: float) -> None:
     leaving = replace(running(), asked_to_go_at=START + 50, leaving_seconds=30)
     process, _ = told((START + 1, running()), (START + 50.1, leaving), (START + 52, ended(leaving, START + 51 + skew)))
-    assert process.trouble is not None
-    assert process.trouble.reason == "PodDeleted"
+    assert process.problem is not None
+    assert process.problem.reason == "PodDeleted"
 
 
 @pytest.mark.parametrize("skew", SKEWS)
@@ -70,7 +70,7 @@ def test_who_had_ended_before_was_not_deleted(skew: float) -> None:
     over = ended(running(), START + 48 + skew, exit_code=1)
     leaving = replace(over, asked_to_go_at=START + 50, leaving_seconds=0)
     process, _ = told((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
-    assert process.trouble is None
+    assert process.problem is None
 
 
 @pytest.mark.parametrize("skew", SKEWS)
@@ -78,7 +78,7 @@ def test_the_api_servers_clock_does_not_make_a_deletion_earlier(skew: float) -> 
     over = ended(running(), START + 48, exit_code=1)
     leaving = replace(over, asked_to_go_at=START + 50 + skew, leaving_seconds=0)
     process, _ = told((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
-    assert process.trouble is None
+    assert process.problem is None
 
 
 @pytest.mark.parametrize("skew", SKEWS)

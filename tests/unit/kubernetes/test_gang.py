@@ -125,9 +125,9 @@ def test_a_pod_that_kueue_holds_says_so() -> None:
     pod["metadata"] = {**mapping(pod["metadata"]), "uid": "pod"}
     read = read_pod(pod)
     assert read is not None
-    trouble = unplaced(read, ())
-    assert trouble is not None
-    assert trouble.message.startswith("Kueue has not admitted the job yet")
+    problem = unplaced(read, ())
+    assert problem is not None
+    assert problem.message.startswith("Kueue has not admitted the job yet")
 
 
 @dataclass
@@ -201,6 +201,6 @@ async def test_a_queue_that_is_not_there_is_told(tmp_path: Path) -> None:
         refusal = await children(client).make_pod_group(cluster_job(queue=COSCHEDULING, procsPerNode=1))
         assert await children(client).make_pod_group(cluster_job(queue={"kueue": "a"})) is None
     assert refusal is not None
-    assert refusal.trouble.reason == QUEUE_NOT_INSTALLED
-    assert "podgroups.scheduling.x-k8s.io" in refusal.trouble.message
+    assert refusal.problem.reason == QUEUE_NOT_INSTALLED
+    assert "podgroups.scheduling.x-k8s.io" in refusal.problem.message
     assert not refusal.is_final

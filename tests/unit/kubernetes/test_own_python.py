@@ -122,7 +122,7 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.agent\.inject .*--agent-image") as refused:
         pod(cluster_job(agent=BROUGHT), 0, 0, Setting("cluster.local", "https://collector"))
-    assert refused.value.trouble.reason == "AgentImageNotSet"
+    assert refused.value.problem.reason == "AgentImageNotSet"
     assert pod(cluster_job(), 0, 0, Setting("cluster.local", "https://collector")) == rendered(cluster_job())
 
 

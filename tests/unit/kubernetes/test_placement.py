@@ -3,9 +3,9 @@
 import pytest
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
-from muster.api.problems import InvalidResource
 from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pieces import entries, mapping

@@ -124,8 +124,8 @@ def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
     index.tell("DELETED", remains)
     last = index.last(UID, 0)
     assert last is not None
-    assert last.process.trouble is not None
-    assert last.process.trouble.reason == "Evicted"
+    assert last.process.problem is not None
+    assert last.process.problem.reason == "Evicted"
 
 
 def test_a_created_pod_is_known_before_the_informer_tells() -> None:
@@ -175,8 +175,8 @@ def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
     index.tell("ADDED", _pod(0))
     newest = index.newest(UID, 0)
     assert newest is not None
-    assert newest.process.trouble is not None
-    assert newest.process.trouble.reason == "VolumeNotMounted"
+    assert newest.process.problem is not None
+    assert newest.process.problem.reason == "VolumeNotMounted"
     index.tell("DELETED", _pod(0))
     index.tell("ADDED", _pod(0))
     newest = index.newest(UID, 0)

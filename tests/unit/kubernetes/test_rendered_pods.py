@@ -62,7 +62,7 @@ def test_two_volumes_for_one_folder_are_refused() -> None:
         NotRenderable, match=r"/opt/ml/checkpoints is mounted by spec.checkpoint.volume and by"
     ) as found:
         rendered(job)
-    assert found.value.trouble.reason == "MountedTwice"
+    assert found.value.problem.reason == "MountedTwice"
 
 
 def test_a_read_only_root_gets_a_writable_tmp() -> None:
@@ -134,7 +134,7 @@ def test_the_agent_ends_its_ranks_before_kubernetes_ends_it(given: Fields, expec
     assert command[-2:] == ["--grace-seconds", expected]
 
 
-def test_the_agent_s_last_words_go_where_kubernetes_reads_them() -> None:
+def test_the_agent_s_termination_messages_go_where_kubernetes_reads_them() -> None:
     command = trainer(cluster_job(template=with_trainer(terminationMessagePath="/tmp/end")))["command"]
     assert isinstance(command, list)
     assert command[command.index("--termination-log") + 1] == "/tmp/end"
@@ -148,7 +148,7 @@ def test_the_image_may_stand_in_the_template() -> None:
 def test_a_job_without_an_image_says_what_to_set() -> None:
     with pytest.raises(NotRenderable, match=r"set spec\.image") as found:
         rendered(cluster_job(image=None))
-    assert found.value.trouble.reason == "ImageNotSet"
+    assert found.value.problem.reason == "ImageNotSet"
 
 
 def test_the_owner_s_search_domains_come_first() -> None:

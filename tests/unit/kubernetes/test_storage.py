@@ -166,7 +166,7 @@ def test_a_folder_is_mounted_once() -> None:
 def test_without_the_operators_image_nobody_could_bring_it() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
         pod(cluster_job(**ALL), 0, 0, Setting("a", "https://a", agent_image="i"))
-    assert refused.value.trouble.reason == "StorageImageNotSet"
+    assert refused.value.problem.reason == "StorageImageNotSet"
 
 
 def test_every_setting_is_explained() -> None:

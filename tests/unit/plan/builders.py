@@ -13,23 +13,23 @@ from muster.plan.facts import (
     LauncherFacts,
     MetricFacts,
     NodeFacts,
+    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
-    Trouble,
 )
 from muster.plan.inference import infer
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
 from muster_worker.contract import (
     AgentPhase,
+    AgentProblem,
     Command,
     CommandKind,
     LauncherEnd,
     MetricValue,
     Peer,
-    Problem,
     RankReport,
     RankState,
     Report,
@@ -131,10 +131,10 @@ def running_process() -> ProcessFacts:
 
 
 def exited(
-    at: float, exit_code: int | None = None, signal: int | None = None, trouble: Trouble | None = None
+    at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
 ) -> ProcessFacts:
     """A node's process that ended `at` seconds after the start."""
-    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, trouble)
+    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, problem)
 
 
 def agent(
@@ -159,7 +159,7 @@ def agent(
         port=None if problem else 29400 + number,
         ranks=tuple(entry.report for entry in ranks),
         launcher=launched.end if launched else None,
-        problem=Problem("NoInterface", problem) if problem else None,
+        problem=AgentProblem("NoInterface", problem) if problem else None,
     )
     values = tuple(MetricFacts(MetricValue(name, value, who, 0.0), START + at) for name, value, who, at in metrics)
     return AgentFacts(report, START + heard, ranks, values, launched)

@@ -6,12 +6,12 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.plan.decide import decide
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
 from muster.plan.inference import infer
 from muster.plan.lost_nodes import lost_at
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
-from muster.plan.termination_log import read_last_word
+from muster.plan.termination_log import read_termination_message
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
@@ -156,7 +156,7 @@ class SimulatedNode:
                 exit_code=exit_code,
                 signal=signal,
                 ended_at=at,
-                last_word=read_last_word(text),
+                termination_message=read_termination_message(text),
             )
 
     def tick(self, now: float, first_rank: int) -> None:
@@ -298,7 +298,7 @@ class World:
             return
         node.leave(self.now, None, 9)
         if node.process.state is ProcessState.EXITED:
-            node.process = replace(node.process, trouble=Trouble("OOMKilled", "container trainer ran out of memory"))
+            node.process = replace(node.process, problem=Problem("OOMKilled", "container trainer ran out of memory"))
 
     @property
     def is_over(self) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.admission import JobChange, objections
@@ -30,7 +30,7 @@ def anything(job: Job, status: Status) -> None:
 
 def nothing(job: Job, status: Status) -> None:
     del job, status
-    raise InvalidResource((Problem("spec.sagemaker.role", "that role is not allowed"),))
+    raise InvalidResource((FieldProblem("spec.sagemaker.role", "that role is not allowed"),))
 
 
 def told(change: JobChange) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from muster.api.status import Condition, Status
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import judge
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
@@ -45,7 +45,7 @@ OVER = Status(
 )
 LEAVING = agent(1, AgentPhase.READY)
 LEAVING = replace(LEAVING, report=replace(LEAVING.report, phase=AgentPhase.ENDED))
-UNPLACED = ProcessFacts(ProcessState.WAITING, trouble=Trouble("Unschedulable", "none of 2 nodes has room"))
+UNPLACED = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "none of 2 nodes has room"))
 GOOD = (
     done(0, ended(0, 9, exit_code=0), ended(1, 9, exit_code=0)),
     done(1, ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)),
@@ -154,13 +154,13 @@ CASES = (
     Case(
         "a pod ended before the gang started",
         facts(
-            ready(0), node(1, process=exited(1, exit_code=1, trouble=Trouble("InitContainerFailed", "init x failed")))
+            ready(0), node(1, process=exited(1, exit_code=1, problem=Problem("InitContainerFailed", "init x failed")))
         ),
         [SendCommand((0,), EXIT)],
     ),
-    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Trouble("InvalidPod", "no")), []),
+    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Problem("InvalidPod", "no")), []),
     Case(
-        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Trouble("InvalidPod", "no")), []
+        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Problem("InvalidPod", "no")), []
     ),
     Case(
         "strays go at once",

@@ -14,7 +14,7 @@ from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, CreateNode, RemoveNode
 from muster.plan.clean_up import REMOVE_GRACE_SECONDS
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, pause_seconds
 from muster.plan.outcome import judge
 from muster.status.events import notes
@@ -22,9 +22,9 @@ from unit.plan.builders import T0, UID, facts, job, missing, node, ready, status
 from unit.plan.simulated import SimulatedNode, World
 
 STARTUP = 60
-FULL = Trouble("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
-QUOTA = Trouble("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
-GATED = Trouble("SchedulingGated", "a gate holds it")
+FULL = Problem("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
+QUOTA = Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
+GATED = Problem("SchedulingGated", "a gate holds it")
 WHY = "its gang could not be placed whole"
 
 
@@ -34,12 +34,12 @@ def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool 
     return node(number, process=process)
 
 
-def stuck(number: int, trouble: Trouble | None = FULL, replacement: int = 0) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.WAITING, replacement, trouble=trouble))
+def stuck(number: int, problem: Problem | None = FULL, replacement: int = 0) -> NodeFacts:
+    return node(number, process=ProcessFacts(ProcessState.WAITING, replacement, problem=problem))
 
 
 def held(number: int) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.MISSING, -1, trouble=QUOTA))
+    return node(number, process=ProcessFacts(ProcessState.MISSING, -1, problem=QUOTA))
 
 
 def small(nodes: int = 2) -> Job:
@@ -205,10 +205,10 @@ def place(worlds: list[World], machines: int) -> None:
         if taken < machines:
             taken += 1
             entry.process = replace(
-                entry.process, state=ProcessState.RUNNING, started_at=world.now, scheduled_at=world.now, trouble=None
+                entry.process, state=ProcessState.RUNNING, started_at=world.now, scheduled_at=world.now, problem=None
             )
         else:
-            entry.process = replace(entry.process, trouble=FULL)
+            entry.process = replace(entry.process, problem=FULL)
 
 
 def world_of(uid: str, nodes: int) -> World:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status import Condition, Status
-from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.inference import infer
-from muster.plan.troubles import POD_DELETED
+from muster.plan.problems import POD_DELETED
 from muster_worker.contract import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 
@@ -62,7 +62,7 @@ def test_a_pod_that_is_there_has_its_own_replacement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("previous", "replacement", "is_trouble"),
+    ("previous", "replacement", "is_problem"),
     [
         (RESUMED, 0, False),
         # Another one, made since.
@@ -71,10 +71,10 @@ def test_a_pod_that_is_there_has_its_own_replacement() -> None:
         (Status(), 0, True),
     ],
 )
-def test_a_pod_that_went_with_a_suspension_is_nobodys_trouble(
-    previous: Status, replacement: int, *, is_trouble: bool
+def test_a_pod_that_went_with_a_suspension_is_nobodys_problem(
+    previous: Status, replacement: int, *, is_problem: bool
 ) -> None:
-    deleted = ProcessFacts(ProcessState.MISSING, replacement, trouble=Trouble(POD_DELETED, "somebody deleted it"))
+    deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "somebody deleted it"))
     found = inferred(previous, replace(ready(0), process=deleted))
 
-    assert (found.process.trouble is not None) is is_trouble
+    assert (found.process.problem is not None) is is_problem

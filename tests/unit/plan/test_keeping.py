@@ -12,7 +12,7 @@ from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts
 from muster.plan.outcome import Verdict, judge
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, CommandKind, Problem
+from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,
     agent,
@@ -31,7 +31,7 @@ from unit.plan.builders import (
 
 GOOD = (ended(0, 9, exit_code=0), ended(1, 9, exit_code=0))
 LATE = START + 100_000
-DENIED = Problem("S3AccessDenied", "spec.output.s3: s3:PutObject on s3://data/out/m is denied")
+DENIED = AgentProblem("S3AccessDenied", "spec.output.s3: s3:PutObject on s3://data/out/m is denied")
 
 
 def kept(base: Job) -> Job:
@@ -42,12 +42,12 @@ def kept(base: Job) -> Job:
 JOB = kept(job(nodes=1))
 
 
-def agent_in(phase: str, problem: Problem | None = None) -> AgentFacts:
+def agent_in(phase: str, problem: AgentProblem | None = None) -> AgentFacts:
     known = agent(0, phase, GOOD)
     return replace(known, report=replace(known.report, problem=problem))
 
 
-def facts_in(phase: str, problem: Problem | None = None) -> JobFacts:
+def facts_in(phase: str, problem: AgentProblem | None = None) -> JobFacts:
     return facts(node(0, agent_in(phase, problem), running_process()))
 
 

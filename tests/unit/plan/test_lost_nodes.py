@@ -7,10 +7,10 @@ import pytest
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import KillNode
-from muster.plan.facts import JobFacts, NodeFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
 from muster.plan.outcome import final_condition
-from muster.plan.troubles import NODE_SILENT
+from muster.plan.problems import NODE_SILENT
 from muster_worker.contract import AgentPhase
 from unit.plan.builders import (
     HEARTBEAT_SECONDS,
@@ -156,7 +156,7 @@ def test_a_silent_agent_stalls_its_job() -> None:
     assert "`kubectl get node machine-1`" in stalled.message
     assert status.message.count("has not reported since") == 1
     back = told(facts(heard(survivors, 20), cut(TWO, None, heard=20)), START + 21, previous=status)
-    assert next(entry for entry in back.conditions if entry.type == "Stalled").reason == "NoTroubleKnown"
+    assert next(entry for entry in back.conditions if entry.type == "Stalled").reason == "NoProblemKnown"
 
 
 def test_a_silent_agent_on_this_machine_is_a_busy_one() -> None:
@@ -262,10 +262,10 @@ def test_the_pod_of_a_lost_machine_is_deleted_once() -> None:
     assert kills == 1
 
 
-def test_trouble_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None:
+def test_problem_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None:
     gone = replace(
         node(1),
-        process=replace(node(1).process, state=ProcessState.MISSING, trouble=Trouble("PodDeleted", "somebody did")),
+        process=replace(node(1).process, state=ProcessState.MISSING, problem=Problem("PodDeleted", "somebody did")),
     )
     status = told(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
     assert status.ranks is not None

@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.status import Status
-from muster.plan.facts import LastWord, NodeFacts
-from muster.plan.termination_log import read_last_word
-from muster_worker.contract import AgentPhase, LauncherEnd, Problem, RankReport, RankState, Report
+from muster.plan.facts import NodeFacts, TerminationMessage
+from muster.plan.termination_log import read_termination_message
+from muster_worker.contract import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
 
 ONGOING = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 
 
-def word(number: int, *ranks: RankReport, exit_code: int = 0, problem: Problem | None = None) -> LastWord:
+def word(
+    number: int, *ranks: RankReport, exit_code: int = 0, problem: AgentProblem | None = None
+) -> TerminationMessage:
     report = Report(UID, number, 0, 0 if problem else 1, 9, AgentPhase.ENDED, ranks=ranks, problem=problem)
-    told = read_last_word(summary(report, exit_code).decode())
+    told = read_termination_message(summary(report, exit_code).decode())
     assert told is not None
     return told
 
@@ -33,8 +35,8 @@ def bad(number: int) -> RankReport:
     return RankReport(number, number % 2, RankState.EXITED, exit_code=7, ended_age=1.0, step=12, last_lines=lines)
 
 
-def left(number: int, told: LastWord, known: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
-    process = replace(exited(20, exit_code=exit_code), last_word=told)
+def left(number: int, told: TerminationMessage, known: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
+    process = replace(exited(20, exit_code=exit_code), termination_message=told)
     return node(number, known.agent if known is not None else None, process)
 
 
@@ -78,7 +80,7 @@ def test_the_first_failure_is_named() -> None:
 
 
 def test_a_problem_before_the_start_is_told() -> None:
-    problem = word(1, problem=Problem("NoInterface", "no interface matches eth7"))
+    problem = word(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
 
     status = status_of(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)
 
@@ -99,7 +101,7 @@ def test_the_summary_is_read_as_it_was_written() -> None:
     launcher = LauncherEnd("torchrun", 3.0, exit_code=1, last_lines=("no space left",))
     report = Report(UID, 1, 2, 3, 9, AgentPhase.ENDED, ranks=(good(2),), launcher=launcher, terminated_age=1.0)
 
-    assert read_last_word(summary(report, 1).decode()) == LastWord(
+    assert read_termination_message(summary(report, 1).decode()) == TerminationMessage(
         UID, 1, 2, 3, ranks=1, succeeded=1, terminated=True, launcher=replace(launcher, age=0.0)
     )
 
@@ -107,8 +109,8 @@ def test_the_summary_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "[]", "{}", "null", "[" * 5000, '{"jobUid": 1, "node": 0}', '{"jobUid": "u"']
 )
-def test_anything_else_is_no_last_word(text: str) -> None:
-    assert read_last_word(text) is None
+def test_anything_else_is_no_termination_message(text: str) -> None:
+    assert read_termination_message(text) is None
 
 
 @given(
@@ -127,7 +129,7 @@ def test_anything_else_is_no_last_word(text: str) -> None:
 )
 def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object]) -> None:
     text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
-    told = read_last_word(text)
+    told = read_termination_message(text)
     assert told is not None
 
     status = status_of(job(), ONGOING, facts(running(0, rank(0), rank(1)), left(1, told)), START + 30)

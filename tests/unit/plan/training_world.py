@@ -10,9 +10,9 @@ from muster.api.launcher_spec import LauncherSpec, PerNode
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
-from muster.plan.training_job_facts import Obstacle, Setback, Span, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement, judge_training_job
 from muster.status.training_job import summarise_training_job
 
@@ -75,7 +75,7 @@ STOPPED = training("Starting", "Training", ends="Stopped")
 def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
     known = TrainingFacts(
         created_at=T0,
-        whereabouts=Whereabouts("us-west-2"),
+        location=Location("us-west-2"),
         heartbeat_seconds=60.0,
         looking_since=T0 - 3600,
         training=found,
@@ -84,8 +84,8 @@ def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
     return replace(known, **changes)
 
 
-def setback(obstacle: Obstacle, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> Setback:
-    return Setback(obstacle, Trouble(f"No{obstacle}", "it was not to be"), at, tries, refused_seconds)
+def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> RequestFailure:
+    return RequestFailure(kind, Problem(f"No{kind}", "it was not to be"), at, tries, refused_seconds)
 
 
 def turn(

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
-from muster_worker.contract import LauncherEnd, Link, MetricValue, NetworkFigures, Problem, Report
+from muster_worker.contract import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
@@ -48,7 +48,7 @@ BAD = {
     "figures: expected": report(1, figures=NetworkFigures(9400.0, -1.0)),
     "figures: expected 0 to 1000000000": report(1, figures=NetworkFigures(round_trip_us=1e300)),
     "figures.problem": report(1, figures=NetworkFigures(problem="p" * 257)),
-    "problem": report(1, problem=Problem("NoPort", "p" * 5000)),
+    "problem": report(1, problem=AgentProblem("NoPort", "p" * 5000)),
     "ranks: a node of this job has 2": report(1, running(0), running(1), running(1)),
     "ranks[0].rank": report(1, running(2)),
     "ranks[1].rank: this node has ranks 0 to 1": report(1, running(0), running(-1, local_rank=1)),

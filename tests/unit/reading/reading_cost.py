@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from muster.api import names, tenancy
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.kubernetes import render

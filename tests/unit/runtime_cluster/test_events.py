@@ -56,10 +56,10 @@ def test_the_same_event_has_the_same_name_whoever_tells_it_and_when() -> None:
     assert len(names) == 3
 
 
-def test_a_trouble_that_comes_again_in_other_words_is_one_event() -> None:
+def test_a_problem_that_comes_again_in_other_words_is_one_event() -> None:
     words = ("back-off 10s", "back-off 20s")
-    troubles = [Note("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
-    assert len({str(event(VIT, note, "pod-1", NOW)["metadata"]) for note in troubles}) == 1
+    problems = [Note("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
+    assert len({str(event(VIT, note, "pod-1", NOW)["metadata"]) for note in problems}) == 1
 
 
 def test_a_message_is_as_long_as_the_api_server_takes() -> None:

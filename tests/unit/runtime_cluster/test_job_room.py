@@ -6,7 +6,7 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import MAX_SPEC_BYTES
 from muster.kube.json_parts import value_in

@@ -103,7 +103,7 @@ async def test_a_mistake_in_one_jobs_turn_is_logged_once_with_its_place_and_leav
     async with site(tmp_path) as here:
         here.hear()
         await idle(here)
-        here.world.trouble = [ZeroDivisionError("the mistake"), ZeroDivisionError("the mistake")]
+        here.world.problem = [ZeroDivisionError("the mistake"), ZeroDivisionError("the mistake")]
         before = here.world.turns["vit"]
         here.jobs.wake("u-1")
         await here.world.turn(before + 1)
@@ -120,7 +120,7 @@ async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> No
     async with site(tmp_path) as here:
         here.hear()
         before = await idle(here)
-        here.world.trouble = [ApiError(429, "TooManyRequests", "later", retry_after=0.7)]
+        here.world.problem = [ApiError(429, "TooManyRequests", "later", retry_after=0.7)]
         here.jobs.wake("u-1")
         await here.world.turn(before + 1)
         began = asyncio.get_running_loop().time()

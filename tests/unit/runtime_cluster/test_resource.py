@@ -1,7 +1,7 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.runtime.cluster.resource import read_resource
 from unit.runtime_cluster.cluster_resources import CREATED, resource

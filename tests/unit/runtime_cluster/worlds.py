@@ -34,10 +34,10 @@ WAITING = ProcessFacts(ProcessState.WAITING)
 
 @dataclass
 class World:
-    """A backend of pods that are `process`; `trouble` is raised in job vit's turns, once each. Counts turns by job."""
+    """A backend of pods that are `process`; `problem` is raised in job vit's turns, once each. Counts turns by job."""
 
     process: ProcessFacts = WAITING
-    trouble: list[Exception] = field(default_factory=list)
+    problem: list[Exception] = field(default_factory=list)
     applied: list[Action] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     turned: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -46,8 +46,8 @@ class World:
         async with self.turned:
             self.turns[job.metadata.name] = self.turns.get(job.metadata.name, 0) + 1
             self.turned.notify_all()
-        if self.trouble and job.metadata.name == "vit":
-            raise self.trouble.pop(0)
+        if self.problem and job.metadata.name == "vit":
+            raise self.problem.pop(0)
         nodes = tuple(NodeFacts(node, f"{job.metadata.name}-{node}", self.process) for node in range(job.spec.nodes))
         return JobFacts(time.time(), nodes, 5.0)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.backends.sagemaker.as_it_runs import as_it_runs

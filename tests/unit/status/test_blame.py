@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from muster.api.status import Status
-from muster.plan.facts import JobFacts, LauncherFacts, Trouble
+from muster.plan.facts import JobFacts, LauncherFacts, Problem
 from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,
@@ -334,7 +334,7 @@ CASES = (
         "an agent that never came up",
         facts(
             ready(0),
-            node(1, process=exited(-4, exit_code=1, trouble=Trouble("AgentNeedsPython", "the image has no python3"))),
+            node(1, process=exited(-4, exit_code=1, problem=Problem("AgentNeedsPython", "the image has no python3"))),
         ),
         "digits-1: the image has no python3; 2 others were not started",
         "AgentNeedsPython",

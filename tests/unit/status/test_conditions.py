@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import was_started
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.events import notes
@@ -29,13 +29,13 @@ from unit.plan.builders import (
     status_of,
 )
 
-IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
-ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
+IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
+ROOM = Problem("Unschedulable", "none of 5 nodes has room")
 
 
-def waiting(number: int, trouble: Trouble | None = None, *, placed: bool = True) -> NodeFacts:
+def waiting(number: int, problem: Problem | None = None, *, placed: bool = True) -> NodeFacts:
     at = START if placed else None
-    process = ProcessFacts(ProcessState.WAITING, trouble=trouble, name=f"digits-{number}-0", scheduled_at=at)
+    process = ProcessFacts(ProcessState.WAITING, problem=problem, name=f"digits-{number}-0", scheduled_at=at)
     return node(number, process=process)
 
 
@@ -66,7 +66,7 @@ CASES = (
     (
         facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
         ("True", "AllNodesPlaced"),
-        ("False", "NoTroubleKnown"),
+        ("False", "NoProblemKnown"),
         "Running",
     ),
     (
@@ -115,19 +115,19 @@ def test_placement_and_what_a_person_has_to_solve(
                 ready(0),
                 waiting(
                     1,
-                    Trouble("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
+                    Problem("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
                     placed=False,
                 ),
                 waiting(
                     2,
-                    Trouble(
+                    Problem(
                         "Unschedulable", "none of 6 nodes has room: 4 lack gpu, 2 are cordoned", "insufficient gpu"
                     ),
                     placed=False,
                 ),
                 waiting(
                     3,
-                    Trouble("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
+                    Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
                     placed=False,
                 ),
             ),
@@ -146,12 +146,12 @@ def test_placement_and_what_a_person_has_to_solve(
         ),
     ],
 )
-def test_troubles_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
+def test_problems_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
     assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
 
 
 def test_a_refused_pod_is_told_by_accepted() -> None:
-    refusal = Trouble("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
+    refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
 
     status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
 
@@ -164,7 +164,7 @@ def test_a_refused_pod_is_told_by_accepted() -> None:
 
 
 def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
-    problems = tuple(Problem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
+    problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
     before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
 
     status = refused(before, InvalidResource(problems), 7, START + 9)
@@ -186,7 +186,7 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
 def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
     before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
 
-    status = refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10)
+    status = refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
     assert (status.phase, told(status, "Accepted")) == (before.phase, ("False", "Invalid"))
 
@@ -195,7 +195,7 @@ def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
     resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
-    assert not was_started(refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10))
+    assert not was_started(refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10))
 
 
 def at_generation(number: int, of: Job) -> Job:
@@ -206,7 +206,7 @@ def at_generation(number: int, of: Job) -> Job:
 def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
     known = facts(done(0, ended(0, 9, exit_code=exit_code)))
     over = status_of(at_generation(3, job(1, 1)), Status(), known, START + 10)
-    invalid = InvalidResource((Problem("spec.x", "no"),))
+    invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = at_generation(4, job(1, 1))
     suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
 
@@ -258,7 +258,7 @@ def test_a_pod_that_somebody_takes_away_is_nothing_to_solve_before_it_is_gone(
     stalled: str, *, is_leaving: bool
 ) -> None:
     taken = running(0, rank(0))
-    evicted = Trouble("Evicted", "somebody evicted it")
-    leaving = replace(taken, process=replace(taken.process, trouble=evicted, is_leaving=is_leaving))
+    evicted = Problem("Evicted", "somebody evicted it")
+    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))
     status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
     assert condition(status, "Stalled").reason == stalled

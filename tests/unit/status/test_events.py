@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.status.events import Note, notes, steps_so_far
 from muster.status.news import is_news
 from muster.status.refused import refused
@@ -30,8 +30,8 @@ from unit.plan.builders import (
     stopped,
 )
 
-ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
-IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist")
+ROOM = Problem("Unschedulable", "none of 5 nodes has room")
+IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist")
 
 
 def asked(*, suspend: bool = False) -> Job:
@@ -39,8 +39,8 @@ def asked(*, suspend: bool = False) -> Job:
     return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
 
 
-def waiting(trouble: Trouble) -> NodeFacts:
-    return node(0, process=ProcessFacts(ProcessState.WAITING, trouble=trouble))
+def waiting(problem: Problem) -> NodeFacts:
+    return node(0, process=ProcessFacts(ProcessState.WAITING, problem=problem))
 
 
 Words = tuple[str, str, str]
@@ -89,7 +89,7 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
         ],
     ),
     (
-        [(asked(), replace(facts(missing(0)), refusal=Trouble("InvalidPod", "no such field: spec.template.x")))],
+        [(asked(), replace(facts(missing(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
         [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
@@ -127,8 +127,8 @@ def test_the_last_steps_can_be_told_again_in_the_same_words(
 
 
 def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
-    first = refused(Status(), InvalidResource((Problem("spec.nodes", "found 0"),)), 1, START)
-    second = refused(first, InvalidResource((Problem("spec.nodes", "found -1"),)), 2, START)
+    first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
+    second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
     assert words(notes(Status(), first)) == [("Warning", "Refused", "The resource is refused: spec.nodes: found 0")]
     assert notes(first, first) == ()
@@ -136,7 +136,7 @@ def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
 
 
 def test_a_long_message_fits_an_event() -> None:
-    long = replace(facts(missing(0)), refusal=Trouble("InvalidPod", "é" * 5000))
+    long = replace(facts(missing(0)), refusal=Problem("InvalidPod", "é" * 5000))
 
     (note,) = story((asked(), long))
 

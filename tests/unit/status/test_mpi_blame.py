@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status import Status
-from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts, Trouble
-from muster_worker.contract import AgentPhase, CommandKind, Problem
+from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
+from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,
     agent,
@@ -97,7 +97,7 @@ def killed(number: int, at: float) -> RankFacts:
 def unfit(known: NodeFacts, message: str) -> NodeFacts:
     """The same node, whose agent says that its ranks are of another world."""
     assert known.agent is not None
-    report = replace(known.agent.report, problem=Problem("WorldSizeMismatch", message))
+    report = replace(known.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
     return replace(known, agent=replace(known.agent, report=report))
 
 
@@ -321,7 +321,7 @@ CASES = (
             node(
                 1,
                 agent(1, AgentPhase.RUNNING, [rank(2), rank(3)]),
-                process=exited(1.05, signal=9, trouble=Trouble("OOMKilled", "container trainer ran out of memory")),
+                process=exited(1.05, signal=9, problem=Problem("OOMKilled", "container trainer ran out of memory")),
                 told=command(CommandKind.START),
             ),
         ),

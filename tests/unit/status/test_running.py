@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.spec import Metric
 from muster.api.status import Condition, Progress, RankDetail, Status
-from muster.plan.facts import JobFacts, NodeFacts, RankFacts, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, RankFacts
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
@@ -35,9 +35,9 @@ def at(seconds: float, step: int, number: int) -> RankFacts:
     return rank(number, step=step, stepped_at=START + seconds)
 
 
-def with_trouble(known: NodeFacts) -> NodeFacts:
-    trouble = Trouble("SidecarFailed", "container logs failed with exit code 3")
-    return dataclasses.replace(known, process=dataclasses.replace(known.process, trouble=trouble))
+def with_problem(known: NodeFacts) -> NodeFacts:
+    problem = Problem("SidecarFailed", "container logs failed with exit code 3")
+    return dataclasses.replace(known, process=dataclasses.replace(known.process, problem=problem))
 
 
 SIDECAR = "digits-0: container logs failed with exit code 3"
@@ -49,12 +49,12 @@ CASES = (
     (facts(ready(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
     (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
     (
-        facts(with_trouble(ready(0)), ready(1)),
+        facts(with_problem(ready(0)), ready(1)),
         "Starting",
         f"All 2 nodes are ready; the ranks are about to start; {SIDECAR}",
     ),
     (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
-    (facts(with_trouble(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
+    (facts(with_problem(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
     (
         facts(running(0, rank(0), starting(1)), running(1, rank(2))),
         "Running",

@@ -11,7 +11,7 @@ from muster.api.sagemaker_resources import InstanceGroup
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.status import Condition, NodeCounts, Status
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
+from muster.plan.training_job_facts import FailureKind, TrainingFacts, TrainingJob
 from muster.status.training_job_record import console_url
 from unit.plan.training_world import (
     BEGUN,
@@ -24,7 +24,7 @@ from unit.plan.training_world import (
     T0,
     facts,
     job,
-    setback,
+    request_failure,
     told,
     training,
     turn,
@@ -86,7 +86,11 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    "known", [facts(setback=setback(Obstacle.ACCESS)), facts(RUNNING, stale=setback(Obstacle.ACCESS))]
+    "known",
+    [
+        facts(request_failure=request_failure(FailureKind.ACCESS)),
+        facts(RUNNING, stale=request_failure(FailureKind.ACCESS)),
+    ],
 )
 def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
     status = turn(job(), SEEN if known.training else told(job(), BEGUN), known, T0 + 5)[2]
@@ -96,16 +100,16 @@ def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
 
 def test_one_request_that_went_wrong_is_not_worth_a_word() -> None:
     for tries, stalled in ((1, "False"), (2, "False"), (3, "True")):
-        known = facts(setback=setback(Obstacle.SERVICE, tries=tries))
+        known = facts(request_failure=request_failure(FailureKind.SERVICE, tries=tries))
         assert _condition(turn(job(), told(job(), BEGUN), known, T0 + 5)[2], "Stalled")[0] == stalled
 
 
 def test_who_can_not_look_takes_nothing_back() -> None:
-    blind = facts(blind=setback(Obstacle.ACCESS))
+    blind = facts(blind=request_failure(FailureKind.ACCESS))
     status = turn(job(), SEEN, blind, T0 + 5)[2]
     assert (status.phase, status.ranks, status.backend) == (SEEN.phase, SEEN.ranks, SEEN.backend)
     assert _condition(status, "Stalled") == ("True", "NoAccess")
-    assert turn(job(), SEEN, facts(blind=setback(Obstacle.SERVICE)), T0 + 5)[2] == SEEN
+    assert turn(job(), SEEN, facts(blind=request_failure(FailureKind.SERVICE)), T0 + 5)[2] == SEEN
 
 
 def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -> None:
@@ -119,12 +123,12 @@ def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -
 
 
 def test_why_a_suspended_job_is_not_let_go_is_told() -> None:
-    denied = setback(Obstacle.ACCESS, T0)
+    denied = request_failure(FailureKind.ACCESS, T0)
     seen = told(job(), BEGUN, facts(RUNNING))
     suspended = turn(job(suspend=True), seen, facts(STOPPED), T0 + 60)[2]
     status = turn(job(suspend=True), suspended, facts(STOPPED, unclear=denied), T0 + 61)[2]
     (stalled,) = [one for one in status.conditions if one.type == "Stalled"]
-    assert (status.phase, stalled.reason) == ("Suspended", denied.trouble.reason)
+    assert (status.phase, stalled.reason) == ("Suspended", denied.problem.reason)
 
 
 def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:

@@ -1,10 +1,10 @@
 """A status that can't be read gets a word about it, and loses nothing."""
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.status.unreadable import unreadable
 
-PROBLEMS = (Problem("status.startTime", 'found "x"; a time is expected'),)
+PROBLEMS = (FieldProblem("status.startTime", 'found "x"; a time is expected'),)
 NOW = 1_763_697_900.0
 AT = "2025-11-21T04:05:00Z"
 OTHER: JSON = {"type": "Complete", "status": "true"}

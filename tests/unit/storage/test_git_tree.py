@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from dulwich.objects import Blob, ObjectID, ShaFile, Tree
 
+from muster.storage.errors import StorageError
 from muster.storage.git_objects import GitObjects
 from muster.storage.git_tree import files_of
-from muster.storage.trouble import StorageTrouble
 
 FOLDER = 0o040000
 FILE = 0o100644
@@ -39,7 +39,7 @@ def within_one_another(objects: GitObjects, tree: Tree, folders: int, times: int
 
 def test_more_folders_than_anybody_counts_are_refused(objects: GitObjects) -> None:
     outermost = within_one_another(objects, Tree(), folders=60, times=10)
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         list(files_of(objects, outermost, "spec.source.git"))
     assert caught.value.message == "spec.source.git can't be used: it has more than 30000 folders"
 

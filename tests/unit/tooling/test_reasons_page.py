@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 
 from muster.aws.errors import AwsError
-from muster.backends.kubernetes import end_troubles, not_renderable, refusals, scheduling, start_troubles
-from muster.plan import ends, outcome, suspension, troubles
+from muster.backends.kubernetes import end_problems, not_renderable, refusals, scheduling, start_problems
+from muster.plan import ends, outcome, problems, suspension
 from muster_dev.places import ROOT
 from muster_worker.contract import EndReason
 
@@ -23,7 +23,7 @@ def reasons(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", [end_troubles, start_troubles, scheduling, refusals, not_renderable, troubles, ends, outcome]
+    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, outcome]
 )
 def test_the_page_has_every_reason(module: ModuleType) -> None:
     found = reasons(module) - NOT_BAD

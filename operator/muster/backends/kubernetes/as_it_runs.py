@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from muster.api.field_problems import InvalidResource
 from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
-from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.kubernetes.devices import with_procs

@@ -18,7 +18,7 @@ from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
 from muster.backends.kubernetes.pod_index import Known, PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.start_troubles import CONFIG_MISSING
+from muster.backends.kubernetes.start_problems import CONFIG_MISSING
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, PODS
@@ -170,17 +170,17 @@ class KubernetesBackend:
     def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
         replacement = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
         if last is None:
-            return ProcessFacts(ProcessState.MISSING, replacement, trouble=ledger.held.get(node))
+            return ProcessFacts(ProcessState.MISSING, replacement, problem=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
             process = gone(process, replacement, last.seen.looked_at)
-        trouble, removal = process.trouble, ledger.removed.get(last.pod.uid)
-        if trouble is not None and removal is not None and is_own_doing(trouble, last.process.ended_at, removal.at):
-            trouble = None
-        # That its successor can't be made is the newer trouble.
+        problem, removal = process.problem, ledger.removed.get(last.pod.uid)
+        if problem is not None and removal is not None and is_own_doing(problem, last.process.ended_at, removal.at):
+            problem = None
+        # That its successor can't be made is the newer problem.
         if process.state is ProcessState.MISSING:
-            trouble = ledger.held.get(node, trouble)
-        return replace(process, trouble=trouble, lost_at=ledger.lost.get(last.pod.uid))
+            problem = ledger.held.get(node, problem)
+        return replace(process, problem=problem, lost_at=ledger.lost.get(last.pod.uid))
 
     async def _look_for_untold(self, job: Job) -> None:
         """Ask for pods that the informer should have told of by now: one that came and went unseen is told by nobody.
@@ -260,10 +260,10 @@ def _ended_by(last: Known | None) -> float | None:
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
     """Whether somebody deleted the job's own ConfigMap before the pod had mounted it."""
-    trouble = process.trouble
-    if trouble is None or trouble.reason != CONFIG_MISSING:
+    problem = process.problem
+    if problem is None or problem.reason != CONFIG_MISSING:
         return False
-    return f" {children_name(job.metadata.name)} " in trouble.message
+    return f" {children_name(job.metadata.name)} " in problem.message
 
 
 def whole_seconds(grace: float) -> int:

@@ -18,7 +18,7 @@ from muster.kube.answers import mapping
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.render import render_plan
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
@@ -58,7 +58,7 @@ class Children:
             if not error.is_not_found:
                 raise
             words = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
-            return Refusal(Trouble(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
+            return Refusal(Problem(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
         if refusal is None:
             await self._update_pod_group(job, group)
         return refusal

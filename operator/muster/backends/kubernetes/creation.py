@@ -1,4 +1,4 @@
-"""Making a job's pods: rehearsed first, then all at once; what refuses them becomes the job's or the nodes' trouble."""
+"""Making a job's pods: rehearsed first, then all at once; what refuses them becomes the job's or the nodes' problem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from muster.kube.errors import ApiError
 from muster.kube.fair_slots import FairSlots
 from muster.kube.kinds import PODS, Object
 from muster.plan.actions import CreateNode
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.ranks.store import RankStore
 
 AT_ONCE = 64
@@ -38,7 +38,7 @@ class _Round:
 
     job: Job
     ledger: Ledger
-    held: dict[int, Trouble] = field(default_factory=dict)
+    held: dict[int, Problem] = field(default_factory=dict)
     barred: Refusal | None = None
 
 
@@ -102,8 +102,8 @@ class Creation:
             try:
                 body = render.pod(job, action.node, action.replacement, self.setting)
                 await self.client.rehearse(PODS, job.metadata.namespace, body)
-            except NotRenderable as problem:
-                return Refusal(problem.trouble, is_final=True)
+            except NotRenderable as error:
+                return Refusal(error.problem, is_final=True)
             except ApiError as error:
                 # Whose it is shows when it is created.
                 if not error.already_exists:
@@ -165,10 +165,10 @@ class Creation:
     def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
         barred = turn.barred
         if barred is not None and barred.is_final:
-            ledger.refuse(turn.job.metadata.generation, barred.trouble)
+            ledger.refuse(turn.job.metadata.generation, barred.problem)
             return
         missing = [action.node for action in actions if self.pods.newest(turn.job.metadata.uid, action.node) is None]
-        held = dict.fromkeys(missing, barred.trouble) if barred is not None else {}
+        held = dict.fromkeys(missing, barred.problem) if barred is not None else {}
         ledger.hold({**held, **turn.held}, self.clock())
 
     def _look_again(self, job_uid: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muster.api.amounts import amount
 from muster.api.document import quoted
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
 from muster.backends.kubernetes.machine_type import machine_type
@@ -90,4 +90,4 @@ def _cores_per_chip(job: Job, user: Fields) -> int:
 
 
 def _unclear(message: str) -> InvalidResource:
-    return InvalidResource((Problem("spec.procsPerNode", message),))
+    return InvalidResource((FieldProblem("spec.procsPerNode", message),))

@@ -9,7 +9,7 @@ from muster.backends.kubernetes.machine_type import MachineType, machine_type, s
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, mapping, stacked, trainer_of
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.instances import Instance
 
 GPU = "nvidia.com/gpu"
@@ -171,4 +171,4 @@ def uses_efa(pod: Fields) -> bool:
 
 
 def _refused(reason: str, message: str) -> NotRenderable:
-    return NotRenderable(Trouble(reason, message))
+    return NotRenderable(Problem(reason, message))

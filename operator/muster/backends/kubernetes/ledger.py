@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field
 
 from muster.api.spec import Job
+from muster.backends.kubernetes.observations import is_cut_off
 from muster.backends.kubernetes.pods import PodView
-from muster.backends.kubernetes.sightings import is_cut_off
 from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.lost_nodes import LOST_SECONDS
 from muster_worker.contract import Command
 
@@ -48,7 +48,7 @@ class Ledger:
     """
 
     sent: dict[int, Sent] = field(default_factory=dict)
-    held: dict[int, Trouble] = field(default_factory=dict)
+    held: dict[int, Problem] = field(default_factory=dict)
     removed: dict[str, Removal] = field(default_factory=dict)
     lost: dict[str, float] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Ledger:
     authority: str | None = None
     paused_until: float = 0.0
     _awaited: dict[str, float] = field(default_factory=dict)
-    _refusal: Trouble | None = None
+    _refusal: Problem | None = None
     _refused_generation: int = 0
     _rehearsed_generation: int = 0
     _failures: int = 0
@@ -68,13 +68,13 @@ class Ledger:
             self._spec = (job.metadata.generation, spec_hash(job))
         return self._spec[1]
 
-    def refusal(self, generation: int) -> Trouble | None:
+    def refusal(self, generation: int) -> Problem | None:
         """Why nothing can be made of the resource's `generation`."""
         return self._refusal if generation == self._refused_generation else None
 
-    def refuse(self, generation: int, trouble: Trouble) -> None:
+    def refuse(self, generation: int, problem: Problem) -> None:
         """Nothing can be made of the resource as it is in `generation`."""
-        self._refusal, self._refused_generation = trouble, generation
+        self._refusal, self._refused_generation = problem, generation
         self.held = {}
 
     def is_rehearsed(self, generation: int) -> bool:
@@ -85,10 +85,10 @@ class Ledger:
         """The API server would take them."""
         self._rehearsed_generation = generation
 
-    def hold(self, troubles: dict[int, Trouble], now: float) -> None:
+    def hold(self, problems: dict[int, Problem], now: float) -> None:
         """These nodes, and no others, were refused something that may pass; each time in a row the pause is longer."""
-        self.held = troubles
-        if not troubles:
+        self.held = problems
+        if not problems:
             self.paused_until, self._failures = 0.0, 0
             return
         self.paused_until = now + min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**self._failures)

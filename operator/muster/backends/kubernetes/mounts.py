@@ -10,7 +10,7 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.opt_ml import CHECKPOINTS, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.pieces import MUSTER, Piece, entries, in_trainer, mapping, trainer_of
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
 _SCRATCH = ("input", *RESULTS, "checkpoints")
 """The folders that a SageMaker script writes to. Never all of /opt/ml: images keep their code there."""
@@ -105,7 +105,7 @@ def _refuse_second(piece: Piece, own: frozenset[str]) -> None:
     both = [path for path in _mount_paths(piece.fields) if path in own]
     if both:
         raise NotRenderable(
-            Trouble(
+            Problem(
                 "MountedTwice",
                 f"{both[0]} is mounted by {piece.source} and by a volumeMount of container trainer in spec.template or "
                 "spec.nodeOverrides; remove one of them",

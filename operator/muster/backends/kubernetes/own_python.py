@@ -7,7 +7,7 @@ from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRe
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
 from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of
 from muster.backends.kubernetes.setting import Setting
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
 _SOURCE = "spec.agent.inject"
 
@@ -38,7 +38,7 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
             "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
         )
         raise NotRenderable(
-            Trouble(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
+            Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from muster.backends.kubernetes.observations import Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.sightings import Sightings, look
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
@@ -44,7 +44,7 @@ class Known:
     """
 
     pod: PodView
-    seen: Sightings
+    seen: Observations
     warnings: tuple[Warned, ...] = ()
     untold_since: float | None = None
 

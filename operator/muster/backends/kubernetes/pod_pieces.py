@@ -16,7 +16,7 @@ from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
 from muster.backends.kubernetes.placement import machines, neighbourhood
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import written
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def pod_pieces(job: Job, node: int, replacement: int, setting: Setting) -> PodPi
     user = stacked(owners)
     if not trainer_of(user).get("image"):
         raise NotRenderable(
-            Trouble(
+            Problem(
                 IMAGE_NOT_SET,
                 "no image is set for the ranks' container: set spec.image, for example "
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",

@@ -6,8 +6,8 @@ from muster.backends.kubernetes.gang import KUEUE_GATE
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
-from muster.plan.facts import Trouble
-from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.facts import Problem
+from muster.plan.problems import SCHEDULING_GATED, UNSCHEDULABLE
 
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
 
@@ -42,25 +42,25 @@ _REASONS = (
 )
 
 
-def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """What keeps the pod from being placed on a machine."""
     placed = pod.condition("PodScheduled")
     if pod.machine or placed is None or placed.is_true:
         return None
     if placed.reason == "SchedulingGated":
         if pod.gates == (KUEUE_GATE,):
-            return Trouble(SCHEDULING_GATED, _NOT_ADMITTED)
+            return Problem(SCHEDULING_GATED, _NOT_ADMITTED)
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
-        return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
+        return Problem(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
     missing = _MISSING_CLAIM.search(placed.message)
     # A place is found by and by; a claim that nobody made has to be made.
     if missing is not None:
         words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
-        return Trouble(VOLUME_CLAIM_MISSING, words)
+        return Problem(VOLUME_CLAIM_MISSING, words)
     unbound = _unbound(pod, placed.message)
     if unbound is not None:
-        return Trouble(UNSCHEDULABLE, unbound)
-    return Trouble(UNSCHEDULABLE, verdict(placed.message), lacks(placed.message))
+        return Problem(UNSCHEDULABLE, unbound)
+    return Problem(UNSCHEDULABLE, verdict(placed.message), lacks(placed.message))
 
 
 def verdict(message: str) -> str:
@@ -84,11 +84,11 @@ def lacks(message: str) -> str:
         return ""
     whats = [part.partition(" ")[2] for part in _parts(found.group(2))]
     missing = sorted({what.removeprefix(_LACKS) for what in whats if what.startswith(_LACKS)})
-    others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _obstacle(what))})
+    others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _problem(what))})
     return quote(", ".join([*(f"insufficient {name}" for name in missing), *others]))
 
 
-def _obstacle(what: str) -> str:
+def _problem(what: str) -> str:
     taint = _TAINT.match(what)
     if taint is None:
         return next((f"machines that {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), what)

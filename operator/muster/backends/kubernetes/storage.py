@@ -15,7 +15,7 @@ from muster.backends.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, 
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
 from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.storage.git_token import VARIABLE
 from muster.storage.storage_plan import StoragePlan, storage_plan
 
@@ -81,7 +81,7 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
         words = (
             f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
         )
-        raise NotRenderable(Trouble(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
+        raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
     around = _Around(plan, pod, setting)
     bring = _command("bring", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:

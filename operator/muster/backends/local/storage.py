@@ -49,7 +49,7 @@ def code_folder(layout: RunLayout) -> Path:
 def bring_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
     """Bring all of it, what all nodes share once. What an earlier run in this folder brought is not fetched again.
 
-    Raises `StorageTrouble`; `ModuleNotFoundError` where boto3 is needed and missing.
+    Raises `StorageError`; `ModuleNotFoundError` where boto3 is needed and missing.
     """
     means, shared = _means(say), _shared(layout)
     if not plan.uses_s3:

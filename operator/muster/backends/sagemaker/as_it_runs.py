@@ -1,6 +1,6 @@
 """A SageMaker job with all that its spec leaves to the operator: its region, and how many ranks a node runs. Pure."""
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_launch import distribution_of, rank_groups, rank_instance_type
@@ -18,7 +18,7 @@ def as_it_runs(job: Job, default_region: str) -> Job:
     region = block.region or default_region
     if not region:
         message = "missing, and the operator's configuration has no sagemaker.region; set one of them, e.g. us-west-2"
-        raise InvalidResource((Problem("spec.sagemaker.region", message),))
+        raise InvalidResource((FieldProblem("spec.sagemaker.region", message),))
     changes = {
         "sagemaker": block.model_copy(update={"region": region}),
         "procs_per_node": _procs(job, block),
@@ -63,5 +63,5 @@ def _devices(instance_type: str) -> int:
     if has_gpus(instance_type) or is_trainium(instance_type):
         # One rank each would be a status of another world than the toolkit's.
         message = f"found Auto, and muster doesn't know what {instance_type} has; name the ranks on each instance: its "
-        raise InvalidResource((Problem("spec.procsPerNode", f"{message}GPUs or Neuron cores"),))
+        raise InvalidResource((FieldProblem("spec.procsPerNode", f"{message}GPUs or Neuron cores"),))
     return 1

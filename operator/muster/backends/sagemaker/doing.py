@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job, Metadata
 from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
@@ -16,13 +16,13 @@ from muster.backends.sagemaker.census import Found
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import taken_by_others
 from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.setbacks import again, setback_of
-from muster.backends.sagemaker.targets import place_of, whereabouts
+from muster.backends.sagemaker.request_failures import counted, request_failure_of
+from muster.backends.sagemaker.targets import location, place_of
 from muster.backends.sagemaker.withdrawal import Withdrawal, Withdrawn
-from muster.plan.facts import Trouble
-from muster.plan.training_job_facts import Obstacle, Setback, Whereabouts
+from muster.plan.facts import Problem
+from muster.plan.training_job_facts import FailureKind, Location, RequestFailure
 from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
-from muster.storage.trouble import StorageTrouble
+from muster.storage.errors import StorageError
 
 
 class Requests(Protocol):
@@ -31,7 +31,7 @@ class Requests(Protocol):
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         """CreateTrainingJob's body, with all that it names in its place.
 
-        Raises `InvalidResource`, `StorageTrouble`, AwsError.
+        Raises `InvalidResource`, `StorageError`, AwsError.
         """
         ...
 
@@ -49,7 +49,7 @@ class Doing:
 
         Until SageMaker is asked it may be withdrawn.
         """
-        place = place_of(whereabouts(job), job.metadata)
+        place = place_of(location(job), job.metadata)
         try:
             async with withdrawal.guard():
                 body = await self.requests.prepare(job, attempt, place)
@@ -57,15 +57,15 @@ class Doing:
             ledger.unsent = training_job_name(job.metadata, attempt)
             return
         except InvalidResource as refused:
-            trouble = Trouble("Invalid", "; ".join(map(str, refused.problems)))
-            self._set_back(ledger, Setback(Obstacle.REFUSED, trouble, self.clock()))
+            problem = Problem("Invalid", "; ".join(map(str, refused.problems)))
+            self._record_failure(ledger, RequestFailure(FailureKind.REFUSED, problem, self.clock()))
             return
-        except StorageTrouble as error:
-            obstacle = Obstacle.SERVICE if error.may_pass else Obstacle.REFUSED
-            self._set_back(ledger, Setback(obstacle, Trouble(error.reason, error.message), self.clock()))
+        except StorageError as error:
+            kind = FailureKind.SERVICE if error.may_pass else FailureKind.REFUSED
+            self._record_failure(ledger, RequestFailure(kind, Problem(error.reason, error.message), self.clock()))
             return
         except AwsError as error:
-            self._set_back(ledger, setback_of(error, self.clock()))
+            self._record_failure(ledger, request_failure_of(error, self.clock()))
             return
         ledger.is_clear, ledger.unsent = False, ""
         await self._do(ledger, self._make(ledger, job, attempt, body, place))
@@ -73,13 +73,13 @@ class Doing:
         ledger.asked_at = self.clock()
         ledger.look_soon()
 
-    async def stop(self, ledger: Ledger, metadata: Metadata, name: str, where: Whereabouts) -> None:
+    async def stop(self, ledger: Ledger, metadata: Metadata, name: str, where: Location) -> None:
         """Have a training job of the job's stopped."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
         await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.stop)))
         ledger.look_soon()
 
-    async def delete(self, ledger: Ledger, metadata: Metadata, name: str, where: Whereabouts) -> None:
+    async def delete(self, ledger: Ledger, metadata: Metadata, name: str, where: Location) -> None:
         """Have SageMaker forget a training job that is over."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
         if await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.delete))):
@@ -110,13 +110,13 @@ class Doing:
         try:
             await work
         except AwsError as error:
-            self._set_back(ledger, setback_of(error, self.clock()))
+            self._record_failure(ledger, request_failure_of(error, self.clock()))
             return False
-        ledger.setback = None
+        ledger.request_failure = None
         return True
 
-    def _set_back(self, ledger: Ledger, setback: Setback) -> None:
-        ledger.setback = again(setback, ledger.setback)
+    def _record_failure(self, ledger: Ledger, request_failure: RequestFailure) -> None:
+        ledger.request_failure = counted(request_failure, ledger.request_failure)
 
 
 async def _if_own(

@@ -7,7 +7,7 @@ from muster.backends.sagemaker.launcher_words import LauncherWords
 from muster.backends.sagemaker.log_lines import RankWord, World, rank_word
 from muster.plan.facts import AgentFacts, MetricFacts, RankFacts
 from muster_worker import log_line
-from muster_worker.contract import MAX_METRICS, AgentPhase, Problem, RankState, Report
+from muster_worker.contract import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
 MAX_STREAMS = 4096
 """Of which a piece of a line is remembered; a job has one a host, and one more for each time that it was restarted."""
@@ -132,12 +132,12 @@ class RankLog:
         heard_at = self._heard_at.get(node, max(times))
         return AgentFacts(report, heard_at, own, tuple(metrics[:MAX_METRICS]))
 
-    def _problem(self, node: int) -> Problem | None:
+    def _problem(self, node: int) -> AgentProblem | None:
         """Ranks of another world than the job's do something else than the job."""
         told = self._worlds.get(node)
         if not self.gang.has_launcher or told is None or told == self.gang.world.ranks:
             return None
-        return Problem("WorldSizeMismatch", f"ranks were given a world of {told}")
+        return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {told}")
 
 
 def _newer(known: RankFacts, word: RankFacts) -> RankFacts:

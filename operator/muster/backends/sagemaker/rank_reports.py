@@ -12,7 +12,7 @@ from importlib.resources import files
 from json import dumps, loads
 from typing import Literal
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, is_on_some_instances, launch
 from muster.api.spec import Job
@@ -55,7 +55,7 @@ def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "O
     if wanted == "Auto":
         return request
     message = f"the ranks can't report: {why_not}; set Auto, and they do where they can"
-    raise InvalidResource((Problem("spec.sagemaker.rankReports", message),))
+    raise InvalidResource((FieldProblem("spec.sagemaker.rankReports", message),))
 
 
 def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:

@@ -34,13 +34,13 @@ from muster.backends.sagemaker.turns import TurnCut, Turns
 from muster.plan.training_job_name import training_job_name
 from muster.storage.archive_order import ArchiveOrder
 from muster.storage.confinement import Limits
+from muster.storage.errors import GIT_TOO_SLOW, StorageError
 from muster.storage.git_place import ORIGIN
 from muster.storage.isolated_archive import make_archive
 from muster.storage.reach import Reach
 from muster.storage.source_archive import SourceArchive, members_of, pack
 from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
 from muster.storage.storage_plan import git_place
-from muster.storage.trouble import GIT_TOO_SLOW, StorageTrouble
 
 FETCHES = 4
 """Commits that are fetched at once, each of another namespace: each may take MEMORY_BYTES of the container's memory."""
@@ -73,10 +73,10 @@ UPLOAD_SECONDS = 600.0
 """For a request to S3: the largest code is uploaded at 0.4 MiB/s."""
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
-"""A ConfigMap's entries as files, by namespace and name. Raises `StorageTrouble` and `ApiError`."""
+"""A ConfigMap's entries as files, by namespace and name. Raises `StorageError` and `ApiError`."""
 
 ReadToken = Callable[[str, SecretKeyRef], Awaitable[str]]
-"""The token in a Secret of a namespace. Raises `StorageTrouble` and `ApiError`."""
+"""The token in a Secret of a namespace. Raises `StorageError` and `ApiError`."""
 
 
 def _any(_namespace: str, _url: str) -> Reach:
@@ -100,7 +100,7 @@ class PreparedRequests:
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         """CreateTrainingJob's body, its code uploaded.
 
-        Raises `InvalidResource`, `StorageTrouble`, AwsError, and `ApiError` while the API server doesn't answer.
+        Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` while the API server doesn't answer.
         """
         role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
@@ -142,7 +142,7 @@ class PreparedRequests:
                 f"the code of {quoted(host)} was not fetched and uploaded after {PROMISED_SECONDS:.0f} s, and jobs of "
                 "other namespaces waited; it is tried again"
             )
-            raise StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
+            raise StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
 
     async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveOrder:
         return ArchiveOrder(

@@ -14,7 +14,7 @@ from muster.aws.place import Place
 from muster.backends.sagemaker.asked_from import asked_from
 from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import Whereabouts
+from muster.plan.training_job_facts import Location
 from muster.plan.training_job_name import training_job_name
 
 SINCE = timedelta(hours=1)
@@ -38,13 +38,13 @@ class Target:
     arn: str | None = None
 
 
-def whereabouts(job: Job) -> Whereabouts:
+def location(job: Job) -> Location:
     """Where the job's next training job is made; its region is known once it is taken as it runs."""
     block = block_of(job.spec)
-    return Whereabouts(block.region or "", block.assume_role_arn)
+    return Location(block.region or "", block.assume_role_arn)
 
 
-def target_of(metadata: Metadata, previous: Status, attempt: int, where: Whereabouts, arrives_until: float) -> Target:
+def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, arrives_until: float) -> Target:
     """The training job of an attempt that the status tells of; `where` is the spec's place."""
     told, name = told_of(previous), training_job_name(metadata, attempt)
     arn = None if told is None else told.arn
@@ -59,18 +59,18 @@ def target_of(metadata: Metadata, previous: Status, attempt: int, where: Whereab
     )
 
 
-def places_of(metadata: Metadata, previous: Status, where: Whereabouts) -> tuple[Place, ...]:
+def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Place, ...]:
     """Where the present training job may be: where the status has it, and at `where`, the spec's; no region: nowhere.
 
     The spec may name another place since, for the next one, and the status what isn't so: others may write it, too.
     """
     told = told_of(previous)
-    known = () if told is None else (Whereabouts(told.region, told.assume_role_arn),)
+    known = () if told is None else (Location(told.region, told.assume_role_arn),)
     found = dict.fromkeys((*known, *((where,) if where.region else ())))
     return tuple(place_of(each, metadata) for each in found)
 
 
-def place_of(where: Whereabouts, metadata: Metadata) -> Place:
+def place_of(where: Location, metadata: Metadata) -> Place:
     """The same, as AWS is asked there for this job."""
     return asked_from(where.region, where.assume_role_arn, metadata.namespace)
 

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text

@@ -33,7 +33,7 @@ class CaBundle:
     _complaint: str = ""
 
     async def run(self) -> None:
-        """Look again and again, for ever. Trouble is logged once: without the bundle jobs are stored unlooked at."""
+        """Look again and again, for ever. Problem is logged once: without the bundle jobs are stored unlooked at."""
         while True:
             try:
                 await self.keep()

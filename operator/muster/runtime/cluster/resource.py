@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -51,7 +51,7 @@ class Resource:
     finalizers: tuple[str, ...]
     job: Job | InvalidResource
     status: Status
-    unclear: tuple[Problem, ...]
+    unclear: tuple[FieldProblem, ...]
     written: Mapping[str, JSON] = field(repr=False)
     waits_for_room: bool = False
 
@@ -99,9 +99,9 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
 
 def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
     if ROOM in missing:
-        return InvalidResource((Problem("", missing[ROOM]),), reason=NO_ROOM)
+        return InvalidResource((FieldProblem("", missing[ROOM]),), reason=NO_ROOM)
     if "spec" in missing:
-        return InvalidResource((Problem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
+        return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
     rules = LASTING_RULES if was_started(status) else RULES
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
@@ -110,11 +110,11 @@ def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | In
         return invalid.with_traceback(None)
 
 
-def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[Problem]:
+def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
     """What decides about the job, and can't be known."""
     for path, why in missing.items():
         if path not in {"spec", ROOM}:
-            yield Problem(path, why)
+            yield FieldProblem(path, why)
 
 
 def _integer(value: JSON) -> int:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.as_it_runs import as_it_runs
 from muster.backends.sagemaker.backend import SageMakerBackend
-from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.actions import DeleteResource
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
     CreateTrainingJob,
@@ -27,7 +27,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts, Whereabouts
+from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.plan.training_job_name import training_job_name
 from muster.runtime.cluster.journal import Journal
@@ -74,29 +74,29 @@ class TrainingLife:
         match todo:
             case LetGo():
                 if todo.left_behind is not None:
-                    why = todo.left_behind.trouble.message
+                    why = todo.left_behind.problem.message
                     _log.warning("%s: %s", resource, " ".join(left_running(metadata, previous, facts, why).split()))
                 self.backend.let_go(resource.uid)
                 await journal.release()
                 return Outlook(None, is_over=True)
             case Stop():
                 if facts.training is not None:
-                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.whereabouts)
+                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.location)
                 return Outlook(now + LOOK_AGAIN_SECONDS, is_over=False)
             case _:
                 return Outlook(todo.until, is_over=False)
 
-    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Whereabouts:
+    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Location:
         """Where the spec puts a training job, for a status that doesn't tell."""
         if isinstance(resource.job, InvalidResource):
-            return Whereabouts(self.default_region)
+            return Location(self.default_region)
         try:
             # Anybody may put muster's finalizer on a job that never ran, and delete it.
             admit(resource.job)
         except InvalidResource:
-            return Whereabouts(self.default_region)
-        told = whereabouts(resource.job)
-        return Whereabouts(told.region or self.default_region, told.assume_role_arn)
+            return Location(self.default_region)
+        told = location(resource.job)
+        return Location(told.region or self.default_region, told.assume_role_arn)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Hands:
         try:
             self.admit(job)
         except InvalidResource as refused:
-            return replace(facts, refusal=Trouble("Invalid", "; ".join(map(str, refused.problems))))
+            return replace(facts, refusal=Problem("Invalid", "; ".join(map(str, refused.problems))))
         return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
@@ -137,23 +137,23 @@ class _Hands:
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    told, where = told_of(previous), whereabouts(job)
-                    where = where if told is None else Whereabouts(told.region, told.assume_role_arn)
+                    told, where = told_of(previous), location(job)
+                    where = where if told is None else Location(told.region, told.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():
                     await self.journal.delete()
                 case _:
                     assert_never(action)
 
-    def _where(self, job: Job) -> Whereabouts:
+    def _where(self, job: Job) -> Location:
         """The spec's place, or as the operator itself what its namespace may not ask as: the spec may have changed."""
-        told = whereabouts(job)
+        told = location(job)
         if told.assume_role_arn is None:
             return told
         try:
             self.admit(job)
         except InvalidResource:
-            return Whereabouts(told.region)
+            return Location(told.region)
         return told
 
 

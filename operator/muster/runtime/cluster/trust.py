@@ -101,7 +101,7 @@ class Trust:
         return self._serving
 
     async def run(self) -> None:
-        """Renew and look again, for ever. Trouble is logged, and what is known stays good meanwhile."""
+        """Renew and look again, for ever. Problem is logged, and what is known stays good meanwhile."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew_always())
             tasks.create_task(self._follow_keys())

@@ -15,8 +15,8 @@ from typing import Any
 
 import kopf
 
+from muster.api.field_problems import FieldProblem
 from muster.api.names import GROUP, PLURAL, VERSION
-from muster.api.problems import Problem
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.sagemaker.notes import training_notes
@@ -112,7 +112,7 @@ def _registry(accept: Accept) -> kopf.OperatorRegistry:
 
 def _problems(
     new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: Accept, warnings: list[str]
-) -> tuple[Problem, ...]:
+) -> tuple[FieldProblem, ...]:
     def accept_with_notes(job: Job, status: Status) -> None:
         accept(job, status)
         warnings.extend(training_notes(job) if job.spec.backend == "SageMaker" else ())

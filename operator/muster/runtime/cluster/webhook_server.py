@@ -22,7 +22,7 @@ from aiohttp import web
 from kopf import WebhookClientConfig
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.kube.json_parts import Malformed
 from muster.ranks.certificate import ServingCertificate, server_context
 from muster.runtime.cluster.review import KIND_OF_REVIEW, MAX_REVIEW_BYTES, Review, allowed, read_review, refused_status
@@ -51,10 +51,10 @@ Ask = Callable[[Any], Awaitable[Any]]
 
 _NO_LOG = logging.Logger("muster.webhook.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
 
-_problems: ContextVar[list[Problem]] = ContextVar("problems")
+_problems: ContextVar[list[FieldProblem]] = ContextVar("problems")
 
 
-def object_to(problems: tuple[Problem, ...]) -> None:
+def object_to(problems: tuple[FieldProblem, ...]) -> None:
     """Say, from within kopf's handler, what speaks against the resource under review: one by one, for the answer."""
     _problems.get([]).extend(problems)
 
@@ -149,7 +149,7 @@ def _fault(request: web.BaseRequest) -> HTTPStatus | None:
 
 
 async def _asked(review: Review, ask: Ask) -> dict[str, Any]:
-    problems: list[Problem] = []
+    problems: list[FieldProblem] = []
     token = _problems.set(problems)
     try:
         answer: dict[str, Any] = await ask({**KIND_OF_REVIEW, "request": review.fields})

@@ -16,18 +16,18 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import (
     AgentFacts,
     JobFacts,
     MetricFacts,
     NodeFacts,
+    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
-    Trouble,
 )
 from muster.plan.world import procs_per_node
 from muster_worker.contract import (
@@ -105,7 +105,7 @@ class ToolkitBackend:
         if process.state is ProcessState.MISSING:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
-            process = replace(process, trouble=self._trouble(process))
+            process = replace(process, problem=self._problem(process))
         known = agent or self._silent(job, process, node)
         known = replace(known, metrics=(*known.metrics, *self.read_metrics(node)))
         return NodeFacts(node, self.hosts[node], process, known, command, at)
@@ -122,12 +122,12 @@ class ToolkitBackend:
         report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, heard_at or 0.0, ranks)
 
-    def _trouble(self, process: ProcessFacts) -> Trouble | None:
+    def _problem(self, process: ProcessFacts) -> Problem | None:
         if process.exit_code == 0:
             return None
         how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        why = last_words.clean(self._failure(), limit=MAX_FAILURE_CHARS)
-        return Trouble("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
+        why = rank_output.clean(self._failure(), limit=MAX_FAILURE_CHARS)
+        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
 
     def _failure(self) -> str:
         """What would be the beginning of the training job's FailureReason: the first host's word that failed."""

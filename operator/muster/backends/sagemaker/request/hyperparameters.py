@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import Launch
@@ -79,7 +79,7 @@ def _refuse_lost(spec: Spec, own: Mapping[str, str]) -> None:
     raw = spec.sagemaker.raw_hyperparameters if spec.sagemaker is not None else {}
     fields = {"spec.hyperparameters": list(spec.hyperparameters), "spec.sagemaker.rawHyperparameters": list(raw)}
     lost = [
-        Problem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
+        FieldProblem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
         for field, names in fields.items()
         for name in names
         if name in own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence
 
-from muster_worker.contract import Mpi, Problem
+from muster_worker.contract import AgentProblem, Mpi
 from muster_worker.interface_choice import Interface
 
 NETWORK_UNSUPPORTED = "NetworkUnsupported"
@@ -16,7 +16,7 @@ MPICH 5.0, src/pm/hydra/lib/utils/sock.c; Intel MPI 2021.18 says the same words 
 """
 
 
-def obstacle(kind: str, environment: Mapping[str, str], interfaces: Sequence[Interface]) -> Optional[Problem]:
+def find_problem(kind: str, environment: Mapping[str, str], interfaces: Sequence[Interface]) -> Optional[AgentProblem]:
     """What keeps this implementation's mpirun, started in `environment`, from being called back by other nodes.
 
     `interfaces` are node 0's. Which of them its daemons call is its variable's word, or any that leads out.
@@ -30,7 +30,7 @@ def obstacle(kind: str, environment: Mapping[str, str], interfaces: Sequence[Int
     if any(":" not in address for address in addresses):
         return None
     there = ", ".join(addresses) or "no address"
-    return Problem(
+    return AgentProblem(
         NETWORK_UNSUPPORTED,
         f"{name}'s mpirun reaches other nodes over IPv4 only, and {named or 'node 0'} has {there}:"
         " name an IPv4 network in spec.network.interface, or use Open MPI, which starts over IPv6",

@@ -12,8 +12,8 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from muster.storage import trouble
-from muster.storage.trouble import StorageTrouble
+from muster.storage import errors
+from muster.storage.errors import StorageError
 
 _MAX_SAID = 300
 
@@ -34,34 +34,32 @@ class _Answer:
 
 
 _NO_CREDENTIALS = _Answer(
-    frozenset(), trouble.S3_CREDENTIALS_MISSING, f"there are no credentials for {{place}}; they come from {_ROLE}"
+    frozenset(), errors.S3_CREDENTIALS_MISSING, f"there are no credentials for {{place}}; they come from {_ROLE}"
 )
-_NOT_REACHED = _Answer(frozenset(), trouble.S3_UNREACHABLE, "{place} can't be reached: {said}", may_pass=True)
-_REFUSED = _Answer(frozenset(), trouble.S3_REFUSED, "S3 refuses {action} on {place}: {code}: {said}")
+_NOT_REACHED = _Answer(frozenset(), errors.S3_UNREACHABLE, "{place} can't be reached: {said}", may_pass=True)
+_REFUSED = _Answer(frozenset(), errors.S3_REFUSED, "S3 refuses {action} on {place}: {code}: {said}")
 
 _ANSWERS = (
     _Answer(
         frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}),
-        trouble.S3_CREDENTIALS_EXPIRED,
+        errors.S3_CREDENTIALS_EXPIRED,
         f"the credentials for {{place}} have expired; they come from {_ROLE}",
     ),
     _Answer(
         frozenset({"InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "AuthFailure"}),
-        trouble.S3_CREDENTIALS_MISSING,
+        errors.S3_CREDENTIALS_MISSING,
         f"AWS doesn't know the credentials for {{place}} ({{code}}); they come from {_ROLE}",
     ),
     _Answer(
         frozenset({"AccessDenied", "403", "AllAccessDisabled", "AccountProblem", "AccessDeniedException"}),
-        trouble.S3_ACCESS_DENIED,
+        errors.S3_ACCESS_DENIED,
         f"{{action}} on {{place}} is denied{{why}}; allow it to {_ROLE}",
     ),
-    _Answer(frozenset({"NoSuchBucket"}), trouble.S3_NOT_FOUND, "the bucket of {place} does not exist"),
-    _Answer(
-        frozenset({"NoSuchKey", "404", "NotFound", "NoSuchVersion"}), trouble.S3_NOT_FOUND, "{place} doesn't exist"
-    ),
+    _Answer(frozenset({"NoSuchBucket"}), errors.S3_NOT_FOUND, "the bucket of {place} does not exist"),
+    _Answer(frozenset({"NoSuchKey", "404", "NotFound", "NoSuchVersion"}), errors.S3_NOT_FOUND, "{place} doesn't exist"),
     _Answer(
         frozenset({"PreconditionFailed", "412"}),
-        trouble.S3_CHANGED,
+        errors.S3_CHANGED,
         "{place} was overwritten while it was fetched; write data to a new key, and start the job again",
     ),
     _Answer(
@@ -78,7 +76,7 @@ _ANSWERS = (
                 *("BandwidthLimitExceeded", "500", "502", "503", "504", "OperationAborted", "ThrottlingException"),
             }
         ),
-        trouble.S3_UNREACHABLE,
+        errors.S3_UNREACHABLE,
         "S3 can't answer for {place} ({code})",
         may_pass=True,
     ),
@@ -86,13 +84,13 @@ _ANSWERS = (
 """Amazon S3 API reference, "Error responses"; answers to HEAD have no body, and their status for a code."""
 
 
-def explained(error: Exception, field: str, action: str, place: str) -> StorageTrouble:
-    """The trouble with `action` (IAM's: s3:GetObject) on `place` (s3://...), which `field` of the job asked for."""
+def explained(error: Exception, field: str, action: str, place: str) -> StorageError:
+    """The problem with `action` (IAM's: s3:GetObject) on `place` (s3://...), which `field` of the job asked for."""
     told = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
     code, said = str(told.get("Code", "")), str(told.get("Message", error))[:_MAX_SAID]
     answer = _answer(error, code)
     words = answer.words.format(action=action, place=place, code=code, said=said, why=_why(action, said))
-    return StorageTrouble(answer.reason, f"{field}: {words}", may_pass=answer.may_pass)
+    return StorageError(answer.reason, f"{field}: {words}", may_pass=answer.may_pass)
 
 
 def _why(action: str, said: str) -> str:

@@ -1,9 +1,9 @@
-"""The troubles of a node that decide something, and those that follow from its facts and the time."""
+"""The problems of a node that decide something, and those that follow from its facts and the time."""
 
 from dataclasses import replace
 
 from muster.api.timestamps import to_seconds
-from muster.plan.facts import JobFacts, NodeFacts, ProcessState, RankFacts, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState, RankFacts
 from muster.plan.nodes import current_agent, is_silent
 
 AGENT_UNREACHABLE = "AgentUnreachable"
@@ -20,7 +20,7 @@ FETCHING_FILES = "FetchingFiles"
 UNREACHABLE_SECONDS = 30.0
 """How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""
 
-_UNREACHABLE = Trouble(
+_UNREACHABLE = Problem(
     AGENT_UNREACHABLE,
     f"its agent has run for {UNREACHABLE_SECONDS:.0f} s and was not heard; look for a NetworkPolicy that keeps the "
     "job's pods from muster's collector",
@@ -42,44 +42,44 @@ def may_yet_speak(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     return at is not None and now < at
 
 
-def with_trouble(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
-    """The node with the trouble that its facts amount to at `now` (Unix seconds), if they do."""
+def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
+    """The node with the problem that its facts amount to at `now` (Unix seconds), if they do."""
     at = unreachable_at(node, facts)
     # What the backend knows of the pod is nearer to the cause.
-    if node.process.trouble is not None:
+    if node.process.problem is not None:
         return _with_suspect(node)
     if at is not None and now >= at:
-        return _in_trouble(node, _UNREACHABLE)
+        return _with_problem(node, _UNREACHABLE)
     silence = _silence(node, facts, now)
-    return node if silence is None else _in_trouble(node, silence)
+    return node if silence is None else _with_problem(node, silence)
 
 
-def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Trouble | None:
-    """The trouble of a pod whose agent was heard before and is not any more."""
+def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
+    """The problem of a pod whose agent was heard before and is not any more."""
     process, agent = node.process, node.agent
     # On this machine a silent agent is a busy one.
     if process.name is None or agent is None or not is_silent(node, facts, now):
         return None
     since = f"the agent in pod {process.name} has not reported since {to_seconds(agent.heard_at)}"
     where = "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
-    return Trouble(NODE_SILENT, f"{since}; {where} may be down or cut off")
+    return Problem(NODE_SILENT, f"{since}; {where} may be down or cut off")
 
 
 def _with_suspect(node: NodeFacts) -> NodeFacts:
     """The kernel may kill a container whole; which rank held most of its memory was in the last report."""
-    trouble, agent = node.process.trouble, current_agent(node)
-    if trouble is None or trouble.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
+    problem, agent = node.process.problem, current_agent(node)
+    if problem is None or problem.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
     suspect = max(agent.ranks, key=_memory, default=None)
     if suspect is None or not _memory(suspect):
         return node
-    told = f"{trouble.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
-    return _in_trouble(node, Trouble(trouble.reason, told))
+    told = f"{problem.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
+    return _with_problem(node, Problem(problem.reason, told))
 
 
 def _memory(rank: RankFacts) -> int:
     return rank.report.rss_bytes or 0
 
 
-def _in_trouble(node: NodeFacts, trouble: Trouble) -> NodeFacts:
-    return replace(node, process=replace(node.process, trouble=trouble))
+def _with_problem(node: NodeFacts, problem: Problem) -> NodeFacts:
+    return replace(node, process=replace(node.process, problem=problem))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldProblem:
     """One thing to correct: the field's path, what was found and what is allowed, and the file's line if known."""
 
     path: str
@@ -27,7 +27,7 @@ class InvalidResource(Exception):
     """
 
     def __init__(
-        self, problems: tuple[Problem, ...], source: str = "resource", left_out: int = 0, reason: str = "Invalid"
+        self, problems: tuple[FieldProblem, ...], source: str = "resource", left_out: int = 0, reason: str = "Invalid"
     ) -> None:
         lines = [problem.at(source) for problem in problems]
         lines += [f"{source}: and {left_out} more; correct these first"] if left_out else []

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
+from muster.storage.errors import StorageError
 from muster.storage.patience import PAUSES, patiently
-from muster.storage.s3_troubles import explained
-from muster.storage.trouble import StorageTrouble
+from muster.storage.s3_errors import explained
 
 PLACE = "s3://data/train/1.png"
 
@@ -44,15 +44,15 @@ def _error(code: str, message: str = "said") -> ClientError:
     ],
 )
 def test_what_s3_says_becomes_a_reason_and_a_sentence(error: Exception, reason: str, says: str, passes: int) -> None:
-    trouble = explained(error, "spec.inputs[0].s3.uri", "s3:GetObject", PLACE)
-    assert (trouble.reason, trouble.may_pass) == (reason, bool(passes))
-    assert says in trouble.message
-    assert trouble.message.startswith("spec.inputs[0].s3.uri: ")
+    problem = explained(error, "spec.inputs[0].s3.uri", "s3:GetObject", PLACE)
+    assert (problem.reason, problem.may_pass) == (reason, bool(passes))
+    assert says in problem.message
+    assert problem.message.startswith("spec.inputs[0].s3.uri: ")
 
 
 def test_what_may_pass_is_tried_again_and_the_rest_is_not() -> None:
     pauses: list[float] = []
-    failures = [StorageTrouble("S3Unreachable", "away", may_pass=True)] * 3
+    failures = [StorageError("S3Unreachable", "away", may_pass=True)] * 3
 
     def attempt() -> int:
         if failures:
@@ -64,10 +64,10 @@ def test_what_may_pass_is_tried_again_and_the_rest_is_not() -> None:
 
     def denied() -> int:
         pauses.append(0.0)
-        raise StorageTrouble("S3AccessDenied", "no")
+        raise StorageError("S3AccessDenied", "no")
 
     pauses.clear()
-    with pytest.raises(StorageTrouble):
+    with pytest.raises(StorageError):
         patiently(denied, pauses.append)
     assert pauses == [0.0]
 
@@ -76,8 +76,8 @@ def test_patience_has_an_end() -> None:
     pauses: list[float] = []
 
     def away() -> None:
-        raise StorageTrouble("S3Unreachable", "away", may_pass=True)
+        raise StorageError("S3Unreachable", "away", may_pass=True)
 
-    with pytest.raises(StorageTrouble, match="away"):
+    with pytest.raises(StorageError, match="away"):
         patiently(away, pauses.append)
     assert pauses == list(PAUSES)

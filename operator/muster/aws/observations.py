@@ -17,7 +17,7 @@ OVERLAP = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Observation:
     """A job as last seen. `is_missing`: SageMaker says that there is no such job (yet)."""
 
     summary: Summary | None = None
@@ -56,10 +56,10 @@ class Sighting:
 @dataclass
 class _Job:
     since: datetime
-    sighting: Sighting = field(default_factory=Sighting)
+    observation: Observation = field(default_factory=Observation)
 
 
-class Sightings:
+class Observations:
     """Jobs by name. Others', which listings show as well, are passed over."""
 
     def __init__(self) -> None:
@@ -78,10 +78,10 @@ class Sightings:
         self._jobs.pop(name, None)
         self._wanted.pop(name, None)
 
-    def of(self, name: str) -> Sighting:
+    def of(self, name: str) -> Observation:
         """What is known of a job; of one that isn't watched, nothing."""
         job = self._jobs.get(name)
-        return Sighting() if job is None else job.sighting
+        return Observation() if job is None else job.observation
 
     def oldest(self) -> datetime | None:
         """No job that is watched was created before; None: none is watched."""
@@ -92,33 +92,33 @@ class Sightings:
         job = self._jobs.get(summary.name)
         if job is None:
             return False
-        before = job.sighting
+        before = job.observation
         if before.summary is not None and before.summary.modified_at > summary.modified_at:
             # A listing that began earlier, or a copy that lags behind.
             return False
-        job.sighting = replace(before, summary=summary, is_missing=False)
+        job.observation = replace(before, summary=summary, is_missing=False)
         described = before.description
         if described is None or described.modified_at < summary.modified_at or described.status != summary.status:
             self.want(summary.name)
-        return _state(job.sighting) != _state(before)
+        return _state(job.observation) != _state(before)
 
     def described(self, description: Description) -> bool:
         """Hear the description of a job: whether that is news of a watched one."""
         job = self._jobs.get(description.name)
         if job is None:
             return False
-        before = job.sighting
+        before = job.observation
         if before.description is not None and before.description.modified_at > description.modified_at:
             return False
-        job.sighting = replace(before, description=description, is_missing=False)
-        return job.sighting != before
+        job.observation = replace(before, description=description, is_missing=False)
+        return job.observation != before
 
     def missing(self, name: str) -> bool:
         """Hear that there is no such job: whether that is news."""
         job = self._jobs.get(name)
-        if job is None or job.sighting.is_missing:
+        if job is None or job.observation.is_missing:
             return False
-        job.sighting = Sighting(is_missing=True)
+        job.observation = Observation(is_missing=True)
         return True
 
     def absent(self, listed: frozenset[str]) -> None:
@@ -132,9 +132,9 @@ class Sightings:
         job = self._jobs.get(name)
         if job is None:
             return
-        seen = job.sighting.summary
+        seen = job.observation.summary
         has_ended = seen is not None and seen.status in ENDED
-        is_new = job.sighting.description is None
+        is_new = job.observation.description is None
         urgency = 0 if has_ended else 1 if is_new else 2
         waiting = self._wanted.get(name)
         turn = next(self._order) if waiting is None else waiting[1]
@@ -148,9 +148,9 @@ class Sightings:
         return name
 
 
-def _state(sighting: Sighting) -> tuple[str, str, bool] | None:
-    latest = sighting.latest
-    return None if latest is None else (latest.status, latest.secondary_status, sighting.is_missing)
+def _state(observation: Observation) -> tuple[str, str, bool] | None:
+    latest = observation.latest
+    return None if latest is None else (latest.status, latest.secondary_status, observation.is_missing)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 
 from muster_worker.contract import Mpi
 from muster_worker.interface_choice import Interface
-from muster_worker.mpi_obstacle import obstacle
+from muster_worker.mpi_problem import find_problem
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 FOUR = Interface("eth0", ("10.0.0.7/16",))
@@ -23,8 +23,8 @@ SIX_OF_HYDRA = {"HYDRA_IFACE": "six0"}
         (Mpi.INTEL_MPI, {**SIX_OF_HYDRA, "I_MPI_HYDRA_IFACE": "two0"}, (SIX, BOTH)),
     ],
 )
-def test_no_obstacle(kind: str, environment: dict[str, str], interfaces: tuple[Interface, ...]) -> None:
-    assert obstacle(kind, environment, interfaces) is None
+def test_no_problem(kind: str, environment: dict[str, str], interfaces: tuple[Interface, ...]) -> None:
+    assert find_problem(kind, environment, interfaces) is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_no_obstacle(kind: str, environment: dict[str, str], interfaces: tuple[I
         ),
     ],
 )
-def test_an_obstacle(kind: str, environment: dict[str, str], interfaces: tuple[Interface, ...], says: str) -> None:
-    found = obstacle(kind, environment, interfaces)
+def test_a_problem(kind: str, environment: dict[str, str], interfaces: tuple[Interface, ...], says: str) -> None:
+    found = find_problem(kind, environment, interfaces)
     assert found is not None
     assert found.message.startswith(says)

@@ -2,43 +2,43 @@
 
 from collections.abc import Callable
 
-from muster.backends.kubernetes import end_troubles, scheduling, start_troubles
+from muster.backends.kubernetes import end_problems, scheduling, start_problems
 from muster.backends.kubernetes.containers import Terminated
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.warnings import Warned
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
-Check = Callable[[PodView, tuple[Warned, ...]], Trouble | None]
+Check = Callable[[PodView, tuple[Warned, ...]], Problem | None]
 
 _CHECKS: tuple[Check, ...] = (
     # What the kubelet writes over a whole pod explains all that its containers say.
-    end_troubles.evicted,
-    end_troubles.deadline_exceeded,
-    end_troubles.refused_by_kubelet,
-    end_troubles.machine_lost,
+    end_problems.evicted,
+    end_problems.deadline_exceeded,
+    end_problems.refused_by_kubelet,
+    end_problems.machine_lost,
     # The container's own end comes before what was done to the pod afterwards, or because of it.
-    end_troubles.out_of_memory,
-    start_troubles.not_started,
-    start_troubles.python_unusable,
-    end_troubles.init_failed,
+    end_problems.out_of_memory,
+    start_problems.not_started,
+    start_problems.python_unusable,
+    end_problems.init_failed,
     # Whoever takes a pod away deletes it, too: the reason says more than the deletion.
-    end_troubles.disrupted,
-    end_troubles.deleted,
-    end_troubles.killed,
+    end_problems.disrupted,
+    end_problems.deleted,
+    end_problems.killed,
     # From here on it waits; each is a step further on its way, and an earlier step's warning may be left over.
     scheduling.unplaced,
-    start_troubles.image_missing,
-    start_troubles.config_missing,
-    start_troubles.not_created,
-    start_troubles.volume_not_mounted,
-    start_troubles.sandbox_failed,
+    start_problems.image_missing,
+    start_problems.config_missing,
+    start_problems.not_created,
+    start_problems.volume_not_mounted,
+    start_problems.sandbox_failed,
     # A neighbour that failed is the least of it while trainer can't begin for a reason of its own.
-    end_troubles.sidecar_failed,
-    start_troubles.files_fetched,
+    end_problems.sidecar_failed,
+    start_problems.files_fetched,
 )
 
 
-def find_trouble(pod: PodView, warnings: tuple[Warned, ...] = ()) -> Trouble | None:
+def find_problem(pod: PodView, warnings: tuple[Warned, ...] = ()) -> Problem | None:
     """What keeps the pod from work, or ended it; None when all is well or only its agent can tell."""
     state = pod.trainer.state
     # It came to its own good end; whatever happens to the pod after that does no harm.

@@ -21,7 +21,7 @@ _MOMENT = 0.001
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Observation:
     """The first look that showed something, and the last before it that didn't (None: there was none)."""
 
     at: float
@@ -36,7 +36,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Sightings:
+class Observations:
     """What was seen of a pod, each on the operator's clock; None: it isn't so (any more).
 
     `looked_at` is the last look. `cut_off` says that the cluster doesn't hear of the pod's machine any more or has
@@ -44,32 +44,32 @@ class Sightings:
     """
 
     looked_at: float
-    placed: Sighting | None = None
-    begun: Sighting | None = None
-    ended: Sighting | None = None
-    disrupted: Sighting | None = None
-    leaving: Sighting | None = None
-    cut_off: Sighting | None = None
+    placed: Observation | None = None
+    begun: Observation | None = None
+    ended: Observation | None = None
+    disrupted: Observation | None = None
+    leaving: Observation | None = None
+    cut_off: Observation | None = None
     gone_by: float | None = None
 
 
-UNSEEN = Sightings(looked_at=math.inf)
+UNSEEN = Observations(looked_at=math.inf)
 """Of a pod that nobody watched: all its times stand as they were told."""
 
 
-def look(pod: PodView, before: Sightings | None, at: float) -> Sightings:
+def look(pod: PodView, before: Observations | None, at: float) -> Observations:
     """What is seen of the pod at `at` (Unix seconds), after `before`."""
-    last = Sightings(at) if before is None else before
+    last = Observations(at) if before is None else before
     after = None if before is None else before.looked_at
 
-    def since(seen: Sighting | None, *, holds: bool) -> Sighting | None:
+    def since(seen: Observation | None, *, holds: bool) -> Observation | None:
         if not holds:
             return None
-        return Sighting(at, after) if seen is None else seen
+        return Observation(at, after) if seen is None else seen
 
     placed, target, state = pod.condition("PodScheduled"), pod.condition("DisruptionTarget"), pod.trainer.state
     cut_off = since(last.cut_off, holds=is_cut_off(pod))
-    return Sightings(
+    return Observations(
         looked_at=at,
         placed=since(last.placed, holds=placed is not None and placed.is_true),
         begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
@@ -94,7 +94,7 @@ def is_cut_off(pod: PodView) -> bool:
     return ready.reason != "ReadinessGatesNotReady"
 
 
-def on_own_clock(pod: PodView, seen: Sightings) -> PodView:
+def on_own_clock(pod: PodView, seen: Observations) -> PodView:
     """The pod, with the times that anything follows from brought onto the operator's clock."""
     container = pod.trainer
     state = container.state
@@ -112,18 +112,18 @@ def on_own_clock(pod: PodView, seen: Sightings) -> PodView:
     )
 
 
-def _condition(entry: Condition, seen: Sightings) -> Condition:
-    sighting = {"PodScheduled": seen.placed, "DisruptionTarget": seen.disrupted}.get(entry.type)
-    if sighting is None:
+def _condition(entry: Condition, seen: Observations) -> Condition:
+    observation = {"PodScheduled": seen.placed, "DisruptionTarget": seen.disrupted}.get(entry.type)
+    if observation is None:
         return entry if entry.at is None else replace(entry, at=min(entry.at, seen.looked_at))
-    return replace(entry, at=sighting.bounded(entry.at))
+    return replace(entry, at=observation.bounded(entry.at))
 
 
-def _as_told_late(ended: Sighting | None, cut_off: Sighting | None) -> Sighting | None:
-    return ended if ended is None or cut_off is None else Sighting(ended.at)
+def _as_told_late(ended: Observation | None, cut_off: Observation | None) -> Observation | None:
+    return ended if ended is None or cut_off is None else Observation(ended.at)
 
 
-def _gone_by(pod: PodView, last: Sightings, at: float) -> float | None:
+def _gone_by(pod: PodView, last: Observations, at: float) -> float | None:
     if pod.asked_to_go_at is None:
         return None
     # Who deletes it again may leave it less time, never more.

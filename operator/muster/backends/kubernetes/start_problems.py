@@ -8,8 +8,8 @@ from muster.backends.kubernetes.containers import Container, Running, Terminated
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import innermost, quote
 from muster.backends.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, Warned, latest
-from muster.plan.facts import Trouble
-from muster.plan.troubles import FETCHING_FILES
+from muster.plan.facts import Problem
+from muster.plan.problems import FETCHING_FILES
 from muster_worker.contract import UNUSABLE_PYTHON
 
 IMAGE_NOT_FOUND = "ImageNotFound"
@@ -54,37 +54,37 @@ _NO_PYTHON = re.compile(
 _WRITTEN = {"secret": "Secret", "configmap": "ConfigMap", "config": "ConfigMap"}
 
 
-def image_missing(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def image_missing(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """An image that can't be fetched."""
     for container, waiting in _waiting(pod):
         image = quote(container.image, 200)
         if waiting.reason == "InvalidImageName":
-            return Trouble(INVALID_IMAGE_NAME, f"{image!r} is no image's name: correct {_field(container)}")
+            return Problem(INVALID_IMAGE_NAME, f"{image!r} is no image's name: correct {_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
             words = (
                 f"image {image} is not on {pod.machine}, and imagePullPolicy Never forbids fetching it: load it there"
             )
-            return Trouble(IMAGE_NOT_FOUND, words)
+            return Problem(IMAGE_NOT_FOUND, words)
         if waiting.reason in _PULLS:
             return _unfetched(container, image, waiting.message)
     return None
 
 
-def _unfetched(container: Container, image: str, message: str) -> Trouble:
+def _unfetched(container: Container, image: str, message: str) -> Problem:
     # Of an image that doesn't exist some registries say only that this user may not see it.
     denied, absent = _NOT_ALLOWED.search(message), _NO_SUCH_IMAGE.search(message)
     if denied:
         why = "the registry denies it: name a secret for it in spec.template.spec.imagePullSecrets"
         if absent:
             why = f"it doesn't exist, or {why}"
-        return Trouble(IMAGE_NOT_FOUND if absent else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
+        return Problem(IMAGE_NOT_FOUND if absent else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
     if absent:
-        return Trouble(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_field(container)}")
+        return Problem(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_field(container)}")
     words = innermost(message) or "the registry gives no reason yet"
-    return Trouble(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {words}")
+    return Problem(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {words}")
 
 
-def config_missing(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None:
+def config_missing(pod: PodView, warnings: tuple[Warned, ...]) -> Problem | None:
     """A Secret or ConfigMap, or a key of it, that isn't there: for a variable or for a volume."""
     for container, waiting in _waiting(pod):
         absent = _absent(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
@@ -95,8 +95,8 @@ def config_missing(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None
     return None if absent is None else _missing(absent, f"volume {_volume(message)} is made of it")
 
 
-def _missing(absent: str, use: str) -> Trouble:
-    return Trouble(CONFIG_MISSING, f"{absent}, and {use}: create it")
+def _missing(absent: str, use: str) -> Problem:
+    return Problem(CONFIG_MISSING, f"{absent}, and {use}: create it")
 
 
 def _absent(pod: PodView, message: str) -> str | None:
@@ -110,7 +110,7 @@ def _absent(pod: PodView, message: str) -> str | None:
     return None if file is None else f"{_WRITTEN[file.group(1)]} has no key {file.group(2)}"
 
 
-def volume_not_mounted(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None:
+def volume_not_mounted(pod: PodView, warnings: tuple[Warned, ...]) -> Problem | None:
     """A volume that the machine can't attach or mount."""
     message = latest(warnings, (*MOUNT, *ATTACH))
     if not message or _has_sandbox(pod):
@@ -119,26 +119,26 @@ def volume_not_mounted(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | 
     output = _OUTPUT.search(message)
     why = output.group(1) if output is not None else re.sub(r"^.*?for volume \"[^\"]*\" ?:? ?", "", message, count=1)
     words = f"volume {_volume(message)} can't be mounted on {pod.machine}: {_without_paths(why)}"
-    return Trouble(VOLUME_NOT_MOUNTED, quote(words))
+    return Problem(VOLUME_NOT_MOUNTED, quote(words))
 
 
-def sandbox_failed(pod: PodView, warnings: tuple[Warned, ...]) -> Trouble | None:
+def sandbox_failed(pod: PodView, warnings: tuple[Warned, ...]) -> Problem | None:
     """The pod's network or runtime can't be set up."""
     message = latest(warnings, SANDBOX)
     if not message or _has_sandbox(pod):
         return None
-    return Trouble(SANDBOX_FAILED, f"{pod.machine} can't set up the pod: {innermost(message)}")
+    return Problem(SANDBOX_FAILED, f"{pod.machine} can't set up the pod: {innermost(message)}")
 
 
-def not_created(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def not_created(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """A container that the runtime refuses to make, for another reason than a missing reference."""
     for container, waiting in _waiting(pod):
         if waiting.reason in _CREATIONS:
-            return Trouble(CONTAINER_NOT_STARTED, f"container {container.name}: {quote(waiting.message)}")
+            return Problem(CONTAINER_NOT_STARTED, f"container {container.name}: {quote(waiting.message)}")
     return None
 
 
-def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The Python that was to run the agent can't, and says so itself."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or not state.message.startswith(UNUSABLE_PYTHON):
@@ -148,33 +148,33 @@ def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     if brought is None:
         return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
     words = f"the Python from image {quote(brought.image, 200)} can't run muster's agent: {why}"
-    return Trouble(AGENT_NEEDS_PYTHON, f"{words}: {_field(brought)} has to be of the operator's version")
+    return Problem(AGENT_NEEDS_PYTHON, f"{words}: {_field(brought)} has to be of the operator's version")
 
 
-def files_fetched(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def files_fetched(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """Code, data and snapshots are on their way: large data takes its time."""
     bringing = next((one for one in pod.inits if one.name == storage.BRINGS), None)
     if bringing is None or not isinstance(bringing.state, Running):
         return None
     log = f"`kubectl logs {pod.name} -c {storage.BRINGS}` tells how far"
-    return Trouble(FETCHING_FILES, f"code, data and snapshots are being fetched; {log}")
+    return Problem(FETCHING_FILES, f"code, data and snapshots are being fetched; {log}")
 
 
-def not_started(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def not_started(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The agent could not be started: the image has no Python, most of all."""
     state = pod.trainer.state
     if not isinstance(state, Terminated | Waiting) or state.reason not in _STARTS:
         return None
     if _NO_PYTHON.search(state.message):
         return _needs_python(pod, "has no python3, which muster's agent needs")
-    return Trouble(
+    return Problem(
         CONTAINER_NOT_STARTED, f"container {pod.trainer.name} could not be started: {innermost(state.message)}"
     )
 
 
-def _needs_python(pod: PodView, what: str) -> Trouble:
+def _needs_python(pod: PodView, what: str) -> Problem:
     remedy = "set spec.agent.inject to InitContainer, which brings one, or use an image with Python 3.8 or later"
-    return Trouble(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
+    return Problem(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
 
 
 def _waiting(pod: PodView) -> Iterator[tuple[Container, Waiting]]:

@@ -1,18 +1,18 @@
-"""Troubles of nodes as sentences: many nodes with the same one are told once."""
+"""Problems of nodes as sentences: many nodes with the same one are told once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.plan.facts import NodeFacts, Trouble
-from muster.plan.last_words import clean, likeness
-from muster.plan.training_job_troubles import CAPACITY_REASONS, SERVICE_REASONS
-from muster.plan.troubles import FETCHING_FILES, POD_DELETED, PREEMPTED, QUOTA_EXCEEDED, SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.facts import NodeFacts, Problem
+from muster.plan.problems import FETCHING_FILES, POD_DELETED, PREEMPTED, QUOTA_EXCEEDED, SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.rank_output import clean, likeness
+from muster.plan.training_job_problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3
 """Names of nodes in a sentence before it says how many more."""
 
 MAX_CHARS = 600
-"""A trouble in a message: what it is, and what to do."""
+"""A problem in a message: what it is, and what to do."""
 
 PASSING = frozenset(
     (
@@ -24,10 +24,10 @@ PASSING = frozenset(
 
 
 @dataclass(frozen=True)
-class SharedTrouble:
-    """A trouble and the nodes that have it, in order, of so many that the job has."""
+class SharedProblem:
+    """A problem and the nodes that have it, in order, of so many that the job has."""
 
-    trouble: Trouble
+    problem: Problem
     nodes: tuple[NodeFacts, ...]
     of: int
 
@@ -35,29 +35,29 @@ class SharedTrouble:
     def passes(self) -> bool:
         """Whether it may end without a person."""
         # A pod that goes either gets a successor or ends the job, and then that is told.
-        return self.trouble.reason in PASSING or all(node.process.is_leaving for node in self.nodes)
+        return self.problem.reason in PASSING or all(node.process.is_leaving for node in self.nodes)
 
     @property
     def sentence(self) -> str:
         """Who has it, what it is, and what to do."""
-        message = clean(self.trouble.message, limit=MAX_CHARS)
-        if self.trouble.lacks and self.of > 1:
-            return f"{len(self.nodes)} of {self.of} nodes: {self.trouble.lacks} ({self.nodes[0].name}: {message})"
+        message = clean(self.problem.message, limit=MAX_CHARS)
+        if self.problem.lacks and self.of > 1:
+            return f"{len(self.nodes)} of {self.of} nodes: {self.problem.lacks} ({self.nodes[0].name}: {message})"
         return f"{named([node.name for node in self.nodes])}: {message}"
 
 
-def shared_troubles(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedTrouble, ...]:
-    """The troubles of these nodes, of `of` that the job has: those first that a person has to solve, else in order."""
+def shared_problems(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedProblem, ...]:
+    """The problems of these nodes, of `of` that the job has: those first that a person has to solve, else in order."""
     groups: dict[tuple[str, str], list[NodeFacts]] = {}
-    first: dict[tuple[str, str], Trouble] = {}
+    first: dict[tuple[str, str], Problem] = {}
     for node in nodes:
-        trouble = node.process.trouble
-        if trouble is not None:
+        problem = node.process.problem
+        if problem is not None:
             # They differ in the numbers of pods and machines, and the scheduler counts anew for each pod.
-            key = (trouble.reason, trouble.lacks or likeness((trouble.message,)))
-            first.setdefault(key, trouble)
+            key = (problem.reason, problem.lacks or likeness((problem.message,)))
+            first.setdefault(key, problem)
             groups.setdefault(key, []).append(node)
-    shared = (SharedTrouble(first[key], tuple(members), of) for key, members in groups.items())
+    shared = (SharedProblem(first[key], tuple(members), of) for key, members in groups.items())
     return tuple(sorted(shared, key=lambda entry: (entry.passes, entry.nodes[0].node)))
 
 

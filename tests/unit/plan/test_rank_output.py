@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.plan.last_words import (
+from muster.plan.rank_output import (
     blames_a_peer,
     blames_a_rank,
     calls_abort,
@@ -29,7 +29,7 @@ GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Conne
             "torch.OutOfMemoryError: CUDA out of memory.",
         ),
         (("first.Error: a", "During handling ...", "SecondError: b"), "SecondError: b"),
-        (("real trouble", "UserWarning: lr_scheduler"), "UserWarning: lr_scheduler"),
+        (("real problem", "UserWarning: lr_scheduler"), "UserWarning: lr_scheduler"),
         (("ValueError: a", "UserWarning: b"), "ValueError: a"),
         (("AssertionError",), "AssertionError"),
         (("torchrun: error: unrecognized arguments: --foo",), "torchrun: error: unrecognized arguments: --foo"),

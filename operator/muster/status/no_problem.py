@@ -4,11 +4,11 @@ from muster.api.timestamps import to_seconds
 from muster.plan.nodes import is_placed, is_ready
 from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.suspension import SUSPENDED, SUSPENDING
+from muster.status.problems import shared_problems
 from muster.status.progress import counting
-from muster.status.troubles import shared_troubles
 from muster.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, Picture
 
-NO_TROUBLE_KNOWN = "NoTroubleKnown"
+NO_PROBLEM_KNOWN = "NoProblemKnown"
 """Ranks run, and nobody says that anything is wrong."""
 
 WAITING = "Waiting"
@@ -21,7 +21,7 @@ STEP_SECONDS = 300.0
 """A step that takes longer is worth a word."""
 
 
-def untroubled(picture: Picture) -> tuple[str, str]:
+def why_not_stalled(picture: Picture) -> tuple[str, str]:
     """The reason and the message of the condition Stalled while it is False."""
     if picture.outcome.is_decided:
         return _ending(picture.outcome)
@@ -31,7 +31,7 @@ def untroubled(picture: Picture) -> tuple[str, str]:
     stepped_at = _least_recent_step(picture)
     if stepped_at is not None and picture.now >= stepped_at + STEP_SECONDS:
         return NO_RECENT_STEP, f"At least one rank has taken no step since {to_seconds(stepped_at)}"
-    return NO_TROUBLE_KNOWN, "Nothing is known to be wrong"
+    return NO_PROBLEM_KNOWN, "Nothing is known to be wrong"
 
 
 def _ending(outcome: Outcome) -> tuple[str, str]:
@@ -45,9 +45,9 @@ def _ending(outcome: Outcome) -> tuple[str, str]:
 def _missing(picture: Picture) -> str:
     """What the job waits for; "" for nothing."""
     nodes = picture.facts.nodes
-    shared = shared_troubles(nodes, len(nodes))
-    if picture.facts.trouble is not None:
-        return picture.facts.trouble.message
+    shared = shared_problems(nodes, len(nodes))
+    if picture.facts.problem is not None:
+        return picture.facts.problem.message
     if shared:
         return "; ".join(entry.sentence for entry in shared)
     if not picture.outcome.started:

@@ -1,4 +1,4 @@
-"""Troubles of nodes: those that only the time shows, who is suspected, and whose word wins."""
+"""Problems of nodes: those that only the time shows, who is suspected, and whose word wins."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.decide import next_wake
-from muster.plan.facts import JobFacts, NodeFacts, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem
 from muster.plan.inference import infer
 from muster.plan.outcome import judge
 from muster_worker.contract import AgentPhase, CommandKind
@@ -32,16 +32,16 @@ from unit.plan.builders import (
     terminated,
 )
 
-OOM = Trouble("OOMKilled", "container trainer ran out of memory; its limit is 50Mi")
+OOM = Problem("OOMKilled", "container trainer ran out of memory; its limit is 50Mi")
 
 
-def troubles(known: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
+def problems(known: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
     inferred = infer(job(), previous or Status(), known, now)
-    return [entry.process.trouble.reason if entry.process.trouble else None for entry in inferred.nodes]
+    return [entry.process.problem.reason if entry.process.problem else None for entry in inferred.nodes]
 
 
-def with_trouble(known: NodeFacts, reason: str, message: str) -> NodeFacts:
-    return replace(known, process=replace(known.process, trouble=Trouble(reason, message)))
+def with_problem(known: NodeFacts, reason: str, message: str) -> NodeFacts:
+    return replace(known, process=replace(known.process, problem=Problem(reason, message)))
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def with_trouble(known: NodeFacts, reason: str, message: str) -> NodeFacts:
     [
         (facts(node(0), ready(1)), 29.9, [None, None]),
         (facts(node(0), ready(1)), 30.0, ["AgentUnreachable", None]),
-        (facts(with_trouble(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
+        (facts(with_problem(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
         # An operator that has just begun to listen has heard nobody yet.
         (replace(facts(node(0), node(1)), listening_since=T0 + 100), 129.0, [None, None]),
         (replace(facts(node(0), node(1)), listening_since=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
     ],
 )
 def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: float, expected: list[str | None]) -> None:
-    assert troubles(known, T0 + seconds) == expected
+    assert problems(known, T0 + seconds) == expected
 
 
 def test_the_time_alone_wakes_for_it() -> None:
@@ -77,7 +77,7 @@ def test_who_held_most_memory_is_suspected() -> None:
         replace(entry, report=replace(entry.report, rss_bytes=held * 2**20))
         for entry, held in ((rank(2), 12), (rank(3), 412))
     ]
-    killed = node(1, agent(1, AgentPhase.RUNNING, ranks), exited(9, signal=9, trouble=OOM), command(CommandKind.START))
+    killed = node(1, agent(1, AgentPhase.RUNNING, ranks), exited(9, signal=9, problem=OOM), command(CommandKind.START))
     known = facts(halted(0, lost_peer(0, 9.1), lost_peer(1, 9.1)), killed)
 
     status = status_of(job(), Status(), known, START + 20)
@@ -130,7 +130,7 @@ def test_the_limit_that_a_killed_rank_met_is_named(held: int | None, why: str) -
 
 @pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
 def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
-    taken = terminated(with_trouble(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
+    taken = terminated(with_problem(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
     known = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
 
     status = status_of(job(), Status(), known, START + 20)
@@ -140,7 +140,7 @@ def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
 
 
 def test_a_pod_that_vanished_has_the_backends_reason() -> None:
-    known = facts(with_trouble(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
+    known = facts(with_problem(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
 
     assert judge(job(), Status(), known, START + 9).reason == "PodDeleted"
 

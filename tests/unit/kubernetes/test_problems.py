@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
+from muster.backends.kubernetes.problems import find_problem
 from muster.backends.kubernetes.quoting import MAX_CHARS, quote
 from muster.backends.kubernetes.scheduling import lacks, verdict
-from muster.backends.kubernetes.troubles import find_trouble
 from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster_worker.contract import UNUSABLE_PYTHON
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
@@ -50,7 +50,7 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
     def wait(pod: JSONObject) -> None:
         part(pod, "status", "containerStatuses", 0, "state", "waiting").update(message=message)
 
-    assert find_trouble(changed("image-missing", wait)) == Trouble(reason, words)
+    assert find_problem(changed("image-missing", wait)) == Problem(reason, words)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> 
 def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
-    found = find_trouble(pod, (Warned(pod.uid, "FailedMount", words),))
-    assert found == Trouble("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
+    found = find_problem(pod, (Warned(pod.uid, "FailedMount", words),))
+    assert found == Problem("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_claim_that_nobody_made(message: str) -> None:
         part(pod, "status", "conditions", 0)["message"] = message
 
     words = "PersistentVolumeClaim data doesn't exist in namespace vision: create it"
-    assert find_trouble(changed("claim-missing", say)) == Trouble("VolumeClaimMissing", words)
+    assert find_problem(changed("claim-missing", say)) == Problem("VolumeClaimMissing", words)
 
 
 def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
@@ -141,7 +141,7 @@ def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
         ended: JSONObject = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
         part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
 
-    found = find_trouble(changed("deleted", end))
+    found = find_problem(changed("deleted", end))
     assert found is not None
     assert found.reason == "PodDeleted"
 
@@ -158,7 +158,7 @@ def test_an_agent_that_leaves_with_the_code_of_a_killed_rank_was_not_killed(mess
         ended: JSONObject = {"exitCode": 137, "reason": "Error", "message": message}
         part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
 
-    found = find_trouble(changed("running", end))
+    found = find_problem(changed("running", end))
     assert (None if found is None else found.reason) == reason
 
 
@@ -177,9 +177,9 @@ def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None
 def test_a_volume_that_another_machine_holds() -> None:
     pod = view("hostpath-missing")
     words = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'
-    found = find_trouble(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
+    found = find_problem(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
     why = "volume pvc-1 can't be mounted on node-1: Volume is already used by pod(s) other-0"
-    assert found == Trouble("VolumeNotMounted", why)
+    assert found == Problem("VolumeNotMounted", why)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_containers_last_line_is_told_without_its_secrets() -> None:
         ended.update(message="Traceback:\nIOError: https://me:pw@example/x\n", exitCode=2)
 
     words = "init container fetch failed with exit code 2: IOError: https://example/x"
-    assert find_trouble(changed("init-failed", fail)) == Trouble("InitContainerFailed", words)
+    assert find_problem(changed("init-failed", fail)) == Problem("InitContainerFailed", words)
 
 
 def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
@@ -223,7 +223,7 @@ def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
         part(status, "state", "terminated").update(message=said, exitCode=1)
 
     words = "spec.inputs[0].s3.uri: s3:GetObject on s3://data/a is denied"
-    assert find_trouble(changed("init-failed", fail)) == Trouble("S3AccessDenied", words)
+    assert find_problem(changed("init-failed", fail)) == Problem("S3AccessDenied", words)
 
 
 def test_data_that_is_being_fetched_is_told_as_such() -> None:
@@ -231,7 +231,7 @@ def test_data_that_is_being_fetched_is_told_as_such() -> None:
         part(pod, "spec", "initContainers", 0).update(name="muster-bring")
         part(pod, "status", "initContainerStatuses", 0).update(name="muster-bring")
 
-    found = find_trouble(changed("init-running", rename))
+    found = find_problem(changed("init-running", rename))
     assert found is not None
     assert found.reason == "FetchingFiles"
     assert "-c muster-bring` tells how far" in found.message
@@ -264,7 +264,7 @@ def test_an_image_whose_python_is_none_for_the_agent_is_told_what_brings_one(
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended.update(reason=reason, message=message, exitCode=69)
 
-    found = find_trouble(changed("no-python", end))
+    found = find_problem(changed("no-python", end))
     assert found is not None
     assert found.reason == "AgentNeedsPython"
     assert words in found.message
@@ -284,7 +284,7 @@ def test_an_operator_s_image_that_cannot_be_had_is_no_fault_of_the_job(reason: s
         status = part(pod, "status", "initContainerStatuses", 0)
         status.update(name="muster-python", state={"waiting": {"reason": reason, "message": message}})
 
-    found = find_trouble(changed("init-running", wait))
+    found = find_problem(changed("init-running", wait))
     assert found is not None
     assert found.reason == kind
     assert "correct the operator's --agent-image" in found.message
@@ -296,7 +296,7 @@ def test_a_python_of_another_release_of_the_operator_is_called_so() -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended.update(reason="Error", message=f"{UNUSABLE_PYTHON}it is Python 3.11 without the module csv", exitCode=69)
 
-    found = find_trouble(changed("no-python", end))
+    found = find_problem(changed("no-python", end))
     assert found is not None
     assert found.reason == "AgentNeedsPython"
     assert "the Python from image mirror.example/muster:0 can't run muster's agent" in found.message

@@ -8,10 +8,10 @@ from muster.backends.kubernetes.pods import Condition, PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
 from muster.plan.ends import NODE_LOST
-from muster.plan.facts import Trouble
-from muster.plan.last_words import telling_line
-from muster.plan.termination_log import read_last_word
-from muster.plan.troubles import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
+from muster.plan.facts import Problem
+from muster.plan.problems import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
+from muster.plan.rank_output import telling_line
+from muster.plan.termination_log import read_termination_message
 
 EVICTED = "Evicted"
 POD_DEADLINE_EXCEEDED = "PodDeadlineExceeded"
@@ -30,44 +30,44 @@ _REASON = re.compile(r"^([A-Z][A-Za-z0-9]{1,62}): ([^\n]+)\Z", re.MULTILINE)
 _SHUTDOWN = "node shutdown"
 
 
-def evicted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def evicted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The kubelet needed back what the pod used."""
     if pod.reason != "Evicted":
         return None
-    return Trouble(EVICTED, f"{pod.machine} evicted it: {quote(pod.message)}")
+    return Problem(EVICTED, f"{pod.machine} evicted it: {quote(pod.message)}")
 
 
-def deadline_exceeded(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def deadline_exceeded(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The pod's own deadline, which its owner set in the template."""
     if pod.reason != "DeadlineExceeded":
         return None
     words = "spec.template.spec.activeDeadlineSeconds is over; muster's own is spec.activeDeadlineSeconds"
-    return Trouble(POD_DEADLINE_EXCEEDED, words)
+    return Problem(POD_DEADLINE_EXCEEDED, words)
 
 
-def refused_by_kubelet(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def refused_by_kubelet(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The machine it was placed on did not take it."""
     is_rejected = pod.message.startswith("Pod was rejected: ") or _REFUSALS.fullmatch(pod.reason) is not None
     if pod.phase != "Failed" or not is_rejected:
         return None
     why = quote(pod.message.removeprefix("Pod was rejected: "))
-    return Trouble(REFUSED_BY_KUBELET, f"{pod.machine} refused it ({quote(pod.reason, 60)}): {why}")
+    return Problem(REFUSED_BY_KUBELET, f"{pod.machine} refused it ({quote(pod.reason, 60)}): {why}")
 
 
-def machine_lost(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def machine_lost(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The machine went down, or nobody hears of it any more."""
     if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
-        return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+        return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
     state = pod.trainer.state
     lost_track = isinstance(state, Terminated) and state.reason == "ContainerStatusUnknown"
     # Of a pod that is deleted the kubelet says so of every container that had not begun.
     lost_track = lost_track and pod.asked_to_go_at is None
     if pod.reason == "NodeLost" or lost_track:
-        return Trouble(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
+        return Problem(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
     return None
 
 
-def disrupted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def disrupted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """A part of the cluster took the pod away, and says why."""
     target = pod.condition("DisruptionTarget")
     if target is None or not target.is_true or _ended_before(pod, target.at):
@@ -75,26 +75,26 @@ def disrupted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
     return _disruption(pod, target)
 
 
-def _disruption(pod: PodView, target: Condition) -> Trouble:
+def _disruption(pod: PodView, target: Condition) -> Problem:
     match target.reason:
         case "PreemptionByScheduler":
-            return Trouble(PREEMPTED, f"a pod of a higher priority took its place on {pod.machine}")
+            return Problem(PREEMPTED, f"a pod of a higher priority took its place on {pod.machine}")
         case "DeletionByTaintManager":
             words = (
                 f"{pod.machine} got a taint that the pod doesn't tolerate: it is unreachable or taken out of service"
             )
-            return Trouble(NODE_LOST, words)
+            return Problem(NODE_LOST, words)
         case "DeletionByPodGC":
-            return Trouble(NODE_LOST, f"{pod.machine} is gone from the cluster")
+            return Problem(NODE_LOST, f"{pod.machine} is gone from the cluster")
         case "EvictionByEvictionAPI":
-            return Trouble(EVICTED, f"somebody evicted it, as `kubectl drain {pod.machine}` does")
+            return Problem(EVICTED, f"somebody evicted it, as `kubectl drain {pod.machine}` does")
         case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
-            return Trouble(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+            return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
         case _:
-            return Trouble(EVICTED, f"{pod.machine} gave it up: {quote(target.message)}")
+            return Problem(EVICTED, f"{pod.machine} gave it up: {quote(target.message)}")
 
 
-def out_of_memory(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def out_of_memory(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The container used more memory than it may."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.reason != "OOMKilled":
@@ -106,54 +106,54 @@ def out_of_memory(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
         )
     else:
         words = f"container {pod.trainer.name} ran out of memory: {pod.machine} has no more to give"
-    return Trouble(OOM_KILLED, words)
+    return Problem(OOM_KILLED, words)
 
 
-def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Trouble | None:
+def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Problem | None:
     """What had to be done before `trainer` begins, and wasn't."""
     for container in pod.inits:
         state = container.state
         if isinstance(state, Terminated) and state.exit_code != 0 and not container.is_sidecar:
-            return _not_brought(container, state) or Trouble(
+            return _not_brought(container, state) or Problem(
                 INIT_CONTAINER_FAILED, f"init container {container.name} {_how(pod, container, state)}"
             )
     return None
 
 
-def _not_brought(container: Container, state: Terminated) -> Trouble | None:
+def _not_brought(container: Container, state: Terminated) -> Problem | None:
     """What the container says that brings the job's files: a reason and a sentence, in its last line."""
     told = _REASON.search(state.message.rstrip()) if container.name == storage.BRINGS else None
-    return None if told is None else Trouble(told.group(1), quote(told.group(2)))
+    return None if told is None else Problem(told.group(1), quote(told.group(2)))
 
 
-def deleted(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def deleted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """Somebody deleted the pod. Whether that was muster itself its backend knows."""
     if pod.asked_to_go_at is None or _ended_before(pod, pod.asked_to_go_at):
         return None
-    return Trouble(POD_DELETED, f"somebody deleted pod {pod.name}")
+    return Problem(POD_DELETED, f"somebody deleted pod {pod.name}")
 
 
-def killed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def killed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """The whole container was killed, the agent with it: no process in it could do that to the agent alone."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
         return None
     # Who was killed leaves no last word: this one ended by itself, with the code of a rank that was.
-    if read_last_word(state.message) is not None:
+    if read_termination_message(state.message) is not None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
     words = f"container {pod.trainer.name} was killed as a whole with SIGKILL: it ran out of memory{limit}"
-    return Trouble(CONTAINER_KILLED, f"{words}, or somebody killed it on {pod.machine}")
+    return Problem(CONTAINER_KILLED, f"{words}, or somebody killed it on {pod.machine}")
 
 
-def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """A container beside `trainer` failed while that still needs it."""
     if isinstance(pod.trainer.state, Terminated) or pod.asked_to_go_at is not None:
         return None
     for container in (*(one for one in pod.inits if one.is_sidecar), *pod.others):
         end = _end(container)
         if end is not None and end.exit_code != 0:
-            return Trouble(SIDECAR_FAILED, f"container {container.name} {_how(pod, container, end)}")
+            return Problem(SIDECAR_FAILED, f"container {container.name} {_how(pod, container, end)}")
     return None
 
 

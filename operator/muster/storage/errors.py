@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class StorageTrouble(Exception):
+class StorageError(Exception):
     """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
 
     `may_pass`: trying again a moment later may go well with nothing changed by anybody.
