@@ -244,7 +244,7 @@ async def test_strays_are_removed(world: World) -> None:
     await operator.apply(job, CreateNode(0, 1))
     facts = await operator.backend.observe(world.job(nodes=1))
     assert set(facts.strays) == {"vit-0-0", "vit-1-0"}
-    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays)())
+    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays))
     assert await world.pods() == ["vit-0-1"]
 
 

@@ -16,6 +16,7 @@ from cluster.crashes.lives import suspends_and_resumes as suspends
 from cluster.crashes.operator_fork import OperatorFork
 from cluster.crashes.rank_desk import Begun
 from cluster.places import state
+from muster.api.document import JSON
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, LEASES
 
@@ -48,7 +49,7 @@ class Role:
 def draw(chance: random.Random) -> Role:
     """What the next job is for."""
     nodes, seconds = chance.randint(1, 2), chance.uniform(0.0, MAX_WORK_SECONDS)
-    spec = {"nodes": nodes, "cleanPodPolicy": "All"}
+    spec: dict[str, JSON] = {"nodes": nodes, "cleanPodPolicy": "All"}
 
     async def works(_: Begun) -> int:
         await asyncio.sleep(seconds)
@@ -68,7 +69,7 @@ def draw(chance: random.Random) -> Role:
         await asyncio.sleep(seconds)
         await place.client.delete(JOBS, place.namespace, job)
 
-    one = {"nodes": 1, "cleanPodPolicy": "All"}
+    one: dict[str, JSON] = {"nodes": 1, "cleanPodPolicy": "All"}
     roles = (
         Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),

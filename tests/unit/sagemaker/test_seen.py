@@ -16,7 +16,7 @@ T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("error", "obstacle"),
+    ("error", "kind"),
     [
         (errors.NoCredentials("none"), FailureKind.ACCESS),
         (errors.ExpiredCredentials("late"), FailureKind.ACCESS),
