@@ -2,10 +2,10 @@
 
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
-Actors, backend and journal are the operator's own; the API server is another process that keeps the jobs' resources,
-and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes for each is
-bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond.
-Prints one JSON line.
+Controllers, backend and status writer are the operator's own; the API server is another process that keeps the jobs'
+resources, and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes
+for each is bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond. Prints
+one JSON line.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aiohttp import web
+from muster.runtime.cluster.controller import JobControllerDependencies
 
 from muster.api.document import JSON, Document
 from muster.api.spec import Job
@@ -30,7 +31,7 @@ from muster.api.timestamps import to_seconds
 from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.backends.kubernetes import render
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.setting import Setting
@@ -41,10 +42,9 @@ from muster.plan.facts import JobFacts
 from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore, UnknownJob
-from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
@@ -255,9 +255,9 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
-        desk = Desk(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
-        tools = Tools(
-            *(turns, store, desk, partial(as_it_runs, pools=())),
+        desk = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
+        tools = JobControllerDependencies(
+            *(turns, store, desk, partial(apply_defaults, pools=())),
             *(lambda _: None, 1, time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
             training=training_life(Aws(), client, "", time.time, lambda _: None),
         )

@@ -42,7 +42,7 @@ class NotRun:
 
 
 @dataclass(frozen=True)
-class Means:
+class StorageDependencies:
     """What there is: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own cluster."""
 
     root: bool
@@ -51,11 +51,11 @@ class Means:
     own: str
 
 
-def look() -> Means:
+def look() -> StorageDependencies:
     """What this machine has."""
     root = os.geteuid() == 0
     # Asking an engine that isn't there takes a while, and nobody needs to know.
-    return Means(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
+    return StorageDependencies(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
 
 
 def docker_answers() -> bool:
@@ -70,7 +70,7 @@ def docker_answers() -> bool:
         return False
 
 
-def choose(means: Means) -> Given | Own | Kind | NotRun:
+def choose(means: StorageDependencies) -> Given | Own | Kind | NotRun:
     """A given cluster goes first, for somebody asked for it; then the one that needs nothing but root."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
+from muster.runtime.cluster.controller import JobControllerDependencies
+
 from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -19,12 +21,11 @@ from muster.kube.session import Request, Session
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.told import Told
+from muster.runtime.cluster.status_publisher import StatusPublisher
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from sagemaker_service.documented import documented_policy
@@ -100,11 +101,13 @@ class Operator:
         client = Client(cast("Session", stored.Session(self._ask)))
         life = training_life(self.aws, client, (), "", self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
-        tools = Tools(
+        tools = JobControllerDependencies(
             backend=_NoPods(),
             store=RankStore(),
-            desk=Desk(client, WriteBudget(), self.site.now, Told(events), lambda: True),
-            as_it_runs=_not_here,
+            writing=StatusWriterDependencies(
+                client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
+            ),
+            apply_defaults=_not_here,
             admit=self.site.admit,
             term=1,
             clock=self.site.now,
@@ -177,7 +180,7 @@ class Operator:
 class Site:
     """`fate` is asked what becomes of the operator at each call: "PATCH status", "CreateTrainingJob", ...
 
-    `admit` says what namespaces may use, as in `Tools`.
+    `admit` says what namespaces may use, as in `JobControllerDependencies`.
     """
 
     wire: Wire

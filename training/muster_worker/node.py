@@ -54,7 +54,7 @@ class Setting:
 
 
 class Node:
-    """The actor. `run` is its life."""
+    """What an agent does, in one thread: `run` handles events until it is told to exit."""
 
     def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
         self._setting = setting

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from muster.aws.backoff import backoff_seconds
 from muster.aws.errors import AwsError, Invalid, NotFound
 from muster.aws.listing import Page, Since
 from muster.aws.observations import Observation, Observations, Reach
-from muster.aws.pauses import pause
 from muster.aws.refused_row import RefusedRow
 from muster.aws.training_job import Description
 
@@ -248,7 +248,7 @@ class Sweep:
             if known is None or known.message != error.message:
                 self._tell_all()
         # It spreads places that failed together.
-        await asyncio.sleep(pause(failures, error, self._chance()))
+        await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
 
     def _succeeded(self, operation: str) -> None:
         self._failures[operation] = 0

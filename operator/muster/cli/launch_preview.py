@@ -14,7 +14,7 @@ from muster.backends.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
-from muster.backends.kubernetes.pieces import entries, stacked, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, stacked, trainer_of
 from muster.backends.kubernetes.written import written
 from muster.cli import mpi_preview
 from muster_worker import launchers, sagemaker

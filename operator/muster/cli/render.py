@@ -16,7 +16,7 @@ from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import kinds

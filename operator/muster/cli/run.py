@@ -54,7 +54,7 @@ def run_job(options: RunOptions) -> int:
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             opener = partial(open_session, resolved, layout, machine=machine, folders=brought)
             with keeper(plan, layout, display.note):
-                turn = asyncio.run(run.run(opener))
-        return finish(run, job, turn)
+                result = asyncio.run(run.run(opener))
+        return finish(run, job, result)
 
     return told(display, work)

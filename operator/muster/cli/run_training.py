@@ -27,7 +27,7 @@ from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
 from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
 from muster.backends.local.toolkit.host import CodeFile
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import kubernetes_fields
 from muster.backends.sagemaker.rank_reports import PROGRAM
@@ -64,7 +64,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(f"--source {source}: it is no folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = as_it_runs(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
+        resolved = apply_defaults(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
         check_ranks(options.ranks, world_size(resolved))
         rendered = _rendered(resolved)
         plan = _plan(resolved, options, source)
@@ -88,8 +88,8 @@ def run_training(options: RunOptions, source: Path | None) -> int:
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
             what = ToolkitRun(resolved, training, layout, machine, brought, python)
-            turn = asyncio.run(run.run(partial(open_toolkit, what)))
-        return finish(run, job, turn)
+            result = asyncio.run(run.run(partial(open_toolkit, what)))
+        return finish(run, job, result)
 
     return told(display, work)
 

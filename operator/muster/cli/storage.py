@@ -14,11 +14,11 @@ from pathlib import Path
 from muster.storage import storage_plan
 from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.errors import StorageError
 from muster.storage.git_token import VARIABLE
 from muster.storage.keep import Keeping
 from muster.storage.keeper import serve
-from muster.storage.means import Means
 from muster.storage.node_folders import below
 from muster.storage.storage_plan import StoragePlan
 
@@ -40,7 +40,7 @@ def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> 
     # the root file system is read-only
     tempfile.tempdir = str(options.root)
     try:
-        bring(_plan(options), node, below(options.root), config_map, _means())
+        bring(_plan(options), node, below(options.root), config_map, _dependencies())
     except StorageError as problem:
         sys.stderr.write(f"{problem.reason}: {problem.message}\n")
         return FAILED
@@ -58,7 +58,7 @@ def keep_files(options: StorageOptions, socket: Path) -> int:
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up says it
-    serve(Keeping(_plan(options), below(options.root), _means()), socket, reader)
+    serve(Keeping(_plan(options), below(options.root), _dependencies()), socket, reader)
     return 0
 
 
@@ -66,9 +66,9 @@ def _plan(options: StorageOptions) -> StoragePlan:
     return storage_plan.from_json(options.plan.read_bytes())
 
 
-def _means() -> Means:
-    return Means(
-        client=cache(s3_client), pause=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
+def _dependencies() -> StorageDependencies:
+    return StorageDependencies(
+        client=cache(s3_client), sleep=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
     )
 
 

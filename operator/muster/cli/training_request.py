@@ -7,7 +7,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.operator_config import OperatorConfig
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import training_notes
 from muster.backends.sagemaker.request.identity import own_tags
@@ -47,7 +47,7 @@ def made_request(job: Job, region: str, account: str | None = None) -> TrainingR
     """The request of the job's first attempt. Raises `InvalidResource`."""
     applied = as_applied(job)
     # What the operator would refuse; what it finds out by itself stands in no request.
-    as_it_runs(applied, region)
+    apply_defaults(applied, region)
     return request(applied, setting_of(applied, region, account), image_facts())
 
 

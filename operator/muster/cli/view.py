@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from muster.api.status import RankDetail, Status
 from muster.plan.facts import JobFacts
-from muster.status.lag import count_of, steps_behind
+from muster.status.stragglers import count_of, steps_behind
 from muster_worker.contract import RankReport
 
 

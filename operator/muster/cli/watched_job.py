@@ -10,7 +10,7 @@ from contextlib import aclosing
 from muster.cli.cluster import Target
 from muster.cli.seen import Seen, read
 from muster.kube.answers import mapping, string
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, Object
 
@@ -44,7 +44,7 @@ async def watch_job(target: Target) -> AsyncGenerator[Seen]:
                 raise JobDeleted from None
             if not error.is_temporary:
                 raise
-            await asyncio.sleep(pause(failures, error, random.random()))  # noqa: S311 - spreads requests
+            await asyncio.sleep(backoff_seconds(failures, error, random.random()))  # noqa: S311 - spreads requests
             failures += 1
         if read(resource).uid != uid:
             raise JobDeleted

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import Kind, Object
@@ -97,7 +97,7 @@ class _Feed:
         while True:
             error = await self._go_on()
             # No cryptography: it spreads clients that were cut off together.
-            await asyncio.sleep(pause(self.failures, error, random.random()))  # noqa: S311
+            await asyncio.sleep(backoff_seconds(self.failures, error, random.random()))  # noqa: S311
             self.failures += 1
 
     async def _go_on(self) -> ApiError | None:

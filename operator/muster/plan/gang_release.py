@@ -16,8 +16,8 @@ from muster.plan.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
 GANG_RELEASED = "GangReleased"
 
-FIRST_PAUSE_SECONDS = 30.0
-MAX_PAUSE_SECONDS = 600.0
+FIRST_BACKOFF_SECONDS = 30.0
+MAX_BACKOFF_SECONDS = 600.0
 """Between giving up and trying again, before the jitter: from the first time to the longest."""
 
 _MAX_DOUBLINGS = 10
@@ -67,9 +67,9 @@ def release_at(job: Job, facts: JobFacts) -> float | None:
     return None if first is None else first + job.spec.startup_timeout_seconds
 
 
-def pause_seconds(job_uid: str, count: int) -> float:
+def backoff_seconds(job_uid: str, count: int) -> float:
     """How long to wait after the `count`th release: longer each time, and not as long as any other job."""
-    longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
+    longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
     return longest * (0.5 + share)
@@ -85,7 +85,7 @@ def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> Ga
     lowest = 0 if last is None else last.replacement
     replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
     at = float(int(now))  # as the status tells it
-    return GangRelease(count, replacement, at, at + pause_seconds(job.metadata.uid, count))
+    return GangRelease(count, replacement, at, at + backoff_seconds(job.metadata.uid, count))
 
 
 def _told(job: Job, placement: Placement | None) -> GangRelease | None:
@@ -95,5 +95,5 @@ def _told(job: Job, placement: Placement | None) -> GangRelease | None:
         at = from_text(placement.released_at)
     except ValueError:
         at = 0.0  # somebody else wrote it: then it is long past
-    until = at + pause_seconds(job.metadata.uid, placement.releases)
+    until = at + backoff_seconds(job.metadata.uid, placement.releases)
     return GangRelease(placement.releases, placement.replacement, at, until)

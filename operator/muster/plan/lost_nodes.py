@@ -34,8 +34,8 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     # It has ended, and was not lost before that; only its pod's deletion hangs.
     if process.state is ProcessState.EXITED:
         return None if process.gone_by is None else process.gone_by + LOST_SECONDS
-    patience = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
-    return max(min(doubts) + LOST_SECONDS, _last_sign_of_life(node, facts) + patience)
+    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
+    return max(min(doubts) + LOST_SECONDS, _last_sign_of_life(node, facts) + timeout)
 
 
 def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, started: bool) -> NodeFacts:

@@ -9,10 +9,10 @@ from muster.plan.clean_up import expires_at
 from muster.plan.deadlines import active_deadline
 from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
 from muster.plan.training_job_facts import Location, RequestFailure, TrainingFacts
 from muster.plan.training_job_outcome import Judgement
-from muster.plan.training_job_pauses import retry_at
 
 
 @dataclass(frozen=True)

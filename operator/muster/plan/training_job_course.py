@@ -10,9 +10,9 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
 from muster.plan.attempts import current_attempt, was_started
+from muster.plan.training_job_backoff import capacity_backoff, retry_at
 from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
 from muster.plan.training_job_facts import COMPLETED, FailureKind, TrainingFacts
-from muster.plan.training_job_pauses import capacity_pause, retry_at
 
 CREATION_SECONDS = 30.0
 """So long after it was sent, or its sender's end, a request to create comes to nothing: its time-out is shorter."""
@@ -122,7 +122,7 @@ def _waiting(job: Job, told: SageMakerStatus | None, attempt: int, facts: Traini
     if last is not None and last.until > request_failure.at:
         return last
     tries, problem = 1 if last is None else last.tries + 1, request_failure.problem
-    until = request_failure.at + capacity_pause(job.metadata.uid, tries)
+    until = request_failure.at + capacity_backoff(job.metadata.uid, tries)
     return Waiting(attempt, problem.reason, problem.message, tries, until)
 
 
@@ -131,7 +131,7 @@ def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: f
     if last is not None and (last.attempt, last.reason) == (attempt, end.reason):
         return last
     tries = 1 if last is None else last.tries + 1
-    return Waiting(attempt, end.reason, end.message, tries, now + capacity_pause(job.metadata.uid, tries))
+    return Waiting(attempt, end.reason, end.message, tries, now + capacity_backoff(job.metadata.uid, tries))
 
 
 def _with_due(job: Job, facts: TrainingFacts, course: Course) -> Course:

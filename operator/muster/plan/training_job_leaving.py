@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from muster.api.status import Status
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
 from muster.plan.training_job_facts import REFUSALS, RequestFailure, TrainingFacts
-from muster.plan.training_job_pauses import retry_at
 
 GIVE_UP_SECONDS = 600.0
 """How long AWS has to refuse, try after try, before a deleted resource is let go: a namespace may wait for it."""

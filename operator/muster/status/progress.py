@@ -9,7 +9,7 @@ from muster.api.timestamps import from_text, to_millis
 from muster.plan import rank_output
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
-from muster.status.lag import count_of, steps_behind
+from muster.status.stragglers import count_of, steps_behind
 from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0
@@ -36,14 +36,14 @@ def progress_of(picture: Picture) -> Progress | None:
     return Progress(
         step=step_of(slowest),
         steps_per_second=_pace(slowest, picture.previous.progress) if moves else None,
-        slowest_rank=_slowest(lags(picture)),
+        slowest_rank=_slowest(stragglers(picture)),
         metrics=shown,
         metrics_left_out=left_out,
         at=None if at is None else to_millis(at),
     )
 
 
-def lags(picture: Picture) -> Mapping[int, int]:
+def stragglers(picture: Picture) -> Mapping[int, int]:
     """How many steps each running rank is behind the one that is furthest."""
     before = picture.previous.progress
     running = [view for view in counting(picture.views) if view.state == RUNNING]

@@ -25,7 +25,7 @@ from muster.plan.world import is_mpi
 from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
 from muster.status.network_check import check_of
 from muster.status.problems import MAX_NAMES, shared_problems
-from muster.status.progress import lags
+from muster.status.progress import stragglers
 from muster.status.ranges import ranges
 from muster.status.released import released
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
@@ -139,7 +139,7 @@ def running(picture: Picture, progress: Progress | None) -> str:
         pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{pace}")
         if progress.slowest_rank is not None:
-            behind = lags(picture)[progress.slowest_rank]
+            behind = stragglers(picture)[progress.slowest_rank]
             parts.append(f"rank {progress.slowest_rank} is {amount(behind, 'step')} behind")
     else:
         parts.extend(_why_no_steps(views))

@@ -9,12 +9,12 @@ from muster.api.amounts import amount
 from muster.api.s3_uri import S3Uri, parse
 from muster.storage.bucket import Bucket
 from muster.storage.code import bring_code
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.download import Into, Told, fetch
 from muster.storage.errors import FOLDER_UNUSABLE, StorageError
-from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.objects import check_case, nothing_found, placed, share
-from muster.storage.patience import patiently
+from muster.storage.retry import retry
 from muster.storage.snapshots import Snapshots
 from muster.storage.storage_plan import S3Channel, StoragePlan
 
@@ -22,34 +22,40 @@ CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"
 
 
-def bring(plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, means: Means) -> None:
+def bring(
+    plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, dependencies: StorageDependencies
+) -> None:
     """Bring all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageError`."""
     # what would fail after hours of training fails now
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
-            bucket = _bucket(means, parse(uri), field)
+            bucket = _bucket(dependencies, parse(uri), field)
             key = parse(uri).below(f".muster-{plan.job}").key
-            patiently(partial(bucket.try_write, key), means.pause)
+            retry(partial(bucket.try_write, key), dependencies.sleep)
     if plan.code is not None:
-        bring_code(plan.code, folders.code, config_map, means)
+        bring_code(plan.code, folders.code, config_map, dependencies)
     for channel in plan.channels:
-        _channel(plan, channel, node, folders, means)
+        _channel(plan, channel, node, folders, dependencies)
     if plan.checkpoint is not None:
-        count = snapshots(plan.checkpoint, folders, means).bring()
-        means.say(f"snapshots: {amount(count, 'file')} from {plan.checkpoint}")
+        count = snapshots(plan.checkpoint, folders, dependencies).bring()
+        dependencies.say(f"snapshots: {amount(count, 'file')} from {plan.checkpoint}")
 
 
-def snapshots(uri: str, folders: NodeFolders, means: Means) -> Snapshots:
+def snapshots(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> Snapshots:
     """The snapshots of a node, which are kept in `uri`."""
     place = parse(uri)
     into = Into(folders.checkpoints, folders.notes / "checkpoints")
-    return Snapshots(_bucket(means, place, CHECKPOINT_FIELD), place, into, means.pause, means.clock)
+    return Snapshots(
+        _bucket(dependencies, place, CHECKPOINT_FIELD), place, into, dependencies.sleep, dependencies.clock
+    )
 
 
-def _channel(plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFolders, means: Means) -> None:
+def _channel(
+    plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFolders, dependencies: StorageDependencies
+) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
-    bucket = _bucket(means, uri, field)
-    found = placed(patiently(lambda: list(bucket.objects(uri.key)), means.pause), uri, field)
+    bucket = _bucket(dependencies, uri, field)
+    found = placed(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
     if not found:
         raise nothing_found(uri, field)
     mine = share(found, node, plan.nodes) if channel.is_sharded else found
@@ -57,19 +63,19 @@ def _channel(plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFold
     if _folds_case(into):
         check_case(mine, field)
     size = sum(one.stored.size for one in mine)
-    means.say(f"input {channel.name}: {len(mine)} of {amount(len(found), 'file')}, {_shown(size)}, from {uri}")
-    fetch(bucket, mine, into, means.pause, _teller(channel.name, size, means))
+    dependencies.say(f"input {channel.name}: {len(mine)} of {amount(len(found), 'file')}, {_shown(size)}, from {uri}")
+    fetch(bucket, mine, into, dependencies.sleep, _teller(channel.name, size, dependencies))
 
 
-def _teller(name: str, size: int, means: Means) -> Told:
-    progress = {"there": 0, "told": means.clock()}
+def _teller(name: str, size: int, dependencies: StorageDependencies) -> Told:
+    progress = {"there": 0, "told": dependencies.clock()}
 
     def told(count: int) -> None:
         progress["there"] += count
-        now = means.clock()
+        now = dependencies.clock()
         if now - progress["told"] >= _PROGRESS_SECONDS:
             progress["told"] = now
-            means.say(f"input {name}: {_shown(progress['there'])} of {_shown(size)}")
+            dependencies.say(f"input {name}: {_shown(progress['there'])} of {_shown(size)}")
 
     return told
 
@@ -92,5 +98,5 @@ def _folds_case(into: Into) -> bool:
         raise StorageError(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
 
 
-def _bucket(means: Means, uri: S3Uri, field: str) -> Bucket:
-    return Bucket(means.client(), uri.bucket, field)
+def _bucket(dependencies: StorageDependencies, uri: S3Uri, field: str) -> Bucket:
+    return Bucket(dependencies.client(), uri.bucket, field)

@@ -18,7 +18,7 @@ from muster.storage.fetched import Fetched
 from muster.storage.no_way_out import put
 from muster.storage.objects import Placed
 from muster.storage.partial import Partial, part_path
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
 
 RANGE_BYTES = 32 * 2**20
@@ -36,14 +36,14 @@ class Into:
     notes: Path
 
 
-def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, pause: Pause, told: Told) -> int:
+def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, told: Told) -> int:
     """Bring all of them, and return how many had to be fetched. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
         with Fetched(into.notes / "fetched.jsonl") as fetched:
             missing = [one for one in objects if not fetched.has(one, into.folder)]
-            side_by_side(_Transfer(bucket, into, fetched, pause, told).steps(missing))
+            side_by_side(_Transfer(bucket, into, fetched, sleep, told).steps(missing))
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
@@ -54,7 +54,7 @@ class _Transfer:
     bucket: Bucket
     into: Into
     fetched: Fetched
-    pause: Pause
+    sleep: Sleep
     told: Told
 
     def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
@@ -109,7 +109,7 @@ class _Transfer:
                 raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
             self.told(end - start)
 
-        patiently(attempt, self.pause)
+        retry(attempt, self.sleep)
 
     def _place(self, one: Placed, part: Path) -> None:
         size = part.stat().st_size

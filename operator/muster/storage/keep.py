@@ -11,8 +11,8 @@ from muster.api.amounts import amount
 from muster.api.s3_uri import parse
 from muster.storage.bring import OUTPUT_FIELD, snapshots
 from muster.storage.bucket import Bucket
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.errors import StorageError
-from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
@@ -25,7 +25,7 @@ class Keeping:
 
     plan: StoragePlan
     folders: NodeFolders
-    means: Means
+    dependencies: StorageDependencies
     _sent: dict[str, LocalFile] = field(default_factory=dict)
 
     def refresh(self) -> None:
@@ -60,7 +60,11 @@ class Keeping:
             raise problems[0]
 
     def _snapshots(self) -> Snapshots | None:
-        return snapshots(self.plan.checkpoint, self.folders, self.means) if self.plan.checkpoint is not None else None
+        return (
+            snapshots(self.plan.checkpoint, self.folders, self.dependencies)
+            if self.plan.checkpoint is not None
+            else None
+        )
 
     def _keep_snapshots(self) -> None:
         kept = self._snapshots()
@@ -71,13 +75,13 @@ class Keeping:
         if self.plan.output is None:
             return
         place = parse(self.plan.output).below(self.plan.job, name)
-        bucket = Bucket(self.means.client(), place.bucket, OUTPUT_FIELD)
+        bucket = Bucket(self.dependencies.client(), place.bucket, OUTPUT_FIELD)
         files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
-        upload_what_goes(bucket, folder, files, place, self.means.pause)
+        upload_what_goes(bucket, folder, files, place, self.dependencies.sleep)
         # on one machine the nodes share these folders, and each asks
         self._sent.update((f"{name}/{file.path}", file) for file in files)
         self._say(name, len(files), str(place))
 
     def _say(self, what: str, count: int, place: str) -> None:
         if count:
-            self.means.say(f"{what}: {amount(count, 'file')} to {place}")
+            self.dependencies.say(f"{what}: {amount(count, 'file')} to {place}")

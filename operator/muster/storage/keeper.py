@@ -81,7 +81,7 @@ class _Keeper:
         try:
             work()
         except StorageError as problem:
-            self._keeping.means.say(f"{problem.reason}: {problem.message}")
+            self._keeping.dependencies.say(f"{problem.reason}: {problem.message}")
             return problem
         return None
 

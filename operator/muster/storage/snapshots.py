@@ -14,7 +14,7 @@ from muster.storage.bucket import Bucket
 from muster.storage.download import Into, fetch
 from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.objects import Placed, placed
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
 from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
@@ -35,21 +35,21 @@ class _Known:
 class Snapshots:
     """`uri` is taken for a folder. What is deleted in one place stays in the other: better two snapshots than none."""
 
-    def __init__(self, bucket: Bucket, uri: S3Uri, into: Into, pause: Pause, clock: Callable[[], float]) -> None:
+    def __init__(self, bucket: Bucket, uri: S3Uri, into: Into, sleep: Sleep, clock: Callable[[], float]) -> None:
         """`clock` gives Unix seconds, as the times of files are."""
         self._bucket = bucket
         self._uri = replace(uri, key=f"{uri.key.rstrip('/')}/" if uri.key else "")
         self._into = into
-        self._pause = pause
+        self._sleep = sleep
         self._clock = clock
         self._note = into.notes / "known.json"
         self._known = _read(self._note, str(self._uri))
 
     def bring(self) -> int:
         """Fetch what is newer there; the number of files. Raises `StorageError`."""
-        found = patiently(lambda: list(self._bucket.objects(self._uri.key)), self._pause)
+        found = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
         wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
-        fetch(self._bucket, wanted, self._into, self._pause, lambda _: None)
+        fetch(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         here = {file.path: file for file in self._files()} if wanted else {}
         self._known |= {one.path: _Known(here[one.path], one.stored.etag) for one in wanted if one.path in here}
         # what was fetched is known now; that list would take a file that is written anew for the old one
@@ -68,7 +68,7 @@ class Snapshots:
         changed.sort(key=lambda file: file.changed_ns)
         for _, group in groupby(changed, key=lambda file: file.changed_ns // _NS):
             files = list(group)
-            upload(self._bucket, self._into.folder, files, self._uri, self._pause)
+            upload(self._bucket, self._into.folder, files, self._uri, self._sleep)
             self._learn(files)
         return len(changed)
 
@@ -88,7 +88,7 @@ class Snapshots:
 
     def _learn_one(self, file: LocalFile) -> None:
         key = key_of(self._uri, file.path, self._bucket.field)
-        stored = patiently(partial(self._bucket.head, key), self._pause)
+        stored = retry(partial(self._bucket.head, key), self._sleep)
         self._known[file.path] = _Known(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:

@@ -13,7 +13,7 @@ from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
 from muster.storage.errors import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageError
 from muster.storage.no_way_out import held
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
 
 MAX_KEY_BYTES = 1024
@@ -58,18 +58,18 @@ def file_at(root: Path, path: str) -> LocalFile | None:
     return LocalFile(path, found.st_size, found.st_mtime_ns)
 
 
-def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
+def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
     """Make an object below `uri` of each of these files. Raises `StorageError`."""
-    side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
+    side_by_side(partial(_one, bucket, folder, file, uri, sleep) for file in files)
 
 
-def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
+def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
     """As `upload`, but a file that can't become an object keeps no other from it: that is raised at the end."""
     left: list[StorageError] = []
 
     def one(file: LocalFile) -> None:
         try:
-            _one(bucket, folder, file, uri, pause)
+            _one(bucket, folder, file, uri, sleep)
         except StorageError as problem:
             if problem.reason not in _OF_ONE_FILE:
                 raise
@@ -93,12 +93,12 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
     raise StorageError(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
 
 
-def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause) -> None:
+def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, sleep: Sleep) -> None:
     key = key_of(uri, file.path, bucket.field)
     try:
         # what was listed a moment ago may be a link to elsewhere by now
         with held(folder, file.path) as there:
-            patiently(lambda: bucket.upload(key, there), pause)
+            retry(lambda: bucket.upload(key, there), sleep)
     except FileNotFoundError:
         return  # whoever wrote it has removed it again
     except OSError as error:

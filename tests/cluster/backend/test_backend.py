@@ -10,7 +10,7 @@ from cluster.backend.world import Operator, World
 from cluster.shared import Kubectl
 from muster.api.document import JSON
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS
-from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS
+from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
@@ -113,7 +113,7 @@ async def test_a_name_that_is_taken_is_waited_for(world: World) -> None:
     assert taken.process.problem == Problem("NameTaken", words)
     assert made.process.state is WAITING
     await world.client.delete(PODS, world.namespace, "vit-0-0")
-    world.clock.now += MAX_PAUSE_SECONDS
+    world.clock.now += MAX_BACKOFF_SECONDS
     await operator.apply(job, CreateNode(0, 0))
     assert [(node.process.state, node.process.problem) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
 
@@ -148,7 +148,7 @@ async def test_a_quota_holds_the_nodes_until_it_has_room(world: World, kubectl: 
     # it is not asked again before its time
     await operator.apply(job, CreateNode(held[0].node, 0))
     assert len(await world.pods()) == 1
-    world.clock.now += MAX_PAUSE_SECONDS
+    world.clock.now += MAX_BACKOFF_SECONDS
     await operator.apply(job, CreateNode(held[0].node, 0))
     assert [(node.process.state, node.process.problem) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import s3_server
 from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
-from muster.storage.means import Means
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_folders import below
 from muster.storage.storage_plan import S3Channel, StoragePlan
 
 url, uri, root = sys.argv[1:]
 os.environ.update({**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url})
 plan = StoragePlan("vit", 1, (S3Channel(0, "train", uri, is_sharded=False),))
-means = Means(client=cache(s3_client), pause=time.sleep, clock=time.time, say=lambda _: None)
-bring(plan, 0, below(Path(root)), None, means)
+dependencies = StorageDependencies(client=cache(s3_client), sleep=time.sleep, clock=time.time, say=lambda _: None)
+bring(plan, 0, below(Path(root)), None, dependencies)

@@ -17,12 +17,12 @@ from git_server import GitServer, commit, git_server, new_repository
 from http_site import At
 from muster.ranks.certificate import issue, server_context
 from muster.storage.code import code
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.errors import StorageError
 from muster.storage.git_place import GitPlace
 from muster.storage.git_source import fetch_commit
 from muster.storage.git_token import checked_token
 from muster.storage.isolated_archive import make_archive
-from muster.storage.means import Means
 from muster.storage.source_files import SourceFile
 from muster.storage.storage_plan import CodePlan
 
@@ -124,11 +124,13 @@ def test_what_a_host_repeats_is_not_told(hosted: Hosted, says: str) -> None:
     assert TOKEN not in found.message
 
 
-def _means(token: str | None) -> Means:
+def _means(token: str | None) -> StorageDependencies:
     def client() -> object:
         raise AssertionError
 
-    return Means(client=client, pause=lambda _: None, clock=time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
+    return StorageDependencies(
+        client=client, sleep=lambda _: None, clock=time.time, say=lambda _: None, git_token=token
+    )  # type: ignore[arg-type]
 
 
 def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hosted: Hosted) -> None:

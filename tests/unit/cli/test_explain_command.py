@@ -11,7 +11,7 @@ from muster.api.document import JSON
 from muster.api.mpi_options import VARIABLES, is_option, way_options, world_options
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import stacked
+from muster.backends.kubernetes.pod_patch import stacked
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.settings import settings
 from muster.backends.kubernetes.written import written

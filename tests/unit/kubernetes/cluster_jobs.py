@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from muster.api.document import JSON
 from muster.api.spec import Job, Metadata, Spec
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import Object

@@ -10,7 +10,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec import Metadata
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.names import children_name, pod_name
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, service
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.render import render_plan

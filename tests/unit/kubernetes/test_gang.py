@@ -18,8 +18,8 @@ from muster.backends.kubernetes.creation import Creation
 from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.ledger import Ledger
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping
 from muster.backends.kubernetes.pod_index import PodIndex
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.backends.kubernetes.pods import read_pod
 from muster.backends.kubernetes.scheduling import unplaced
 from muster.kube.client import Client

@@ -9,7 +9,7 @@ from muster.api.field_problems import InvalidResource
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.plan.instances import INSTANCES, instance_of, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
-from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS, REMOVAL_SECONDS, Ledger, Removal
+from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS, REMOVAL_SECONDS, Ledger, Removal
 from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
 from muster.backends.kubernetes.observations import is_cut_off
 from muster.backends.kubernetes.pods import Condition
@@ -74,13 +74,13 @@ def test_the_longer_something_is_refused_the_rarer_it_is_asked_again() -> None:
     pauses = []
     for _ in range(8):
         ledger.hold(held, 100.0)
-        pauses.append(ledger.paused_until - 100.0)
+        pauses.append(ledger.backoff_until - 100.0)
     assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (1.0, MAX_PAUSE_SECONDS)
+    assert (pauses[0], pauses[-1]) == (1.0, MAX_BACKOFF_SECONDS)
     ledger.hold({}, 200.0)
-    assert (ledger.held, ledger.paused_until) == ({}, 0.0)
+    assert (ledger.held, ledger.backoff_until) == ({}, 0.0)
     ledger.hold(held, 300.0)
-    assert ledger.paused_until == 301.0
+    assert ledger.backoff_until == 301.0
 
 
 def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() -> None:

@@ -10,7 +10,7 @@ from muster.api.document import JSON, Document
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
 from unit.kubernetes.cluster_jobs import IMAGE, UID, rendered
 
 WORD = st.text("abc", min_size=1, max_size=3)

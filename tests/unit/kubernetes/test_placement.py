@@ -8,7 +8,7 @@ from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
 from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.backends.kubernetes.spec_hash import spec_hash
 from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
 

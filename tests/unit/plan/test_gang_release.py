@@ -15,7 +15,7 @@ from muster.plan.actions import Action, CreateNode, RemoveNode
 from muster.plan.clean_up import REMOVE_GRACE_SECONDS
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, pause_seconds
+from muster.plan.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
 from muster.plan.outcome import judge
 from muster.status.events import notes
 from unit.plan.builders import T0, UID, facts, job, missing, node, ready, status_of
@@ -96,7 +96,7 @@ def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status
     return Status(placement=Placement(releases=releases, replacement=replacement, released_at=to_seconds(T0 + at)))
 
 
-PAUSE = pause_seconds(UID, 1)
+PAUSE = backoff_seconds(UID, 1)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_somebody_s_nonsense_is_long_past() -> None:
 
 @given(st.uuids(), st.integers(1, 100))
 def test_pauses_grow_and_end(uid: object, count: int) -> None:
-    longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (count - 1))
-    assert longest / 2 <= pause_seconds(str(uid), count) < longest * 1.5
+    longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1))
+    assert longest / 2 <= backoff_seconds(str(uid), count) < longest * 1.5
 
 
 @dataclass

@@ -4,10 +4,10 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.facts import Problem
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import CREATION_SECONDS
 from muster.plan.training_job_facts import FailureKind, TrainingFacts
 from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
-from muster.plan.training_job_pauses import retry_at
 from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0, UID, facts, job, request_failure, told
 
 SEEN = told(job(), BEGUN, facts(RUNNING))

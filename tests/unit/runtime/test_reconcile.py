@@ -44,11 +44,11 @@ async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happe
     status, now = Status(), START
     for _ in range(20):
         nodes.now = now
-        turn = await reconcile(a_job, status, nodes, nodes, now, 1)
-        status = turn.status
+        result = await reconcile(a_job, status, nodes, nodes, now, 1)
+        status = result.status
         if nodes.killed:
             break
-        assert turn.wake_at is not None
-        assert turn.wake_at > now
-        now = turn.wake_at
+        assert result.requeue_at is not None
+        assert result.requeue_at > now
+        now = result.requeue_at
     assert nodes.killed == [0, 1]

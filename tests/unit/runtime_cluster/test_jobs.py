@@ -1,4 +1,4 @@
-"""One actor a job: what wakes it, what it survives, and when it ends."""
+"""One controller a job: what wakes it, what it survives, and when it ends."""
 
 import asyncio
 import logging

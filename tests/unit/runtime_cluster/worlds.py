@@ -1,4 +1,4 @@
-"""Backends whose facts a test sets, and actors and jobs on top of them."""
+"""Backends whose facts a test sets, and controllers and jobs on top of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from muster.runtime.cluster.controller import JobControllerDependencies
+
 from muster.api.spec import Job
 from muster.api.tenancy import check
 from muster.aws.client import Aws
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, served
@@ -88,11 +89,13 @@ class Site:
     jobs: Jobs = field(init=False)
 
     def __post_init__(self) -> None:
-        tools = Tools(
+        tools = JobControllerDependencies(
             backend=self.world,
             store=self.store,
-            desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease),
-            as_it_runs=partial(as_it_runs, pools=()),
+            writing=StatusWriterDependencies(
+                self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease
+            ),
+            apply_defaults=partial(apply_defaults, pools=()),
             admit=partial(check, tenants=(), default_region=""),
             term=1,
             clock=time.time,

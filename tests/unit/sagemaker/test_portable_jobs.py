@@ -8,7 +8,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.request.identity import own_tags
@@ -220,11 +220,11 @@ def test_the_code_lies_where_the_sdk_puts_it(output: str | None, block: dict[str
 
 def test_a_number_of_ranks_that_muster_found_is_not_said() -> None:
     job = sagemaker_job({"launcher": {"mpi": {}}}, {"rankReports": "Off"})
-    resolved = as_it_runs(job, "us-west-2")
+    resolved = apply_defaults(job, "us-west-2")
     assert resolved.spec.procs_per_node == 8
     assert made(resolved).body == made(job).body
     said = sagemaker_job({"launcher": {"mpi": {}}, "procsPerNode": 8}, {"rankReports": "Off"})
-    assert made(as_it_runs(said, "us-west-2")).hyperparameters[PROCS] == "8"
+    assert made(apply_defaults(said, "us-west-2")).hyperparameters[PROCS] == "8"
 
 
 def test_names_and_tags_tell_whose_training_job_it_is() -> None:

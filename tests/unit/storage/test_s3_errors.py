@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
 from muster.storage.errors import StorageError
-from muster.storage.patience import PAUSES, patiently
+from muster.storage.retry import BACKOFF_SECONDS, retry
 from muster.storage.s3_errors import explained
 
 PLACE = "s3://data/train/1.png"
@@ -59,8 +59,8 @@ def test_what_may_pass_is_tried_again_and_the_rest_is_not() -> None:
             raise failures.pop()
         return 7
 
-    assert patiently(attempt, pauses.append) == 7
-    assert pauses == list(PAUSES[:3])
+    assert retry(attempt, pauses.append) == 7
+    assert pauses == list(BACKOFF_SECONDS[:3])
 
     def denied() -> int:
         pauses.append(0.0)
@@ -68,7 +68,7 @@ def test_what_may_pass_is_tried_again_and_the_rest_is_not() -> None:
 
     pauses.clear()
     with pytest.raises(StorageError):
-        patiently(denied, pauses.append)
+        retry(denied, pauses.append)
     assert pauses == [0.0]
 
 
@@ -79,5 +79,5 @@ def test_patience_has_an_end() -> None:
         raise StorageError("S3Unreachable", "away", may_pass=True)
 
     with pytest.raises(StorageError, match="away"):
-        patiently(away, pauses.append)
-    assert pauses == list(PAUSES)
+        retry(away, pauses.append)
+    assert pauses == list(BACKOFF_SECONDS)

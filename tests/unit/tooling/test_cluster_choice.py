@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.choice import OPERATOR_IMAGE, WORKER_IMAGE, Given, Kind, Means, NotRun, Own, choose
+from cluster.choice import OPERATOR_IMAGE, WORKER_IMAGE, Given, Kind, NotRun, Own, StorageDependencies, choose
 from cluster.prune import KEPT_SECONDS, stale
 
 OWN = "/state/kubeconfig"
@@ -26,7 +26,7 @@ IMAGES = {OPERATOR_IMAGE: "o:1", WORKER_IMAGE: "w:1"}
 def test_a_cluster_is_chosen(
     *, root: bool, docker: bool, environment: dict[str, str], expected: Given | Own | Kind
 ) -> None:
-    assert choose(Means(root, docker, environment, OWN)) == expected
+    assert choose(StorageDependencies(root, docker, environment, OWN)) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_cluster_is_chosen(
     ],
 )
 def test_without_the_means_it_is_said_what_is_missing(environment: dict[str, str], said: str) -> None:
-    chosen = choose(Means(root=False, docker=False, environment=environment, own=OWN))
+    chosen = choose(StorageDependencies(root=False, docker=False, environment=environment, own=OWN))
     assert isinstance(chosen, NotRun)
     assert said in chosen.why
 

@@ -61,7 +61,7 @@ class Creation:
         What is refused stands in `ledger` afterwards; until it is time to ask again nothing is done.
         """
         generation = job.metadata.generation
-        if ledger.refusal(generation) is not None or self.clock() < ledger.paused_until:
+        if ledger.refusal(generation) is not None or self.clock() < ledger.backoff_until:
             return
         before = (ledger.refusal(generation), dict(ledger.held), dict(ledger.taken))
         turn = _Round(job, ledger)

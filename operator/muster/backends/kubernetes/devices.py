@@ -10,7 +10,7 @@ from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, device
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import TRAINER
-from muster.backends.kubernetes.pieces import Piece, entries, in_spec, mapping, spec_of, stacked, trainer_of
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, mapping, spec_of, stacked, trainer_of
 from muster.backends.kubernetes.written import kinds, written
 from muster.plan.render import resolve_procs
 
@@ -44,25 +44,25 @@ def gpus(job: Job, node: int) -> str:
     return str(_limits(job, owners, stacked(owners)).get(GPU, "0"))
 
 
-def _limits(job: Job, owners: tuple[Piece, ...], user: Fields) -> Fields:
+def _limits(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> Fields:
     trainer = trainer_of(stacked((*devices(job, user), *owners)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
-def _about_machines(piece: Piece) -> Piece:
+def _about_machines(patch: PodPatch) -> PodPatch:
     """What the piece says of machines and their devices: the rest of a pod need not be merged to count them."""
-    spec = spec_of(piece.fields)
+    spec = spec_of(patch.fields)
     kept: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
     kept["containers"] = [
         {name: container[name] for name in ("name", "resources") if name in container}
         for container in entries(spec, "containers")
         if container.get("name") == TRAINER
     ]
-    return replace(piece, fields=in_spec(kept))
+    return replace(patch, fields=in_spec(kept))
 
 
 def _devices(job: Job, node: int) -> int:
-    owners = tuple(_about_machines(piece) for piece in written(job, node))
+    owners = tuple(_about_machines(patch) for patch in written(job, node))
     user = stacked(owners)
     limits = _limits(job, owners, user)
     for name in DEVICES:

@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes import own_python, storage
 from muster.backends.kubernetes.names import TRAINER
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.kube.kinds import Object
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")

@@ -11,8 +11,8 @@ from muster.plan.facts import Problem
 from muster.plan.lost_nodes import LOST_SECONDS
 from muster_worker.contract import Command
 
-FIRST_PAUSE_SECONDS = 1.0
-MAX_PAUSE_SECONDS = 30.0
+FIRST_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 30.0
 """What refused a pod may let it pass later: a quota that is freed, a webhook that is mended."""
 
 _MAX_DOUBLINGS = 10
@@ -54,7 +54,7 @@ class Ledger:
     taken: dict[int, int] = field(default_factory=dict)
     known_since: float = math.inf
     authority: str | None = None
-    paused_until: float = 0.0
+    backoff_until: float = 0.0
     _awaited: dict[str, float] = field(default_factory=dict)
     _refusal: Problem | None = None
     _refused_generation: int = 0
@@ -89,9 +89,9 @@ class Ledger:
         """These nodes, and no others, were refused something that may pass; each time in a row the pause is longer."""
         self.held = problems
         if not problems:
-            self.paused_until, self._failures = 0.0, 0
+            self.backoff_until, self._failures = 0.0, 0
             return
-        self.paused_until = now + min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**self._failures)
+        self.backoff_until = now + min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2**self._failures)
         self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
 
     def is_left_behind(self, pod: PodView, now: float) -> bool:

@@ -13,7 +13,7 @@ from muster.backends.kubernetes.names import STORAGE_KEY, children_name
 from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
-from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Problem
 from muster.storage.git_token import VARIABLE
@@ -40,27 +40,27 @@ _KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
 """Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
 
 
-def folders(job: Job) -> tuple[Piece, ...]:
+def folders(job: Job) -> tuple[PodPatch, ...]:
     """The folders that the ranks find filled, and the working folder of the command."""
     plan = storage_plan(job)
     if plan is None:
         return ()
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
-    pieces = [Piece(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
+    patches = [PodPatch(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
     for channel in plan.channels:
         mount = _mounted(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
-        pieces.append(Piece(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
+        patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
     if plan.checkpoint is not None:
         mount = _mounted(CHECKPOINTS, "checkpoints")
-        pieces.append(Piece(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
+        patches.append(PodPatch(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
     if plan.output is not None:
         for name in RESULTS:
             mount = _mounted(f"{ROOT}/{name}", name)
-            pieces.append(Piece(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
+            patches.append(PodPatch(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
     if plan.code is not None:
-        pieces.append(Piece(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
-        pieces.append(Piece(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
-    return tuple(pieces)
+        patches.append(PodPatch(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        patches.append(PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
+    return tuple(patches)
 
 
 def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
@@ -68,7 +68,7 @@ def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
     return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
 
 
-def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
+def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
     """The containers that bring and keep, for `pod` as it is without them.
 
     They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
@@ -86,20 +86,20 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
     bring = _command("bring", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
         bring += ["--config-map", _CONFIG_MAP_FOLDER]
-    pieces = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
-    pieces += _git_token(job)
+    patches = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
+    patches += _git_token(job)
     same = as_trainer(pod)
     if same:
-        pieces.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
+        patches.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
     if plan.keeps:
         keep = _command("keep", "--socket", f"{_DATA_FOLDER}/{_KEEPER}/socket")
-        pieces += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
-        pieces.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        pieces.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
-    return tuple(pieces)
+        patches += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
+        patches.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        patches.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+    return tuple(patches)
 
 
-def fixed(job: Job) -> tuple[Piece, ...]:
+def fixed(job: Job) -> tuple[PodPatch, ...]:
     """What these containers are told, and where the agent finds the one that keeps."""
     plan = storage_plan(job)
     if plan is None:
@@ -108,11 +108,11 @@ def fixed(job: Job) -> tuple[Piece, ...]:
     volumes: list[JSON] = [{"name": _PLAN, "configMap": told}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
-    pieces = [Piece(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
+    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
     if plan.keeps:
         why = "where the agent asks for what is to be kept"
-        pieces.append(Piece(_mounted(_KEEPER_FOLDER, _KEEPER), _kept(plan), why))
-    return tuple(pieces)
+        patches.append(PodPatch(_mounted(_KEEPER_FOLDER, _KEEPER), _kept(plan), why))
+    return tuple(patches)
 
 
 def _command(verb: str, *more: str) -> list[JSON]:
@@ -127,13 +127,13 @@ class _Around:
     pod: Fields
     setting: Setting
 
-    def init(self, name: str, fields: Fields, why: str) -> Piece:
+    def init(self, name: str, fields: Fields, why: str) -> PodPatch:
         """A piece of one of them."""
         source = _kept(self.plan) if name == KEEPS else _source(self.plan)
-        return Piece(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
+        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
 
 
-def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[Piece]:
+def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[PodPatch]:
     container: Fields = {
         "image": around.setting.storage_image,
         "command": command,
@@ -144,17 +144,17 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
     if around.setting.pull_policy:
         container["imagePullPolicy"] = around.setting.pull_policy
     security: Fields = {"securityContext": _security(around.pod)}
-    pieces = [
+    patches = [
         around.init(name, container, why),
         around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
     ]
     environment = _environment(around.pod, around.setting)
     if environment:
-        pieces.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
-    return pieces
+        patches.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
+    return patches
 
 
-def _git_token(job: Job) -> list[Piece]:
+def _git_token(job: Job) -> list[PodPatch]:
     """The token for the one container that fetches the code: no other gets it, and no object holds it."""
     git = None if job.spec.source is None else job.spec.source.git
     if git is None or git.secret_key_ref is None:
@@ -162,7 +162,7 @@ def _git_token(job: Job) -> list[Piece]:
     ref: Fields = {"name": git.secret_key_ref.name, "key": git.secret_key_ref.key}
     variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
     return [
-        Piece(
+        PodPatch(
             in_spec({"initContainers": [{"name": BRINGS, "env": [variable]}]}),
             "spec.source.git.secretKeyRef",
             "the git host is shown it, and no other container has it",

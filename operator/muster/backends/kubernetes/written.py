@@ -4,26 +4,26 @@ from muster.api.document import JSON
 from muster.api.node_ranges import alike
 from muster.api.spec import EnvVar, Job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import Piece, in_trainer
+from muster.backends.kubernetes.pod_patch import PodPatch, in_trainer
 
 
-def written(job: Job, node: int) -> tuple[Piece, ...]:
+def written(job: Job, node: int) -> tuple[PodPatch, ...]:
     """The pieces of a node's pod that its owner asked for word by word; later ones win."""
     return (*_short_fields(job), *_templates(job, node))
 
 
-def _short_fields(job: Job) -> list[Piece]:
+def _short_fields(job: Job) -> list[PodPatch]:
     spec = job.spec
-    pieces: list[Piece] = []
+    patches: list[PodPatch] = []
     if spec.image is not None:
-        pieces.append(Piece(in_trainer({"image": spec.image}), "spec.image", "yours"))
+        patches.append(PodPatch(in_trainer({"image": spec.image}), "spec.image", "yours"))
     resources: Fields = spec.resources.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if resources:
-        pieces.append(Piece(in_trainer({"resources": resources}), "spec.resources", "yours"))
+        patches.append(PodPatch(in_trainer({"resources": resources}), "spec.resources", "yours"))
     if spec.env:
         variables: list[JSON] = [_variable(variable) for variable in spec.env]
-        pieces.append(Piece(in_trainer({"env": variables}), "spec.env", "yours"))
-    return pieces
+        patches.append(PodPatch(in_trainer({"env": variables}), "spec.env", "yours"))
+    return patches
 
 
 def _variable(variable: EnvVar) -> Fields:
@@ -32,12 +32,12 @@ def _variable(variable: EnvVar) -> Fields:
     return {"name": variable.name, "value": variable.value}
 
 
-def _templates(job: Job, node: int) -> list[Piece]:
-    pieces = [Piece(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
+def _templates(job: Job, node: int) -> list[PodPatch]:
+    patches = [PodPatch(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
     for index, override in enumerate(job.spec.node_overrides):
         if node in override.ranges:
-            pieces.append(Piece(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
-    return pieces
+            patches.append(PodPatch(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
+    return patches
 
 
 def kinds(job: Job) -> tuple[tuple[int, ...], ...]:

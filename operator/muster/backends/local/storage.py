@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from muster.api.spec import Job
 from muster.backends.local.layout import RunLayout
 from muster.storage.code import bring_code
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.git_token import VARIABLE
-from muster.storage.means import Means
 from muster.storage.node_folders import NodeFolders, below
 from muster.storage.storage_plan import StoragePlan, storage_plan
 
@@ -51,18 +51,18 @@ def bring_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object
 
     Raises `StorageError`; `ModuleNotFoundError` where boto3 is needed and missing.
     """
-    means, shared = _means(say), _shared(layout)
+    dependencies, shared = _dependencies(say), _shared(layout)
     if not plan.uses_s3:
         if plan.code is not None:
-            bring_code(plan.code, shared.code, None, means)
+            bring_code(plan.code, shared.code, None, dependencies)
         return
     from muster.storage.bring import bring
 
     replicated = tuple(channel for channel in plan.channels if not channel.is_sharded)
     sharded = tuple(channel for channel in plan.channels if channel.is_sharded)
-    bring(replace(plan, channels=replicated), 0, shared, None, means)
+    bring(replace(plan, channels=replicated), 0, shared, None, dependencies)
     for node in range(plan.nodes):
-        bring(StoragePlan(plan.job, plan.nodes, channels=sharded), node, below(_own(layout, node)), None, means)
+        bring(StoragePlan(plan.job, plan.nodes, channels=sharded), node, below(_own(layout, node)), None, dependencies)
 
 
 def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
@@ -88,7 +88,7 @@ def keeper(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], obj
     from muster.storage.keeper import serve
 
     reader, writer = os.pipe()
-    keeping = Keeping(plan, _shared(layout), _means(say))
+    keeping = Keeping(plan, _shared(layout), _dependencies(say))
     thread = Thread(target=serve, args=(keeping, layout.keeper, reader), name="keeper", daemon=True)
     thread.start()
     try:
@@ -114,11 +114,13 @@ def _own(layout: RunLayout, node: int) -> Path:
     return layout.folder / "shards" / str(node)
 
 
-def _means(say: Callable[[str], object]) -> Means:
+def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
         from muster.storage.bucket import s3_client
 
         return s3_client()
 
-    return Means(client=client, pause=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE))
+    return StorageDependencies(
+        client=client, sleep=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE)
+    )

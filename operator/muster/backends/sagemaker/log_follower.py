@@ -22,7 +22,7 @@ from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
 LOOK_SECONDS = 10.0
 """From one look at a job's log to the next, where its account's quota allows that."""
 
-MOST_PAUSE_SECONDS = 300.0
+MAX_BACKOFF_SECONDS = 300.0
 """After looks that failed, one after the other."""
 
 SETTLE_SECONDS = 12.0
@@ -112,38 +112,38 @@ class LogFollower:
     async def _read(self, followed: _Followed) -> None:
         source = followed.source
         logs = self._logs_of(source.place)
-        mark, pause = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
+        mark, delay = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
         while not followed.is_complete:
             source, is_last = followed.source, _is_last(followed)
             try:
                 if source.has_reports:
                     events, mark = await logs.news(source.name, MARK.strip(), mark)
                     await self._take(followed, events)
-                pause = 0.0 if mark.more else LOOK_SECONDS
+                delay = 0.0 if mark.more else LOOK_SECONDS
                 if is_last and not mark.more:
                     await self._finish(followed, logs)
             except NotFound:
                 # there is no log before the first line, and none any more once somebody has deleted it
-                pause = LOOK_SECONDS
+                delay = LOOK_SECONDS
                 followed.is_complete = is_last
             except AwsError as error:
-                pause = min(MOST_PAUSE_SECONDS, 2 * max(pause, LOOK_SECONDS))
+                delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, LOOK_SECONDS))
                 # a token that has become too old is no good the next time either
                 mark = Mark(mark.since)
                 # the rest of the job does not wait for what may never be said
                 followed.is_complete = is_last
-                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, pause, error.message)
+                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, delay, error.message)
             if followed.is_complete:
                 followed.wake()
                 return
-            await self._rest(followed, pause)
+            await self._wait(followed, delay)
 
-    async def _rest(self, followed: _Followed, pause: float) -> None:
-        if followed.over_since is not None and pause <= LOOK_SECONDS:
-            pause = min(pause, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
+    async def _wait(self, followed: _Followed, delay: float) -> None:
+        if followed.over_since is not None and delay <= LOOK_SECONDS:
+            delay = min(delay, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
         followed.changed.clear()
         try:
-            async with asyncio.timeout(pause):
+            async with asyncio.timeout(delay):
                 await followed.changed.wait()
         except TimeoutError:
             return

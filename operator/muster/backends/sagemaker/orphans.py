@@ -7,9 +7,9 @@ import logging
 import random
 from dataclasses import dataclass, field
 
+from muster.aws.backoff import backoff_seconds
 from muster.aws.client import Aws
 from muster.aws.errors import AwsError, NotFound
-from muster.aws.pauses import pause
 from muster.aws.place import Place
 from muster.backends.sagemaker.ownership import is_of
 
@@ -51,7 +51,7 @@ class Orphans:
                     return
                 failures += 1
                 # No cryptography: it spreads those that failed together.
-                await asyncio.sleep(pause(failures + 1, error, random.random()))  # noqa: S311
+                await asyncio.sleep(backoff_seconds(failures + 1, error, random.random()))  # noqa: S311
             else:
                 return
 

@@ -14,9 +14,9 @@ from muster.backends.sagemaker.lookout import UNSEEN, Lookout, ObservedTrainingJ
 from muster.backends.sagemaker.request_failures import counted, request_failure_of
 from muster.backends.sagemaker.targets import Target, since
 from muster.plan.facts import Problem
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import CREATION_SECONDS
 from muster.plan.training_job_facts import FailureKind, RequestFailure
-from muster.plan.training_job_pauses import retry_at
 
 
 @dataclass(frozen=True)

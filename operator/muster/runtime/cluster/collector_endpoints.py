@@ -13,7 +13,7 @@ from ipaddress import ip_address
 
 from muster.api.document import JSON
 from muster.kube.answers import mapping, string
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import ENDPOINT_SLICES, SERVICES, Object
@@ -75,7 +75,7 @@ async def keep_endpoints(client: Client, collector: CollectorEndpoints, term: in
             if failures == 0:
                 service = f"{collector.namespace}/{collector.service}"
                 _log.warning("agents are not sent to this leader yet: Service %s and its slices: %s", service, error)
-            seconds = pause(failures, error, chance())
+            seconds = backoff_seconds(failures, error, chance())
             failures += 1
         await asyncio.sleep(seconds)
 

@@ -17,7 +17,7 @@ import kopf
 
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.kube.access import find
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Change
 from muster.kube.kinds import JOBS, Object
 from muster.kube.reading import read_object
@@ -46,7 +46,7 @@ IDLE_SECONDS = 1.0
 
 CLOSE_SECONDS = 0.1
 
-ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between kopf's own attempts; when they are used up it is started anew."""
 
 _log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class ResourceWatch:
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures = 0 if self.clock() - began > GOOD_SECONDS else failures + 1
-            self._stopping.wait(pause(failures, None, self.chance()))
+            self._stopping.wait(backoff_seconds(failures, None, self.chance()))
         _call(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -152,7 +152,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = CLIENT_SECONDS
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
     settings.networking.request_timeout = REQUEST_SECONDS
-    settings.networking.error_backoffs = ERROR_PAUSES
+    settings.networking.error_backoffs = ERROR_BACKOFFS
     # A worker that is idle keeps the last object that it heard of.
     settings.queueing.idle_timeout = IDLE_SECONDS
     # The process ends when muster says so.

@@ -21,7 +21,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.sagemaker.notes import training_notes
 from muster.kube.access import find
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.runtime.cluster.review import denial, objections_to
 from muster.runtime.cluster.webhook_server import BUSY, WebhookServer, object_to
 
@@ -32,7 +32,7 @@ REQUEST_SECONDS = 20.0
 
 CLOSE_SECONDS = 0.1
 
-ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 UNPROCESSABLE = 422
 
@@ -69,7 +69,7 @@ class Webhook:
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._stopping.wait(pause(failures, None, self.chance()))
+            self._stopping.wait(backoff_seconds(failures, None, self.chance()))
 
     async def _serve(self) -> None:
         # It is cancelled to stop it: a stop flag's own task makes kopf wait five seconds when it ends by itself.
@@ -131,7 +131,7 @@ def _settings(server: WebhookServer) -> kopf.OperatorSettings:
     # The right to list all namespaces and all CRDs is not asked for.
     settings.scanning.disabled = True
     settings.networking.request_timeout = REQUEST_SECONDS
-    settings.networking.error_backoffs = ERROR_PAUSES
+    settings.networking.error_backoffs = ERROR_BACKOFFS
     # kopf's own management would write one configuration for the cluster, from every replica, and empty it at the end.
     settings.admission.managed = None
     settings.admission.server = server

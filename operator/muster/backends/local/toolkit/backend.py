@@ -154,8 +154,8 @@ class ToolkitBackend:
             if action.command.kind == CommandKind.KILL:
                 self.processes.kill(node)
             elif action.command.kind in (CommandKind.STOP, CommandKind.EXIT):
-                pause = FALL_SECONDS if self._stop is None else 0.0
-                asyncio.get_running_loop().call_later(pause, self.processes.terminate, node)
+                delay = FALL_SECONDS if self._stop is None else 0.0
+                asyncio.get_running_loop().call_later(delay, self.processes.terminate, node)
 
 
 def _with_their_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:

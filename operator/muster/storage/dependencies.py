@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.storage.patience import Pause
+from muster.storage.retry import Sleep
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True)
-class Means:
+class StorageDependencies:
     """`client` gives whoever asks S3, made when it is needed. `say` tells people how far it is, one line each.
 
     `git_token` is what a git host is shown, where the job asks for one.
     """
 
     client: Callable[[], S3Client]
-    pause: Pause
+    sleep: Sleep
     clock: Callable[[], float]
     say: Callable[[str], object]
     git_token: str | None = field(default=None, repr=False)

@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Told:
+class StatusPublisher:
     """Called with each status after it was written."""
 
     events: EventPoster

@@ -7,22 +7,22 @@ from typing import TypeVar
 
 from muster.storage.errors import StorageError
 
-PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0, 30.0, 30.0)
+BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0, 30.0, 30.0)
 """Seconds between attempts without progress: a network may be gone for three minutes."""
 
 _Result = TypeVar("_Result")
 
-Pause = Callable[[float], object]
+Sleep = Callable[[float], object]
 """Waits so many seconds: `time.sleep`, or an event's wait."""
 
 
-def patiently(attempt: Callable[[], _Result], pause: Pause) -> _Result:
+def retry(attempt: Callable[[], _Result], sleep: Sleep) -> _Result:
     """What `attempt` returns in the end. Raises its `StorageError` when that doesn't pass."""
-    for seconds in PAUSES:
+    for seconds in BACKOFF_SECONDS:
         try:
             return attempt()
         except StorageError as found:
             if not found.may_pass:
                 raise
-        pause(seconds)
+        sleep(seconds)
     return attempt()

@@ -12,7 +12,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
 from muster.plan.attempts import was_started
@@ -21,17 +21,17 @@ from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
-from muster.runtime.cluster.journal import Desk, JobGone, Journal, NotLeading, Superseded
-from muster.runtime.cluster.outlook import Outlook
 from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.runtime.cluster.requeue import Requeue
 from muster.runtime.cluster.resource import Resource
+from muster.runtime.cluster.status_writer import JobGone, NotLeading, StatusWriter, StatusWriterDependencies, Superseded
 from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.urgency import standing
 from muster.runtime.reconcile import Backend, reconcile
 from muster.status.refused import refused
 from muster.status.unreadable import unreadable
 
-LEAST_REST_SECONDS = 0.02
+MIN_DELAY_SECONDS = 0.02
 """Reports that come together are looked at together."""
 
 URGENT_SECONDS = 0.5
@@ -40,7 +40,7 @@ URGENT_SECONDS = 0.5
 NOT_LEADING_SECONDS = 0.5
 """Until the next turn after one that was not let act."""
 
-BUG_PATIENCE = 4.0
+BUG_BACKOFF_FACTOR = 4.0
 """What failed by a mistake in muster rarely gets better by itself: the pauses are so many times as long."""
 
 _log = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ class StatusUnclear(Exception):
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What all actors share. `term` is the deciding Lease's, `as_it_runs` adds what the spec leaves to the operator.
+class JobControllerDependencies:
+    """What all controllers share. `term` is the deciding Lease's, `apply_defaults` fills in what the spec leaves open.
 
     `admit` raises `InvalidResource` for a job that uses what its namespace may not.
     `processor` shares the event loop's time among namespaces. `clock` gives Unix seconds, `chance` numbers from 0 to 1.
@@ -61,8 +61,8 @@ class Tools:
 
     backend: Backend
     store: RankStore
-    desk: Desk
-    as_it_runs: Callable[[Job, Status], Job]
+    writing: StatusWriterDependencies
+    apply_defaults: Callable[[Job, Status], Job]
     admit: Callable[[Job], None]
     term: int
     clock: Callable[[], float]
@@ -72,7 +72,7 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class _Rest:
+class _Delay:
     """The least seconds until the next turn, and the time of the next one if nothing happens (None: none)."""
 
     seconds: float
@@ -80,7 +80,7 @@ class _Rest:
 
 
 @dataclass
-class Actor:
+class JobController:
     """Keeps one job going, one turn at a time.
 
     `gone` is called with the job's uid when its resource turns out not to exist any more, `waits` when nothing can be
@@ -88,11 +88,11 @@ class Actor:
     """
 
     source: InitVar[Object]
-    tools: Tools
+    dependencies: JobControllerDependencies
     gone: Callable[[str], None]
     waits: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
-    _in_turn: bool = False
+    _is_reconciling: bool = False
     _is_stopping: bool = False
     _urgent: bool = True
     _failures: int = 0
@@ -100,21 +100,21 @@ class Actor:
     _share: CpuShare = field(default_factory=CpuShare)
 
     def __post_init__(self, source: Object) -> None:
-        self._journal = Journal(self.tools.desk.read(source), self.tools.desk)
+        self._status_writer = StatusWriter(self.dependencies.writing.read(source), self.dependencies.writing)
         self._changed = asyncio.Event()
 
     @property
     def resource(self) -> Resource:
         """The newest version of the job's resource."""
-        return self._journal.newest
+        return self._status_writer.newest
 
     def take(self, source: Object) -> None:
         """Hear of a version of the resource."""
-        if self._journal.take(source):
+        if self._status_writer.take(source):
             self.wake()
 
     def wake(self) -> None:
-        """Something of the job changed. An actor that had nothing left to do begins again."""
+        """Something of the job changed. A controller that had nothing left to do begins again."""
         self._urgent = True
         self._changed.set()
         if self._task is None and not self._is_stopping:
@@ -123,38 +123,38 @@ class Actor:
     def stop(self) -> asyncio.Task[None] | None:
         """Begin no more turns; the task of the one that is under way."""
         self._is_stopping = True
-        if self._task is not None and not self._in_turn:
+        if self._task is not None and not self._is_reconciling:
             self._task.cancel()
         return self._task
 
     async def _run(self) -> None:
         try:
             while not self._is_stopping:
-                rest = await self._go_around()
+                delay = await self._reconcile_once()
                 # Nothing is left to do, and nothing has happened meanwhile: the next news begins anew.
-                if rest is None and not self._changed.is_set():
+                if delay is None and not self._changed.is_set():
                     return
-                if rest is not None and not self._is_stopping:
-                    await self._rest(rest)
+                if delay is not None and not self._is_stopping:
+                    await self._wait_for_change(delay)
         finally:
             self._task = None
 
-    async def _go_around(self) -> _Rest | None:
+    async def _reconcile_once(self) -> _Delay | None:
         """One turn, and what comes of its failure; None: there is nothing left to do."""
         self._changed.clear()
         self._urgent = False
-        meter = Metered(self._turn(), self.tools.processor, self.resource.namespace)
-        self._in_turn = True
+        meter = Metered(self._reconcile(), self.dependencies.processor, self.resource.namespace)
+        self._is_reconciling = True
         try:
-            outlook = await meter
+            requeue = await meter
         except JobGone:
             self.gone(self.resource.uid)
             return None
         except Superseded:
-            return _Rest(LEAST_REST_SECONDS, self.tools.clock())
+            return _Delay(MIN_DELAY_SECONDS, self.dependencies.clock())
         except NotLeading:
-            # Either the Lease is renewed in a moment, or this actor is stopped.
-            return _Rest(NOT_LEADING_SECONDS, self.tools.clock())
+            # Either the Lease is renewed in a moment, or this controller is stopped.
+            return _Delay(NOT_LEADING_SECONDS, self.dependencies.clock())
         except StatusUnclear as problem:
             self._complain(str(problem), str(problem))
             return None
@@ -162,98 +162,100 @@ class Actor:
             seconds = self._failed(error)
             self._complain(str(error), f"{error.status} {error.reason}")
         except Exception as bug:  # noqa: BLE001 - a mistake in one job's turn must not stop the others
-            seconds = self._failed(None) * BUG_PATIENCE
+            seconds = self._failed(None) * BUG_BACKOFF_FACTOR
             self._complain("".join(traceback.format_exception(bug)).rstrip(), _place(bug))
         else:
             self._failures = 0
             self._complaints.clear()
-            rest = max(LEAST_REST_SECONDS, self._share.rest(meter.seconds, self.tools.clock()))
-            return None if outlook.is_over else _Rest(rest, outlook.until)
+            delay = max(MIN_DELAY_SECONDS, self._share.delay(meter.seconds, self.dependencies.clock()))
+            return None if requeue.is_over else _Delay(delay, requeue.until)
         finally:
-            self._in_turn = False
+            self._is_reconciling = False
         if not self._is_stopping:
             await asyncio.sleep(seconds)
-        return _Rest(0.0, self.tools.clock())
+        return _Delay(0.0, self.dependencies.clock())
 
-    async def _turn(self) -> Outlook:
-        tools, journal = self.tools, self._journal
-        resource = journal.begin()
+    async def _reconcile(self) -> Requeue:
+        dependencies, status_writer = self.dependencies, self._status_writer
+        resource = status_writer.begin()
         # Its children go with it: nothing of them may come back. A training job is nobody's child.
         if resource.is_leaving:
             if not resource.is_held:
-                return Outlook(None, is_over=True)
-            return await tools.training.leave(resource, journal, tools.admit)
+                return Requeue(None, is_over=True)
+            return await dependencies.training.leave(resource, status_writer, dependencies.admit)
         # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
         if resource.unclear:
-            problems, now = resource.unclear, tools.clock()
-            await journal.annotate(unreadable(resource.written, problems, resource.generation, now))
+            problems, now = resource.unclear, dependencies.clock()
+            await status_writer.annotate(unreadable(resource.written, problems, resource.generation, now))
             raise StatusUnclear("; ".join(map(str, problems)))
-        job = self._as_it_runs(resource)
+        job = self._apply_defaults(resource)
         if isinstance(job, InvalidResource):
-            await journal.write(refused(resource.status, job, resource.generation, tools.clock()))
+            await status_writer.write(refused(resource.status, job, resource.generation, dependencies.clock()))
             if resource.waits_for_room:
                 self.waits(resource.uid)
-            return Outlook(None, is_over=True)
+            return Requeue(None, is_over=True)
         if job.spec.backend == "SageMaker":
-            return await tools.training.turn(job, resource, journal, tools.admit)
+            return await dependencies.training.reconcile(job, resource, status_writer, dependencies.admit)
         self._expect(job)
-        turn = await reconcile(job, resource.status, tools.backend, journal, tools.clock(), tools.term)
-        until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
-        is_over = turn.is_over and until is None
+        result = await reconcile(
+            job, resource.status, dependencies.backend, status_writer, dependencies.clock(), dependencies.term
+        )
+        until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
+        is_over = result.is_over and until is None
         if is_over:
-            tools.store.forget(resource.uid)
-        return Outlook(until, is_over)
+            dependencies.store.forget(resource.uid)
+        return Requeue(until, is_over)
 
-    def _as_it_runs(self, resource: Resource) -> Job | InvalidResource:
+    def _apply_defaults(self, resource: Resource) -> Job | InvalidResource:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
             # What was begun is not given up because less is allowed since; what is resumed may be another job.
             if not was_started(resource.status):
-                self.tools.admit(resource.job)
+                self.dependencies.admit(resource.job)
             if resource.job.spec.backend == "SageMaker":
-                return self.tools.training.as_it_runs(resource.job)
-            return self.tools.as_it_runs(resource.job, resource.status)
+                return self.dependencies.training.apply_defaults(resource.job)
+            return self.dependencies.apply_defaults(resource.job, resource.status)
         except InvalidResource as unclear:
             return unclear
 
     def _expect(self, job: Job) -> None:
-        """Let the job's agents report; their news wakes this actor."""
+        """Let the job's agents report; their news wakes this controller."""
         metadata = job.metadata
         created_at = from_text(metadata.creation_timestamp)
-        self.tools.store.register(Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at))
-        heard = self.tools.store.changed(metadata.uid)
+        self.dependencies.store.register(Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at))
+        heard = self.dependencies.store.changed(metadata.uid)
         if heard is not self._changed:
             # What came meanwhile is looked at in this turn.
             self._changed = heard
 
-    async def _rest(self, rest: _Rest) -> None:
-        await self._pause(rest.seconds)
-        left = None if rest.until is None else max(0.0, rest.until - self.tools.clock())
+    async def _wait_for_change(self, delay: _Delay) -> None:
+        await self._rate_limit(delay.seconds)
+        left = None if delay.until is None else max(0.0, delay.until - self.dependencies.clock())
         try:
             async with asyncio.timeout(left):
                 await self._changed.wait()
         except TimeoutError:
             return
 
-    async def _pause(self, seconds: float) -> None:
+    async def _rate_limit(self, seconds: float) -> None:
         """Rest, and end a long rest early for what is urgent."""
         before = self._standing() if seconds > URGENT_SECONDS else 0
         while seconds > 0.0:
-            nap = min(seconds, URGENT_SECONDS)
-            await asyncio.sleep(nap)
-            seconds -= nap
+            step = min(seconds, URGENT_SECONDS)
+            await asyncio.sleep(step)
+            seconds -= step
             if seconds > 0.0 and (self._urgent or (self._changed.is_set() and self._standing() != before)):
                 return
 
     def _standing(self) -> int:
         job = self.resource.job
         nodes = 0 if isinstance(job, InvalidResource) else job.spec.nodes
-        return standing(self.tools.store.agent(self.resource.uid, node) for node in range(nodes))
+        return standing(self.dependencies.store.agent(self.resource.uid, node) for node in range(nodes))
 
     def _failed(self, error: ApiError | None) -> float:
         """Seconds to wait after one more failure in a row."""
-        seconds = pause(self._failures, error, self.tools.chance())
+        seconds = backoff_seconds(self._failures, error, self.dependencies.chance())
         self._failures += 1
         return seconds
 

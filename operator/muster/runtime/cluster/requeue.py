@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Requeue:
     """When there is more although nothing happens (Unix seconds; None: never), or nothing at all."""
 
     until: float | None

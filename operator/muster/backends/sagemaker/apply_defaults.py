@@ -12,7 +12,7 @@ from muster.plan.instances import instance_of
 _PREFIX = "ml."
 
 
-def as_it_runs(job: Job, default_region: str) -> Job:
+def apply_defaults(job: Job, default_region: str) -> Job:
     """The job as the plan takes it. `default_region` is the operator's, "" for none. Raises `InvalidResource`."""
     block = block_of(job.spec)
     region = block.region or default_region

@@ -15,7 +15,7 @@ from muster.plan.training_job_facts import TrainingFacts
 from muster.plan.training_job_outcome import judge_training_job
 from muster.plan.world import world_size
 from muster.runtime.apart import apart
-from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, RANKS_AT_ONCE, Journal
+from muster.runtime.reconcile import LOOK_AGAIN_SECONDS, RANKS_AT_ONCE, StatusWriter
 from muster.status.training_job import summarise_training_job
 
 
@@ -32,44 +32,44 @@ class TrainingBackend(Protocol):
 
 
 @dataclass(frozen=True)
-class TrainingTurn:
-    """`wake_at` is when time alone may change something (Unix seconds; None: never).
+class TrainingReconcileResult:
+    """`requeue_at` is when time alone may change something (Unix seconds; None: never).
 
     `is_over` says that the job's outcome is known and nothing of it is left to do.
     """
 
     status: Status
-    wake_at: float | None
+    requeue_at: float | None
     is_over: bool
 
 
 async def reconcile_training_job(
-    job: Job, previous: Status, backend: TrainingBackend, journal: Journal, now: float
-) -> TrainingTurn:
+    job: Job, previous: Status, backend: TrainingBackend, status_writer: StatusWriter, now: float
+) -> TrainingReconcileResult:
     """Bring the world a step nearer to the job's spec, and say how it stands."""
     facts = await backend.observe(job, previous)
-    think = partial(_think, job, previous, facts, now)
-    thought = think() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, think)
+    work_out = partial(_decide, job, previous, facts, now)
+    decision = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
     # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
-    await journal.write(thought.turn.status)
-    await backend.apply(job, thought.actions)
-    return thought.turn
+    await status_writer.write(decision.result.status)
+    await backend.apply(job, decision.actions)
+    return decision.result
 
 
 @dataclass(frozen=True)
-class _Thought:
+class _Decision:
     """What follows from a job's facts: what is to be done, and the turn that it makes."""
 
     actions: Sequence[TrainingAction]
-    turn: TrainingTurn
+    result: TrainingReconcileResult
 
 
-def _think(job: Job, previous: Status, facts: TrainingFacts, now: float) -> _Thought:
+def _decide(job: Job, previous: Status, facts: TrainingFacts, now: float) -> _Decision:
     previous = as_found(previous, facts)
     seen = judge_training_job(job, previous, facts, now)
     actions = decide_training_job(job, facts, seen, now)
     status = summarise_training_job(job, previous, facts, seen, actions, now)
     is_over = seen.outcome.is_decided and seen.outcome.settled and not actions
     times = (training_wake(job, previous, facts, seen, now), now + LOOK_AGAIN_SECONDS if actions else None)
-    wake_at = min((at for at in times if at is not None), default=None)
-    return _Thought(actions, TrainingTurn(status, wake_at, is_over))
+    requeue_at = min((at for at in times if at is not None), default=None)
+    return _Decision(actions, TrainingReconcileResult(status, requeue_at, is_over))

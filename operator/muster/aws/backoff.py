@@ -9,7 +9,7 @@ MAX_SECONDS = 60.0
 _MAX_DOUBLINGS = 10
 
 
-def pause(failures: int, error: AwsError, draw: float) -> float:
+def backoff_seconds(failures: int, error: AwsError, draw: float) -> float:
     """Seconds to wait after so many failures in a row, the last of them `error`; `draw` is random, of [0, 1)."""
     # One answer of many is lost now and then; and what came too fast already waits at its gate for longer.
     if failures <= 1 or isinstance(error, Throttled):

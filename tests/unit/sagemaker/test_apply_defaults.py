@@ -8,7 +8,7 @@ from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import validate
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 
 PYTORCH: dict[str, JSON] = {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"}
 TENSORFLOW = {"name": "TensorFlow", "version": "2.11.0", "pythonVersion": "py39"}
@@ -42,23 +42,23 @@ def job(instance_type: str, procs: int | str = "Auto", **sagemaker: Any) -> Job:
     ],
 )
 def test_ranks_are_counted_as_what_starts_them_counts(asked: Job, procs: int) -> None:
-    assert as_it_runs(asked, "us-west-2").spec.procs_per_node == procs
+    assert apply_defaults(asked, "us-west-2").spec.procs_per_node == procs
 
 
 def test_the_region_is_the_jobs_else_the_operators_else_missing() -> None:
-    own = as_it_runs(job("ml.c5.xlarge", framework=PYTORCH, region="eu-west-1"), "us-west-2").spec.sagemaker
-    other = as_it_runs(job("ml.c5.xlarge", framework=PYTORCH), "us-west-2").spec.sagemaker
+    own = apply_defaults(job("ml.c5.xlarge", framework=PYTORCH, region="eu-west-1"), "us-west-2").spec.sagemaker
+    other = apply_defaults(job("ml.c5.xlarge", framework=PYTORCH), "us-west-2").spec.sagemaker
     assert own is not None
     assert other is not None
     assert (own.region, other.region) == ("eu-west-1", "us-west-2")
     with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.region: missing"):
-        as_it_runs(job("ml.c5.xlarge", framework=PYTORCH), "")
+        apply_defaults(job("ml.c5.xlarge", framework=PYTORCH), "")
 
 
 @pytest.mark.parametrize("unknown", ["ml.p6e-gb200.36xlarge", "ml.g9.48xlarge", "ml.trn9.48xlarge"])
 def test_ranks_that_nobody_can_count_are_asked_for(unknown: str) -> None:
     with pytest.raises(InvalidResource, match=rf"procsPerNode: found Auto, .* {unknown} has; name the ranks"):
-        as_it_runs(job(unknown, framework=PYTORCH), "us-west-2")
+        apply_defaults(job(unknown, framework=PYTORCH), "us-west-2")
 
 
 def test_a_command_once_a_node_of_unlike_groups_is_one_rank_each() -> None:
@@ -84,4 +84,4 @@ def test_a_command_once_a_node_of_unlike_groups_is_one_rank_each() -> None:
     with pytest.raises(InvalidResource, match=r"procsPerNode: found Auto with gpu, cpu"):
         validate(Document({**document, "spec": spec}))
     once = validate(Document({**document, "spec": {**spec, "launcher": {"perNode": {}}}}))
-    assert as_it_runs(once, "us-west-2").spec.procs_per_node == 1
+    assert apply_defaults(once, "us-west-2").spec.procs_per_node == 1

@@ -1,7 +1,7 @@
 import pytest
 
+from muster.aws.backoff import MAX_SECONDS, backoff_seconds
 from muster.aws.errors import AccessDenied, AwsError, Throttled, Unavailable
-from muster.aws.pauses import MAX_SECONDS, pause
 
 GONE = Unavailable("no answer")
 DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")
@@ -23,9 +23,9 @@ DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")
     ],
 )
 def test_pauses_double_up_to_a_minute(failures: int, error: AwsError, seconds: float) -> None:
-    assert pause(failures, error, draw=1.0) == seconds
+    assert backoff_seconds(failures, error, draw=1.0) == seconds
 
 
 def test_who_failed_together_comes_back_spread() -> None:
-    assert pause(4, GONE, draw=0.0) == 2.0
-    assert pause(4, GONE, draw=0.5) == 3.0
+    assert backoff_seconds(4, GONE, draw=0.0) == 2.0
+    assert backoff_seconds(4, GONE, draw=0.5) == 3.0

@@ -16,9 +16,9 @@ _MAX_DOUBLINGS = 16
 _HASH_BYTES = 8
 
 
-def capacity_pause(job_uid: str, tries: int) -> float:
+def capacity_backoff(job_uid: str, tries: int) -> float:
     """Seconds after the `tries`th time in a row (from 1): they double, and differ from job to job."""
-    return _pause(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
+    return _backoff(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
 
 
 def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
@@ -26,10 +26,10 @@ def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
 
     Also for what was refused as it is written: a role or a bucket that it names may be made later.
     """
-    return request_failure.at + _pause(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
+    return request_failure.at + _backoff(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
 
 
-def _pause(job_uid: str, tries: int, first: float, longest: float) -> float:
+def _backoff(job_uid: str, tries: int, first: float, longest: float) -> float:
     doubled = first * float(1 << min(tries - 1, _MAX_DOUBLINGS))
     # Jobs that were refused together would come back together. Drawn from what every operator knows.
     digest = hashlib.sha256(f"{job_uid}/{tries}".encode()).digest()[:_HASH_BYTES]

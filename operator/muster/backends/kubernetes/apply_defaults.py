@@ -11,7 +11,7 @@ from muster.backends.kubernetes.devices import with_procs
 from muster.plan.attempts import was_started
 
 
-def as_it_runs(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
+def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
     """The job as the plan takes it. Raises `InvalidResource` for a pool that isn't among `pools`, and as `with_procs`.
 
     A gang that was started keeps its world, whatever an operator that takes over believes of pools and machines.

@@ -38,8 +38,8 @@ class JobGone(Exception):
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What all journals share. `clock` gives Unix seconds; `publish` hears what was written: before, after.
+class StatusWriterDependencies:
+    """What all status writers share. `clock` gives Unix seconds; `publish` hears what was written: before, after.
 
     `holds_lease` says whether this process may act as leader at this moment. `room` is what all jobs have to find room
     in, from wherever they are heard of.
@@ -60,16 +60,16 @@ class Desk:
         return resource
 
 
-class Journal:
+class StatusWriter:
     """One job's. `newest` is the newest version of its resource that is known, `due_at` when progress may be written.
 
     `due_at` is None when nothing waits to be written.
     """
 
-    def __init__(self, resource: Resource, desk: Desk) -> None:
+    def __init__(self, resource: Resource, dependencies: StatusWriterDependencies) -> None:
         self.newest = resource
         self.due_at: float | None = None
-        self._desk = desk
+        self._dependencies = dependencies
         self._base = resource
         self._progress_at = float("-inf")
         self._turn_at: float | None = None
@@ -79,7 +79,7 @@ class Journal:
 
     def take(self, source: Object) -> bool:
         """Hear of a version of the resource; whether it is a newer one."""
-        resource = self._desk.read(source, self.newest)
+        resource = self._dependencies.read(source, self.newest)
         if not resource.is_newer_than(self.newest):
             return False
         self.newest = resource
@@ -109,7 +109,7 @@ class Journal:
         """
         await self._keep(status, status_fields(status))
         # Also when nothing was to be written: the process may have been stopped since the turn began.
-        if not self._desk.holds_lease():
+        if not self._dependencies.holds_lease():
             raise NotLeading
 
     async def annotate(self, fields: dict[str, JSON]) -> None:
@@ -128,7 +128,7 @@ class Journal:
     async def delete(self) -> None:
         """Delete the resource. Raises `ApiError`."""
         base = self._base
-        await self._desk.client.delete(WATCHED_JOBS, base.namespace, base.name, uid=base.uid)
+        await self._dependencies.client.delete(WATCHED_JOBS, base.namespace, base.name, uid=base.uid)
 
     async def _keep(self, status: Status, wanted: dict[str, JSON]) -> None:
         base = self._base
@@ -140,7 +140,7 @@ class Journal:
             self.due_at = self._turn_at = None
             return
         if is_news(base.status, status):
-            self._desk.budget.spend(self._desk.clock(), base.namespace)
+            self._dependencies.budget.spend(self._dependencies.clock(), base.namespace)
         elif not self._is_due():
             return
         self.due_at = self._turn_at = None
@@ -149,8 +149,8 @@ class Journal:
         await self._send(patch)
         self._untold = None
         self._answered = (self.newest, wanted)
-        self._progress_at = self._desk.clock()
-        self._desk.publish(base, base.status, status)
+        self._progress_at = self._dependencies.clock()
+        self._dependencies.publish(base, base.status, status)
 
     def _tell_what_was_written(self) -> None:
         """Tell of a write whose answer was lost: what follows its version shows whether it was carried out."""
@@ -159,7 +159,7 @@ class Journal:
             return
         self._untold = None
         if after.status != before.status:
-            self._desk.publish(before, before.status, after.status)
+            self._dependencies.publish(before, before.status, after.status)
 
     def _tell_if_outdated(self) -> None:
         is_outdated = self.newest.generation != self._base.generation or self.newest.is_leaving
@@ -168,13 +168,13 @@ class Journal:
 
     def _is_due(self) -> bool:
         """Whether progress may be written now; else `due_at` says when."""
-        now = self._desk.clock()
+        now = self._dependencies.clock()
         if self._turn_at is None:
             # A turn that is asked for too early is used late, together with those of others.
             self.due_at = self._progress_at + PROGRESS_SECONDS
             if now < self.due_at:
                 return False
-            self._turn_at = self._desk.budget.reserve(now, self._base.namespace)
+            self._turn_at = self._dependencies.budget.reserve(now, self._base.namespace)
         self.due_at = self._turn_at
         return now >= self.due_at
 
@@ -192,7 +192,7 @@ class Journal:
     async def _patch(self, body: Object, subresource: str | None) -> None:
         base = self._base
         try:
-            answer = await self._desk.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
+            answer = await self._dependencies.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
         except ApiError as error:
             if error.is_not_found:
                 raise JobGone from error
@@ -200,11 +200,11 @@ class Journal:
                 await self._fetch()
                 raise Superseded from error
             raise
-        self.take(self._desk.room.place(answer))
+        self.take(self._dependencies.room.place(answer))
 
     async def _fetch(self) -> None:
         try:
-            source = await self._desk.client.get(WATCHED_JOBS, self._base.namespace, self._base.name)
+            source = await self._dependencies.client.get(WATCHED_JOBS, self._base.namespace, self._base.name)
         except ApiError as error:
             if error.is_not_found:
                 raise JobGone from error
@@ -212,4 +212,4 @@ class Journal:
         # The answer to the write before may have been lost: then this shows what it wrote.
         if identity_of(source).uid != self._base.uid:
             raise JobGone
-        self.take(self._desk.room.place(source))
+        self.take(self._dependencies.room.place(source))

@@ -9,7 +9,7 @@ from muster.backends.kubernetes.names import TRAINER
 
 
 @dataclass(frozen=True)
-class Piece:
+class PodPatch:
     """A partial pod. `source` is the field of the resource that asks for it, or `muster` where nobody has to."""
 
     fields: Fields
@@ -20,9 +20,9 @@ class Piece:
 MUSTER = "muster"
 
 
-def stacked(pieces: Iterable[Piece]) -> Fields:
+def stacked(patches: Iterable[PodPatch]) -> Fields:
     """One pod out of pieces, later ones over earlier ones."""
-    return merge_all(piece.fields for piece in pieces)
+    return merge_all(patch.fields for patch in patches)
 
 
 def in_spec(fields: Fields) -> Fields:

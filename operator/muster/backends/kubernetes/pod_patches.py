@@ -12,27 +12,27 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import folders
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.own_python import brought
-from muster.backends.kubernetes.pieces import Piece, stacked, trainer_of
 from muster.backends.kubernetes.placement import machines, neighbourhood
+from muster.backends.kubernetes.pod_patch import PodPatch, stacked, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.written import written
 from muster.plan.facts import Problem
 
 
 @dataclass(frozen=True)
-class PodPieces:
+class PodPatchs:
     """In the order in which they count: `owners` is merged over `defaults`, `fixed` over both."""
 
-    defaults: tuple[Piece, ...]
-    owners: tuple[Piece, ...]
-    fixed: tuple[Piece, ...]
+    defaults: tuple[PodPatch, ...]
+    owners: tuple[PodPatch, ...]
+    fixed: tuple[PodPatch, ...]
 
     @property
-    def all(self) -> tuple[Piece, ...]:
+    def all(self) -> tuple[PodPatch, ...]:
         return (*self.defaults, *self.owners, *self.fixed)
 
 
-def pod_pieces(job: Job, node: int, replacement: int, setting: Setting) -> PodPieces:
+def pod_patchs(job: Job, node: int, replacement: int, setting: Setting) -> PodPatchs:
     """Raises `NotRenderable` for a job that can't become pods, and as `with_procs` does where that was not asked."""
     owners = written(job, node)
     user = stacked(owners)
@@ -45,19 +45,19 @@ def pod_pieces(job: Job, node: int, replacement: int, setting: Setting) -> PodPi
             )
         )
     usual = (*defaults(user), *folders(job, user), *_placed(job, owners, user))
-    return PodPieces(
+    return PodPatchs(
         defaults=(*usual, *_brought(job, node, stacked((*usual, *owners)), setting)),
         owners=owners,
         fixed=(*identity(job, node, replacement, setting), *agent(job, node, replacement, user), *storage.fixed(job)),
     )
 
 
-def _brought(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
+def _brought(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
     """The init containers that muster puts before the owner's."""
     return (*brought(job, pod, setting), *storage.carriers(job, node, pod, setting))
 
 
-def _placed(job: Job, owners: tuple[Piece, ...], user: Fields) -> tuple[Piece, ...]:
+def _placed(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> tuple[PodPatch, ...]:
     """What machine the pod gets, and what of it."""
     hardware = (*devices(job, user), *fabric(job, user))
     pod = stacked((*hardware, *owners))

@@ -5,7 +5,7 @@ import pytest
 from muster.api.field_problems import InvalidResource
 from muster.api.node_pool import NamedPool
 from muster.api.status import RankStatus, Status
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.plan.world import procs_per_node
 from unit.kubernetes.cluster_jobs import cluster_job
 
@@ -15,7 +15,7 @@ RUNS = Status(start_time="2026-11-21T04:05:00Z", ranks=RankStatus(world=16, runn
 
 
 def test_pool_and_ranks_follow_from_the_configuration() -> None:
-    found = as_it_runs(JOB, Status(), POOLS)
+    found = apply_defaults(JOB, Status(), POOLS)
     assert procs_per_node(found) == 8
     assert found.spec.node_pool is not None
     assert found.spec.node_pool.instance_type == "p5.48xlarge"
@@ -23,9 +23,9 @@ def test_pool_and_ranks_follow_from_the_configuration() -> None:
 
 def test_an_unknown_pool_is_refused_before_the_start() -> None:
     with pytest.raises(InvalidResource, match="has no node pools"):
-        as_it_runs(JOB, Status(), ())
+        apply_defaults(JOB, Status(), ())
 
 
 @pytest.mark.parametrize("pools", [(), (NamedPool(name="gpus", instance_type="trn1.32xlarge"),)])
 def test_a_world_that_runs_stays_what_it_is(pools: tuple[NamedPool, ...]) -> None:
-    assert procs_per_node(as_it_runs(JOB, RUNS, pools)) == 8
+    assert procs_per_node(apply_defaults(JOB, RUNS, pools)) == 8
