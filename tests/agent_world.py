@@ -16,7 +16,7 @@ from muster.backends.agent_archive import agent_archive
 from muster.backends.local.hosts import hosts_file
 from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.meeting import meet
-from muster.ranks.gang_credentials import SEED_BYTES, derive
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster_worker import contract, wire
 from muster_worker.contract import (
     AgentPhase,

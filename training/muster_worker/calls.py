@@ -13,7 +13,7 @@ import socket
 import time
 from typing import List, Mapping, Optional, Tuple, Union
 
-from muster_worker import gang_hosts, processes
+from muster_worker import processes, rank_group_hosts
 from muster_worker.call_shell import call_shell
 from muster_worker.contract import Credentials, Peer
 from muster_worker.environment import Place
@@ -166,10 +166,10 @@ class Calls:
 
     def _find(self, host: str) -> Union[Peer, str]:
         peers = self._place.peers
-        found = gang_hosts.find(host, self._place.plan.job, peers)
+        found = rank_group_hosts.find(host, self._place.plan.job, peers)
         if found is not None:
             return found
-        names = gang_hosts.launch_names(peers)
+        names = rank_group_hosts.launch_names(peers)
         return f"no node of this job is called {host!r}; they are {names[0]} to {names[-1]}, in mpirun's host file"
 
     def _sweep(self) -> None:

@@ -266,7 +266,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node of the gang, and where it is met."""
+    """A node of the rank group, and where it is met."""
 
     node: int
     address: str

@@ -101,7 +101,7 @@ class IncomingCall:
         self._hang_up(now)
 
     def close(self) -> None:
-        """Let go of everything; no process of the gang is left."""
+        """Let go of everything; no process of the rank group is left."""
         self._let_go()
         self.over = True
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import List, Optional
 
-from muster_worker import activity, log_line, log_relay, memory_limit, progress, stacks, witness
+from muster_worker import activity, log_line, log_relay, memory_limit, progress, stack_dump, stacks
 from muster_worker.contract import MAX_LAST_LINES, EndReason
 from muster_worker.log_line import Event, RankLine
 from muster_worker.log_place import LogPlace
@@ -76,7 +76,7 @@ class Teller:
         )
         if failed:
             lines = log_relay.plain(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
-            doing = witness.activity_in(self._relay.error_text)
+            doing = stack_dump.activity_in(self._relay.error_text)
             line = replace(line, last_lines=lines, activity=doing or line.activity)
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)

@@ -94,7 +94,7 @@ class RankEnded:
 
 
 @dataclass(frozen=True)
-class Witnessed:
+class ActivityFound:
     """What a rank's main thread was in when the node was stopped or the rank fell."""
 
     rank: int
@@ -139,7 +139,7 @@ class ProblemFound:
 Event = Union[
     RankStarted,
     RankEnded,
-    Witnessed,
+    ActivityFound,
     LauncherRecord,
     MetricRecord,
     StopBegan,
@@ -204,9 +204,9 @@ def _with_metric(known: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[M
 
 
 def _apply_to_rank(
-    record: RankRecord, event: Union[RankStarted, RankEnded, Witnessed], stop_began_at: Optional[float]
+    record: RankRecord, event: Union[RankStarted, RankEnded, ActivityFound], stop_began_at: Optional[float]
 ) -> RankRecord:
-    if isinstance(event, Witnessed):
+    if isinstance(event, ActivityFound):
         return record if record.activity else replace(record, activity=event.activity)
     if record.ended_at is not None:
         return record

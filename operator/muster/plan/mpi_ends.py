@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from muster.api.spec import Job
 from muster.plan import rank_output
-from muster.plan.consequences import blames_another, outside_ends
 from muster.plan.ends import End, Subject, in_order, launcher_end, rank_ends
 from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent, has_ended, is_gone
+from muster.plan.secondary_failures import is_secondary, outside_ends
 from muster.plan.world import is_mpi
 from muster_worker.contract import EndReason
 
@@ -47,7 +47,7 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
     # Ranks that lose their mpirun may fail in words of their own.
     if launcher is not None and launcher.signal is not None:
         own = ()
-    told = tuple(end.at for end in own if not blames_another(end))
+    told = tuple(end.at for end in own if not is_secondary(end))
     if told:
         return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
     # It ended its ranks because it failed itself, or a node was gone.
@@ -79,9 +79,9 @@ def may_be_overtaken(job: Job, facts: JobFacts, end: End) -> bool:
     return not _all_have_told(facts)
 
 
-def is_consequence(job: Job, end: End) -> bool:
-    """Whether an end that isn't the cause of the job's failure looks like a consequence of it."""
-    return blames_another(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
+def is_secondary_failure(job: Job, end: End) -> bool:
+    """Whether an end that isn't the cause of the job's failure looks like a secondary failure of it."""
+    return is_secondary(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
@@ -113,7 +113,7 @@ def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
 
 def _killed(bad: tuple[End, ...]) -> tuple[End, ...]:
     """The first rank that was killed, if one was: mpirun had no reason yet."""
-    killed = (end for end in bad if _is_victim(end) and not blames_another(end))
+    killed = (end for end in bad if _is_victim(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
 
@@ -147,7 +147,7 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
     # Ranks die with an mpirun that is killed, or after it.
     if launcher.signal is not None:
         return bad[0].at < launcher.at - SKEW_SECONDS
-    if rank_output.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
+    if rank_output.names_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
         return True
     # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
     if rank_output.calls_abort(launcher.lines):

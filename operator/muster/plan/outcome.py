@@ -47,7 +47,7 @@ class Verdict(StrEnum):
 class Outcome:
     """The verdict, why, and since when (Unix seconds). It is final once `settled`: nothing of the job runs any more.
 
-    `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
+    `failure` names the root causes when ranks, launchers or agents failed. A verdict known from an earlier status alone
     has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
     `attempt` is that start's number, or that of the next one. `began_at` is when the job was created or last
     resumed: its deadlines count from there. `told_at` is set once the status told that the job is over: since when.
@@ -72,7 +72,7 @@ class Outcome:
 
 
 _Cause = tuple[float, Outcome]
-"""What can end the job, and its time: what came first is the reason, the rest are its consequences."""
+"""What can end the job, and its time: what came first is the reason, the rest are its secondary failures."""
 
 
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:

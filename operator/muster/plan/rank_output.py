@@ -84,7 +84,7 @@ def names_exception(lines: tuple[str, ...]) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def blames_a_peer(lines: tuple[str, ...]) -> bool:
+def names_a_peer(lines: tuple[str, ...]) -> bool:
     """Whether the last words say that a peer, the store or the launcher was gone.
 
     With an exception named only what it says counts: a lost connection that was logged before isn't the end's cause.
@@ -95,7 +95,7 @@ def blames_a_peer(lines: tuple[str, ...]) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def blames_a_rank(lines: tuple[str, ...]) -> bool:
+def names_a_rank(lines: tuple[str, ...]) -> bool:
     """Whether an mpirun says that it ended because one of its ranks did."""
     return any(_BLAMES_A_RANK.search(line) for line in _cleaned(lines))
 

@@ -28,7 +28,8 @@ MAX_WORD_CHARS = 256
 MAX_PROBLEM_CHARS = 4096
 
 MAX_INTERFACE_CHARS = 64
-"""Linux gives an interface 15. Every node of a gang is told every other's: 10,000 of them have to fit into Start."""
+"""Linux gives an interface 15. Every node of a rank group is told every other's: 10,000 of them have to fit into
+Start."""
 
 MAX_FIGURE = 1e9
 """A petabit a second, or a quarter of an hour: of the network check."""

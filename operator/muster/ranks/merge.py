@@ -56,7 +56,7 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
     if newer.report.replacement != older.report.replacement:
         return newer
     heard_at = max(known.heard_at, news.heard_at)
-    if _gang(newer.report) != _gang(older.report):
+    if _rank_group(newer.report) != _rank_group(older.report):
         return newer if newer.heard_at == heard_at else replace(newer, heard_at=heard_at)
     return AgentFacts(
         report=newer.report,
@@ -68,12 +68,12 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
     )
 
 
-def _gang(report: Report) -> tuple[int, int]:
+def _rank_group(report: Report) -> tuple[int, int]:
     return (report.replacement, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:
-    mine, theirs = (*_gang(one), one.sequence), (*_gang(other), other.sequence)
+    mine, theirs = (*_rank_group(one), one.sequence), (*_rank_group(other), other.sequence)
     if mine != theirs or one == other:
         return mine > theirs
     # an agent that uses a number twice breaks the contract; any fixed choice keeps the order of arrival out of it

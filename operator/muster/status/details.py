@@ -17,7 +17,7 @@ _WORDS = {
 
 
 def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
-    """At most `MAX_DETAILS` ranks: the culprits, what went before them, other failures, consequences, the rest."""
+    """At most `MAX_DETAILS` ranks: root causes, what went before them, other failures, secondary ones, the rest."""
     mute = _mute_ranks(views)
     worth = [view for view in views if _says_something(view) or view.rank in mute]
     worth.sort(key=lambda view: (_weight(view, outcome), _at(view), view.rank))
@@ -44,7 +44,7 @@ def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
 
 def _weight(view: RankView, outcome: Outcome) -> int:
     failure = outcome.failure
-    if failure is not None and failure.blames(view.rank, view.node.node):
+    if failure is not None and failure.is_root_cause(view.rank, view.node.node):
         return 0
     if view.reason == "EndedEarly":
         return 1

@@ -22,7 +22,7 @@ from muster.plan.outcome import (
 )
 from muster.plan.problems import NODE_SILENT
 from muster.plan.world import is_mpi
-from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
+from muster.status.failure_sentence import MAX_RANGE_CHARS, asked_for, bystanders, failure_sentence
 from muster.status.network_check import check_of
 from muster.status.problems import MAX_NAMES, shared_problems
 from muster.status.progress import stragglers
@@ -92,7 +92,7 @@ def ended(picture: Picture, progress: Progress | None) -> str:
 def _failed(picture: Picture, failure: Failure) -> str:
     if may_be_overtaken(picture.job, picture.facts, failure.first):
         return _open(picture.views)
-    return blame(picture.job, failure, picture.views)
+    return failure_sentence(picture.job, failure, picture.views)
 
 
 def _open(views: tuple[RankView, ...]) -> str:

@@ -9,7 +9,7 @@ from muster.api.status import Status
 from muster.plan import rank_output
 from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
-from muster.plan.mpi_ends import is_consequence
+from muster.plan.mpi_ends import is_secondary_failure
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
@@ -111,7 +111,7 @@ def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
 
 def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
     failure = seen.outcome.failure
-    if failure is not None and failure.blames(rank, end.node):
+    if failure is not None and failure.is_root_cause(rank, end.node):
         return FAILED, end.reason or failure.reason
     if end.is_good:
         early = failure is not None and failure.left_early(rank, end.node)
@@ -119,7 +119,7 @@ def _state_of_end(rank: int, end: End, seen: Picture) -> tuple[str, str]:
     if end.stopped:
         return STOPPED, "StoppedByMuster"
     # The others must not be blamed for one that died.
-    if seen.outcome.is_decided and is_consequence(seen.job, end):
+    if seen.outcome.is_decided and is_secondary_failure(seen.job, end):
         return STOPPED, "PeerFailed"
     return FAILED, end.why
 
@@ -160,13 +160,13 @@ def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
     """Ranks die with their agent, as far as that is known."""
     problem = node.process.problem
     reason = problem.reason if problem is not None else AGENT_LOST
-    if _is_to_blame(node, outcome):
+    if _is_root_cause(node, outcome):
         return FAILED, reason
     # On a machine that is cut off they may go on until it deletes the pod.
     return (STOPPED if node.process.lost_at is None else UNKNOWN), reason
 
 
-def _is_to_blame(node: NodeFacts, outcome: Outcome) -> bool:
+def _is_root_cause(node: NodeFacts, outcome: Outcome) -> bool:
     failure = outcome.failure
     if failure is None:
         return not outcome.is_decided

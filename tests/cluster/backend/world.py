@@ -21,7 +21,7 @@ from muster.plan.actions import Action, CreateNode
 from muster.plan.facts import NodeFacts
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
-from muster.ranks.gang_credentials import SEED_BYTES
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 
 JSONObject = dict[str, JSON]

@@ -24,7 +24,7 @@ class Ending:
     attempt: int
     conditions: frozenset[tuple[str, str, str]]
     ranks: frozenset[tuple[str, str]]
-    culprits: tuple[tuple[Any, ...], ...]
+    root_causes: tuple[tuple[Any, ...], ...]
     events: frozenset[tuple[tuple[str, str], int]]
     there: frozenset[str]
     starts: frozenset[tuple[int, int]]
@@ -47,7 +47,7 @@ def ending(seen: Seen, starts: Counter[int]) -> Ending:
         attempt=status.get("attempt", 0),
         conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
         ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
-        culprits=tuple(_culprit(one) for one in ranks.get("details", ())),
+        root_causes=tuple(_root_cause(one) for one in ranks.get("details", ())),
         events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
         there=frozenset(seen.there),
         starts=frozenset(starts.items()),
@@ -98,7 +98,7 @@ def _is_true(status: dict[str, Any], kind: str) -> bool:
     return any(one["type"] == kind and one["status"] == "True" for one in status.get("conditions", ()))
 
 
-def _culprit(detail: dict[str, Any]) -> tuple[Any, ...]:
+def _root_cause(detail: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(detail.get(key) for key in ("rank", "state", "exitCode", "signal", "reason"))
 
 

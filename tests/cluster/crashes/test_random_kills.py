@@ -38,12 +38,12 @@ LEADING_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Role:
-    """A life, and how it is to end; `culprit` is the rank that fails, and its exit code."""
+    """A life, and how it is to end; `root_cause` is the rank that fails, and its exit code."""
 
     life: Life
     phase: str
     attempt: int = 1
-    culprit: tuple[int, int] | None = None
+    root_cause: tuple[int, int] | None = None
 
 
 def draw(chance: random.Random) -> Role:
@@ -73,7 +73,7 @@ def draw(chance: random.Random) -> Role:
     roles = (
         Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),
-        Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", culprit=(rank, code)),
+        Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", root_cause=(rank, code)),
         Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", attempt=2),
         Role(Life("goes", nodes, spec, stays, deletes, ""), ""),
     )
@@ -94,8 +94,8 @@ async def live(place: Place, role: Role, job: str) -> str:
     problems = place.mistakes(job)
     if (found.phase, found.attempt) != (role.phase, role.attempt if role.phase else 0):
         problems.append(f"ended as {found.phase} after {found.attempt} starts: {found}")
-    if role.culprit is not None and (found.culprits[0][0], found.culprits[0][2]) != role.culprit:
-        problems.append(f"{found.culprits} are blamed, not {role.culprit}")
+    if role.root_cause is not None and (found.root_causes[0][0], found.root_causes[0][2]) != role.root_cause:
+        problems.append(f"{found.root_causes} are blamed, not {role.root_cause}")
     problems += [f"{count} events {told}" for told, count in found.events if count != _times(role, told[1])]
     await place.client.delete(JOBS, place.namespace, job)
     return "; ".join(problems)

@@ -109,8 +109,8 @@ def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
     world.launch()
     report = world.wait(0, lambda report: any(rank.state == RankState.EXITED for rank in report.ranks))
-    culprit = report.ranks[1]
-    assert culprit.exit_code == 5
+    root_cause = report.ranks[1]
+    assert root_cause.exit_code == 5
     assert report.ranks[0].state in (RankState.STARTING, RankState.RUNNING)
     world.send(CommandKind.KILL)
     other = world.wait_ended().ranks[0]

@@ -119,8 +119,8 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
         assert launcher.exit_code == 3
     world.send(CommandKind.STOP, grace=2.0)
     reports = [world.wait_ended(node) for node in range(NODES)]
-    culprit = reports[1].ranks[1]
-    assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
+    root_cause = reports[1].ranks[1]
+    assert (root_cause.exit_code, root_cause.reason, root_cause.last_lines[0]) == (3, None, "why")
     others = [rank for rank in all_ranks(reports) if rank.rank != 3]
     assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
 

@@ -71,9 +71,9 @@ def test_where_no_step_was_taken_no_step_is_shown() -> None:
 
 
 def test_a_failed_rank_says_how_it_ended() -> None:
-    culprit = RankDetail(rank=1, node=0, state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13")
+    root_cause = RankDetail(rank=1, node=0, state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13")
     view = View(
-        "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1))
+        "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(root_cause,)), 9, facts((1, 1, 1, 1))
     )
     assert "   1  digits-0  ✘ Failed   4001     1       -  exit 7 · ValueError: 13" in drawn(view)
 

@@ -10,7 +10,7 @@ from muster.backends.local.processes import AgentProcesses
 from muster.plan.actions import SendCommand
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
-from muster.ranks.gang_credentials import SEED_BYTES, derive
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster.ranks.store import RankStore
 from muster_worker.contract import CommandKind
 from unit.plan.builders import T0, UID, command, mpi_job

@@ -3,12 +3,12 @@
 import pytest
 
 from muster.plan.rank_output import (
-    blames_a_peer,
-    blames_a_rank,
     calls_abort,
     clean,
     collective,
     likeness,
+    names_a_peer,
+    names_a_rank,
     telling_line,
     telling_paragraph,
 )
@@ -56,7 +56,7 @@ def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
     ],
 )
 def test_a_lost_peer_is_blamed(line: str) -> None:
-    assert blames_a_peer(("Traceback (most recent call last):", line))
+    assert names_a_peer(("Traceback (most recent call last):", line))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_lost_peer_is_blamed(line: str) -> None:
     ],
 )
 def test_an_error_of_its_own_is_not_a_lost_peer(lines: tuple[str, ...]) -> None:
-    assert not blames_a_peer(lines)
+    assert not names_a_peer(lines)
 
 
 def test_the_same_way_forgets_numbers_and_prefixes() -> None:
@@ -129,7 +129,7 @@ def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
     ],
 )
 def test_mpirun_names_a_rank(line: str) -> None:
-    assert blames_a_rank(("-" * 74, line, "-" * 74))
+    assert names_a_rank(("-" * 74, line, "-" * 74))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_mpirun_names_a_rank(line: str) -> None:
     ],
 )
 def test_mpirun_speaks_of_itself(line: str) -> None:
-    assert not blames_a_rank((line,))
+    assert not names_a_rank((line,))
 
 
 @pytest.mark.parametrize(

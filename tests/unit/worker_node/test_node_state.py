@@ -17,6 +17,7 @@ from muster_worker.contract import (
 )
 from muster_worker.reports import Observation, Snapshot, encode_report, make_report
 from muster_worker.state import (
+    ActivityFound,
     Event,
     LauncherRecord,
     MetricRecord,
@@ -27,7 +28,6 @@ from muster_worker.state import (
     RankStarted,
     StopBegan,
     Terminated,
-    Witnessed,
     apply,
     begin,
     exit_code,
@@ -56,7 +56,7 @@ def test_every_rank_is_expected_from_the_start() -> None:
 
 
 def test_a_life() -> None:
-    report = report_of(a_state(RankStarted(2, 77, 90.0), Witnessed(2, "backward"), RankEnded(2, 95.0, 7)))
+    report = report_of(a_state(RankStarted(2, 77, 90.0), ActivityFound(2, "backward"), RankEnded(2, 95.0, 7)))
     rank = report.ranks[0]
     assert (rank.state, rank.pid, rank.exit_code, rank.activity) == (RankState.EXITED, 77, 7, "backward")
     assert (rank.started_age, rank.ended_age) == (10.0, 5.0)

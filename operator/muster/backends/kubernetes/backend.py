@@ -25,8 +25,8 @@ from muster.kube.kinds import JOBS, PODS
 from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
-from muster.ranks.gang_credentials import with_credentials
 from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.rank_group_credentials import with_credentials
 from muster.ranks.store import RankStore
 
 KILL_GRACE_SECONDS = 1

@@ -23,7 +23,7 @@ from muster.plan.actions import (
 )
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
 from muster.plan.world import keeps_in_s3
-from muster.ranks.gang_credentials import with_credentials
+from muster.ranks.rank_group_credentials import with_credentials
 from muster.ranks.store import RankStore
 from muster_worker.contract import Command
 

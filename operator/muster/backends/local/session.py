@@ -25,9 +25,9 @@ from muster.ranks.certificate import issue
 from muster.ranks.check import Shape
 from muster.ranks.collector import Collector
 from muster.ranks.directory import Member
-from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import read_keys
 from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
 from muster_worker import wire

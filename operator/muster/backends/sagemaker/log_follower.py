@@ -12,7 +12,7 @@ from muster.api.timestamps import from_text
 from muster.aws.errors import AwsError, NotFound
 from muster.aws.job_logs import LATE_SECONDS, LogEvent, Mark
 from muster.aws.place import Place
-from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.backends.sagemaker.rank_news import LogSource
 from muster.plan.facts import AgentFacts
 from muster.plan.world import procs_per_node, rank_nodes
@@ -81,7 +81,7 @@ class LogFollower:
             known.source = source
             return
         self.forget(uid)
-        followed = _Followed(source, wake, RankLog(gang_of(source)))
+        followed = _Followed(source, wake, RankLog(rank_group_of(source)))
         followed.over_since = _now() if source.is_over else None
         followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
         self._followed[uid] = followed
@@ -112,7 +112,7 @@ class LogFollower:
     async def _read(self, followed: _Followed) -> None:
         source = followed.source
         logs = self._logs_of(source.place)
-        mark, delay = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
+        mark, delay = Mark(int(followed.log.rank_group.created_at * 1000)), LOOK_SECONDS
         while not followed.is_complete:
             source, is_last = followed.source, _is_last(followed)
             try:
@@ -176,10 +176,10 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def gang_of(source: LogSource) -> Gang:
+def rank_group_of(source: LogSource) -> RankGroup:
     """What is known of the ranks before any line of them."""
     job = source.job
-    return Gang(
+    return RankGroup(
         job_uid=job.metadata.uid,
         attempt=source.attempt,
         nodes=rank_nodes(job),

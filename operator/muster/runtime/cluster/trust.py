@@ -17,8 +17,8 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import SECRETS, Object
 from muster.ranks.authorities import SERVING_SECONDS, bundle, from_text, is_due, rotate, signer, to_text
 from muster.ranks.certificate import Authority, ServingCertificate, make_authority, sign
-from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import Keys, read_keys
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.tokens import Verifier
 from muster_worker.contract import TOKEN_AUDIENCE
 

@@ -51,9 +51,9 @@ _IDLE = frozenset((*_STANDING.values(), CUT_OFF, HALTED, STILL_RUNNING))
 _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
 
 
-def blame(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
+def failure_sentence(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """One sentence about `failure`, without a full stop."""
-    told = _early(failure) if failure.early else _culprits(job, failure)
+    told = _early(failure) if failure.early else _root_causes(job, failure)
     # mpirun has the ranks of all nodes, and its own node did not fail with it.
     with_all = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
     others = bystanders(views, "rank") if with_all else bystanders(_others(failure, views))
@@ -80,7 +80,7 @@ def asked_for(job: Job) -> str:
     return f"The job asked for {amount(world_size(job), 'rank')} ({nodes} x {procs_per_node(job)})"
 
 
-def _culprits(job: Job, failure: Failure) -> str:
+def _root_causes(job: Job, failure: Failure) -> str:
     first = failure.first
     if first.reason == WORLD_SIZE_MISMATCH:
         return _other_world(job, failure)
@@ -106,13 +106,13 @@ def _other_world(job: Job, failure: Failure) -> str:
 
 
 def _ranks(job: Job, failure: Failure) -> str:
-    first, count = failure.first, len({end.rank for end in failure.culprits})
+    first, count = failure.first, len({end.rank for end in failure.root_causes})
     line = _why(job, first)
     if count == 1:
         told = f"Rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)}"
         return f"{told}: {line}" if line else told
     world = world_size(job)
-    ranks = ranges((end.rank for end in failure.culprits if end.rank is not None), MAX_RANGE_CHARS)
+    ranks = ranges((end.rank for end in failure.root_causes if end.rank is not None), MAX_RANGE_CHARS)
     who, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
     if not line:
         how_all = _how(first).replace("was ", "were ", 1)
@@ -125,7 +125,7 @@ def _launchers(job: Job, failure: Failure) -> str:
     first = failure.first
     name = rank_output.clean(first.name, limit=64)
     line = _why(job, first)
-    if len(failure.culprits) > 1:
+    if len(failure.root_causes) > 1:
         return f"{name} failed the same way on {_nodes(failure)}: {line or _how(first)}"
     told = f"{name} on {first.node_name} {_how(first)}"
     return f"{told}: {line}" if line else told
@@ -160,7 +160,7 @@ def _early(failure: Failure) -> str:
 
 
 def _how(end: End) -> str:
-    """How a culprit ended, where exit code and signal alone would mislead, too."""
+    """How a root cause ended, where exit code and signal alone would mislead, too."""
     if end.reason in (EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE):
         return "could not start"
     if end.reason == EndReason.WRAPPER_LOST:
@@ -218,7 +218,7 @@ def _at_step(end: End) -> str:
 
 
 def _nodes(failure: Failure) -> str:
-    return named([name for _, name in sorted({(end.node, end.node_name) for end in failure.culprits})])
+    return named([name for _, name in sorted({(end.node, end.node_name) for end in failure.root_causes})])
 
 
 def _signal(number: int) -> str:
@@ -233,7 +233,7 @@ def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ..
     return tuple(
         view
         for view in views
-        if not failure.blames(view.rank, view.node.node)
+        if not failure.is_root_cause(view.rank, view.node.node)
         and not failure.left_early(view.rank, view.node.node)
         and view.node.node not in failure.lost_nodes
     )
@@ -251,6 +251,6 @@ def _doing(view: RankView) -> str:
         return _doing_what(view.activity)
     if view.state == RUNNING:
         return STILL_RUNNING
-    if view.state == STOPPED and view.end is not None and rank_output.blames_a_peer(view.end.lines):
+    if view.state == STOPPED and view.end is not None and rank_output.names_a_peer(view.end.lines):
         return CUT_OFF
     return _STANDING.get(view.state, HALTED)

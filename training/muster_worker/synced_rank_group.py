@@ -1,4 +1,4 @@
-"""A gang whose files are brought from S3 before it starts, and to S3 once it has ended; else it is the gang alone."""
+"""A rank group with its downloads from S3 before it starts, and its uploads once it has ended."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ import time
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.contract import AgentPhase
-from muster_worker.gang import Gang
 from muster_worker.keeper_call import FINISH, REFRESH, KeeperCall
 from muster_worker.log import Log
 from muster_worker.processes import Ended
+from muster_worker.rank_group import RankGroup
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, PhaseReached, ProblemFound
 
 
-class KeptGang:
-    """The gang, and around it the keeper's work. `keeper` is the keeper's socket; None: the job keeps nothing in S3."""
+class SyncedRankGroup:
+    """The rank group, and the keeper's work around it. `keeper` is its socket; None: the job keeps nothing in S3."""
 
-    def __init__(self, gang: Gang, keeper: Optional[str], selector: selectors.BaseSelector, log: Log) -> None:
-        self._gang = gang
+    def __init__(
+        self, rank_group: RankGroup, keeper: Optional[str], selector: selectors.BaseSelector, log: Log
+    ) -> None:
+        self._rank_group = rank_group
         self._keeper = keeper
         self._selector = selector
         self._log = log
         self._base: Mapping[str, str] = {}
-        self._call: Optional[KeeperCall] = None  # while the keeper is at work, before or after the gang
-        self._is_over = False  # no process of the gang is left, or none was started
+        self._call: Optional[KeeperCall] = None  # while the keeper is at work, before or after the rank group
+        self._is_over = False  # no process of the rank group is left, or none was started
         self.finished = False
 
     @property
     def keeping(self) -> bool:
-        """Whether the gang has ended, and what it left is being brought away."""
+        """Whether the rank group has ended, and what it left is being brought away."""
         return self._is_over and not self.finished
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
         """Start, once the keeper has fetched what is newer than what lies here."""
         self._base = base
         if self._keeper is None:
-            return self._followed(self._gang.launch(base))
+            return self._followed(self._rank_group.launch(base))
         self._ask(self._keeper, REFRESH)
         return self.step()
 
@@ -45,21 +47,21 @@ class KeptGang:
     def next_step_in(self) -> Optional[float]:
         """Seconds until `step` has something to do; None while only events matter."""
         if self._call is None:
-            return self._gang.next_step_in
+            return self._rank_group.next_step_in
         at = self._call.next_step_at
         return None if at is None else max(0.0, at - time.monotonic())
 
     def step(self) -> List[Event]:
         """What time brings, and what the keeper has answered."""
         if self._call is None:
-            return self._followed(self._gang.step())
+            return self._followed(self._rank_group.step())
         call = self._call
         call.step(time.monotonic())
         if not call.answered:
             return []
         self._call = None
         if call.problem is None and not self._is_over:
-            return self._followed(self._gang.launch(self._base))
+            return self._followed(self._rank_group.launch(self._base))
         events: List[Event] = []
         if call.problem is not None:
             self._log.say(call.problem.message)
@@ -67,19 +69,19 @@ class KeptGang:
         return events + self._end()
 
     def stop(self, grace: float) -> List[Event]:
-        """As the gang's. What is being brought away is brought away."""
+        """As the rank group's. What is being brought away is brought away."""
         if self.finished or self.keeping:
             return []
         if self._call is not None:
             return self._end()
-        return self._gang.stop(grace)
+        return self._rank_group.stop(grace)
 
     def kill(self) -> List[Event]:
-        """As the gang's; nobody waits for the keeper any more."""
+        """As the rank group's; nobody waits for the keeper any more."""
         self._keeper = None
         if self.finished:
             return []
-        return self._end() if self._call is not None else self._gang.kill()
+        return self._end() if self._call is not None else self._rank_group.kill()
 
     def leave(self) -> List[Event]:
         """The node is being taken away: its keeper hears that too, and does what it still can by itself."""
@@ -87,21 +89,21 @@ class KeptGang:
         return self._end() if self.keeping else []
 
     def on_reaped(self, ended: List[Ended]) -> List[Event]:
-        """As the gang's."""
-        return self._gang.on_reaped(ended)
+        """As the rank group's."""
+        return self._rank_group.on_reaped(ended)
 
     def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
-        """As the gang's."""
-        return self._gang.observe()
+        """As the rank group's."""
+        return self._rank_group.observe()
 
     @property
     def launcher_lines(self) -> Tuple[str, ...]:
-        """As the gang's."""
-        return self._gang.launcher_lines
+        """As the rank group's."""
+        return self._rank_group.launcher_lines
 
     def _followed(self, events: List[Event]) -> List[Event]:
-        """The gang's events, and what follows when it has ended."""
-        if not self._gang.finished or self._is_over:
+        """The rank group's events, and what follows when it has ended."""
+        if not self._rank_group.finished or self._is_over:
             return events
         self._is_over = True
         if self._keeper is None:

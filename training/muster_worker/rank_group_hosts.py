@@ -1,4 +1,4 @@
-"""The names by which an mpirun knows a gang's nodes, and the files in which it finds them. Pure."""
+"""The names by which an mpirun knows a rank group's nodes, and the files in which it finds them. Pure."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import selectors
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
-from muster_worker import mpi_world, processes, progress, wire, witness
+from muster_worker import mpi_world, processes, progress, stack_dump, wire
 from muster_worker.child import NOT_EXECUTABLE, NOT_FOUND
 from muster_worker.contract import AgentProblem, EndReason, Launcher
 from muster_worker.environment import Place
@@ -19,7 +19,7 @@ from muster_worker.rank import MISMATCH_EXIT_CODE
 from muster_worker.rank_links import RankLink, listen, most_links
 from muster_worker.reaped import Reaped
 from muster_worker.reports import Observation
-from muster_worker.state import Event, MetricRecord, ProblemFound, RankEnded, RankStarted, Witnessed
+from muster_worker.state import ActivityFound, Event, MetricRecord, ProblemFound, RankEnded, RankStarted
 from muster_worker.streams import Stream
 
 LOST_SECONDS = 0.5
@@ -36,7 +36,7 @@ Handler = Callable[[], List[Event]]
 """What the node's loop calls when a descriptor is readable: every selector key's data."""
 
 
-class Roster:
+class RankRegistry:
     """The links of one attempt, and who of them holds which rank."""
 
     def __init__(self, place: Place, selector: selectors.BaseSelector, log: Log, metrics: MetricReader) -> None:
@@ -245,9 +245,9 @@ class Roster:
         for stream in link.streams:
             if not stream.closed:
                 events += self._metric_events(link, stream.drain())
-        activity = witness.activity_in(link.error_text) if end.exit_code else None
+        activity = stack_dump.activity_in(link.error_text) if end.exit_code else None
         if activity is not None:
-            events.append(Witnessed(end.rank, activity))
+            events.append(ActivityFound(end.rank, activity))
         return [*events, end]
 
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:

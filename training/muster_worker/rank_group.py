@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from muster_worker import processes, witness
+from muster_worker import processes, stack_dump
 from muster_worker.check_figures import sentence
 from muster_worker.check_process import CheckProcess, start_check
 from muster_worker.contract import AgentPhase, AgentProblem, EndReason
@@ -17,11 +17,12 @@ from muster_worker.launch import Launched, LaunchRefused, launch
 from muster_worker.log import Log
 from muster_worker.metrics import MetricReader
 from muster_worker.mpi_node import MpiWorld
+from muster_worker.rank_registry import RankRegistry
 from muster_worker.reach import Reach
 from muster_worker.reaped import Reaped
 from muster_worker.reports import Observation
-from muster_worker.roster import Roster
 from muster_worker.state import (
+    ActivityFound,
     Event,
     LauncherRecord,
     MetricRecord,
@@ -30,7 +31,6 @@ from muster_worker.state import (
     ProblemFound,
     RankEnded,
     StopBegan,
-    Witnessed,
 )
 from muster_worker.streams import Stream
 
@@ -41,7 +41,7 @@ SCAN_SECONDS = 0.02
 """Between two looks at what is still to be ended: whoever forks faster than this is met again."""
 
 
-class Gang:
+class RankGroup:
     """The node's share of an attempt, from its start until no process of it is left."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Gang:
         self._selector = selector
         self._log = log
         self._metrics = MetricReader(place.plan.metrics)
-        self._roster = Roster(place, selector, log, self._metrics)
+        self._rank_registry = RankRegistry(place, selector, log, self._metrics)
         self._children: Dict[int, Launched] = {}  # started by us and not reaped
         self._streams: Dict[int, Tuple[Stream, Stream]] = {}  # of launchers and wrappers themselves, by pid
         self._launcher_lines: Tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Gang:
                     stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(stream)
                 )
             if process.name == "command":
-                self._roster.let_inner_take_over(process.pid)
+                self._rank_registry.let_inner_take_over(process.pid)
         return [] if refused is None else self._refuse(refused)
 
     @property
@@ -119,7 +119,7 @@ class Gang:
             return max(0.0, self._reach.next_step_at - time.monotonic())
         if self._check is not None:
             return max(0.0, self._check.next_step_at - time.monotonic())
-        if self._roster.has_lost or not self._is_busy or (self._kill_at is not None and self._is_overdue()):
+        if self._rank_registry.has_lost or not self._is_busy or (self._kill_at is not None and self._is_overdue()):
             return SCAN_SECONDS
         waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
         if self._world is not None and self._world.next_step_in is not None:
@@ -132,12 +132,14 @@ class Gang:
             self._kill_at = min(self._kill_at, time.monotonic() + grace)
             return []
         self._look_no_more()
-        events: List[Event] = [Witnessed(rank, text) for rank, text in witness.activities(self._roster.live()).items()]
+        events: List[Event] = [
+            ActivityFound(rank, text) for rank, text in stack_dump.activities(self._rank_registry.live()).items()
+        ]
         # from here on: what asking took is not the ranks' time
         now = time.monotonic()
         self._kill_at = now + grace
         events.append(StopBegan(now))
-        live = [link.pid for link in self._roster.live().values() if link.pid is not None]
+        live = [link.pid for link in self._rank_registry.live().values() if link.pid is not None]
         if self._world is not None and live:
             # mpirun and its daemons would give them a second at most; they end when their ranks have
             processes.signal_all(live, signal.SIGTERM)
@@ -172,14 +174,14 @@ class Gang:
             if process is None:
                 continue
             # what its ranks have said is older than its own end
-            events += self._roster.catch_up()
+            events += self._rank_registry.catch_up()
             code, number = (None, end.signal) if end.signal else (end.exit_code, None)
             if process.rank is None:
                 self._remember_lines(process)
                 events.append(LauncherRecord(process.name, now, code, number))
-            elif self._roster.holder(process.rank) is None:
+            elif self._rank_registry.holder(process.rank) is None:
                 events.append(RankEnded(process.rank, now, code, number, EndReason.WRAPPER_LOST))
-        return events + self._roster.resolve_lost(self._reaped, now)
+        return events + self._rank_registry.resolve_lost(self._reaped, now)
 
     def step(self) -> List[Event]:
         """What time brings: the end of a grace period, leftovers to end, the last process gone."""
@@ -192,7 +194,7 @@ class Gang:
         if self._world is not None:
             self._world.step()
         now = time.monotonic()
-        events = self._roster.resolve_lost(self._reaped, now)
+        events = self._rank_registry.resolve_lost(self._reaped, now)
         if self._is_overdue():
             left = processes.signal_all(processes.descendants(), signal.SIGKILL)
         elif not self._is_busy:
@@ -215,7 +217,7 @@ class Gang:
 
     def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
         """What is to be read of the ranks at this moment."""
-        return self._roster.observe()
+        return self._rank_registry.observe()
 
     @property
     def launcher_lines(self) -> Tuple[str, ...]:
@@ -260,7 +262,7 @@ class Gang:
             self._reaped.add(end)
         if self._world is not None:
             self._world.close()
-        events = self._roster.close() + self._roster.give_up_lost(self._reaped)
+        events = self._rank_registry.close() + self._rank_registry.give_up_lost(self._reaped)
         for streams in self._streams.values():
             for stream in streams:
                 if not stream.closed:

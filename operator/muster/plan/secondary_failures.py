@@ -1,4 +1,4 @@
-"""Which ends are consequences: of another end, or of what muster told a node to do. Any other can be a cause."""
+"""Which ends are secondary failures: of another end, or of what muster told a node to do. Any other can be a cause."""
 
 import signal
 
@@ -52,8 +52,8 @@ def outside_ends(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]
     return in_order(ends)
 
 
-def blames_another(end: End) -> bool:
-    """Whether an end looks like the consequence of another one: a peer is gone, or somebody asked it to leave."""
+def is_secondary(end: End) -> bool:
+    """Whether an end looks like the secondary failure of another one: a peer is gone, or somebody asked it to leave."""
     # Nobody gets SIGKILL or a segmentation fault from a lost connection, whatever was logged before.
     if end.signal is not None and end.signal not in _ASKED_TO_LEAVE and end.signal != signal.SIGABRT:
         return False
@@ -63,7 +63,7 @@ def blames_another(end: End) -> bool:
     # The wrapper knows why the command did not start at all.
     if end.reason is not None:
         return False
-    return rank_output.blames_a_peer(end.lines)
+    return rank_output.names_a_peer(end.lines)
 
 
 def _failed_processes(node: NodeFacts) -> list[End]:

@@ -1,4 +1,4 @@
-"""What the agents of a gang know each other by: the same for all of them, for ever, and nobody else's."""
+"""What the agents of a rank group know each other by: the same for all of them, for ever, and nobody else's."""
 
 import hashlib
 import itertools
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.spec import Job
-from muster.ranks.gang_credentials import SEED_BYTES, derive, with_credentials
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive, with_credentials
 from muster_worker import wire
 from muster_worker.contract import Command, CommandKind, Credentials
 from unit.plan.builders import command, job, mpi_job
@@ -33,7 +33,7 @@ OTHERS = {
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, UIDS, STARTS)
-def test_the_same_gang_has_the_same_bytes_always(seed: bytes, uid: str, start: int) -> None:
+def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, start: int) -> None:
     known = derive(seed, uid, start)
 
     assert derive(seed, uid, start) == known
@@ -45,8 +45,8 @@ def test_the_same_gang_has_the_same_bytes_always(seed: bytes, uid: str, start: i
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(SEEDS, UIDS, STARTS), min_size=2, max_size=4, unique=True))
-def test_two_gangs_have_nothing_in_common(gangs: list[tuple[bytes, str, int]]) -> None:
-    for one, other in itertools.combinations([derive(*gang) for gang in gangs], 2):
+def test_two_rank_groups_have_nothing_in_common(rank_groups: list[tuple[bytes, str, int]]) -> None:
+    for one, other in itertools.combinations([derive(*rank_group) for rank_group in rank_groups], 2):
         assert one.key != other.key
         assert one.certificate != other.certificate
 
@@ -91,7 +91,7 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 def context(
     protocol: ssl._SSLMethod, shown: Credentials | None, folder: Path, version: ssl.TLSVersion
 ) -> ssl.SSLContext:
-    """As agents make theirs: the gang's own certificate, and no other, is trusted."""
+    """As agents make theirs: the rank group's own certificate, and no other, is trusted."""
     made = ssl.SSLContext(protocol)
     made.check_hostname = False
     made.verify_mode = ssl.CERT_REQUIRED
@@ -125,7 +125,7 @@ def talk(client: ssl.SSLContext, server: ssl.SSLContext) -> bytes:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_agents_of_a_gang_take_each_other(version: ssl.TLSVersion, tmp_path: Path) -> None:
+def test_agents_of_a_rank_group_take_each_other(version: ssl.TLSVersion, tmp_path: Path) -> None:
     client = context(ssl.PROTOCOL_TLS_CLIENT, OWN, tmp_path, version)
     server = context(ssl.PROTOCOL_TLS_SERVER, OWN, tmp_path, version)
 

@@ -111,7 +111,7 @@ CASES = (
         {"Failed": "4", "Stopped": "0-3,5"},
     ),
     Case(
-        "kill -9, a consequence seen a little earlier",
+        "kill -9, a secondary failure seen a little earlier",
         facts(halted(0, lost_peer(0, 0.99), lost_peer(1, 0.98)), halted(1, ended(2, 1.0, signal=9), stopped(3, 1.2))),
         "Rank 2 on digits-1 was killed by SIGKILL; 2 others were cut off, 1 stopped",
         "RankKilled",
@@ -465,7 +465,7 @@ def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
     assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
 
 
-def test_details_are_the_first_sixteen_with_the_culprit_at_their_head() -> None:
+def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> None:
     ranks = [lost_peer(number, 1.1) for number in range(40)]
     ranks[33] = ended(33, 1.2, signal=9)
 

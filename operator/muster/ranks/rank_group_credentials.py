@@ -1,4 +1,4 @@
-"""What the agents of one start of a gang know each other by: a certificate and its key, derived from a secret. Pure.
+"""What the agents of one attempt know each other by: a certificate and its key, derived from a secret. Pure.
 
 The same secret, job and attempt give the same bytes, so that an operator that was restarted between two agents'
 Start tells the second one what its predecessor told the first. All that is in the certificate is fixed or derived; its
@@ -20,7 +20,7 @@ from muster_worker.contract import Command, CommandKind, Credentials
 SEED_BYTES = 32
 """As many as the key has: a shorter secret would be the weakest part."""
 
-_PURPOSE = b"muster gang credentials 1"
+_PURPOSE = b"muster rank group credentials 1"
 """Keeps this use of the secret apart from any other. Another number: other credentials from the same secret."""
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -33,7 +33,7 @@ _SERIAL_BYTES = 16
 """RFC 5280, 4.1.2.2 allows 20."""
 
 _FROM, _TO = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""For ever (RFC 5280, 4.1.2.5): nobody trusts it after its gang, and nodes' clocks may be anywhere."""
+"""For ever (RFC 5280, 4.1.2.5): nobody trusts it after its rank group, and nodes' clocks may be anywhere."""
 
 
 def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
@@ -47,10 +47,10 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
 
 
 def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
-    """The credentials of one start of a job's gang. Raises `ValueError` for a secret that is too short."""
+    """The credentials of one start of a job's rank group. Raises `ValueError` for a secret that is too short."""
     if len(seed) < SEED_BYTES:
         raise ValueError(f"seed: {SEED_BYTES} bytes are needed")
-    # no uid has a line end in it: two gangs never share what is derived here
+    # no uid has a line end in it: two rank groups never share what is derived here
     context = b"\n".join((_PURPOSE, str(attempt).encode(), job_uid.encode()))
     material = HKDF(hashes.SHA256(), _KEY_BYTES + _SERIAL_BYTES, salt=None, info=context).derive(seed)
     number = 1 + int.from_bytes(material[:_KEY_BYTES], "big") % (_ORDER - 1)
@@ -65,8 +65,8 @@ def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
 
 
 def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
-    # the serial number is part of the name: of two gangs' certificates neither can pass for the other's issuer
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
+    # the serial number is part of the name: of two rank groups' certificates neither can pass for the other's issuer
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster rank group {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()
     return (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from muster.ranks.gang_credentials import SEED_BYTES, derive
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster_worker import processes
 from muster_worker.calls import Calls
 from muster_worker.contract import VERSION, Credentials, Launcher, Peer, Plan
@@ -39,7 +39,7 @@ class Called:
     err: Path
 
 
-class RemoteGang:
+class RemoteRankGroup:
     """Node 0 and node 1 of a job, both here; what is wanted of either runs in this process' loop."""
 
     def __init__(self, archive: Path) -> None:
