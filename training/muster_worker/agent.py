@@ -96,7 +96,7 @@ def _setting(options: argparse.Namespace, place: Place, held: List[socket.socket
         options.termination_log,
         options.lifeline,
         held[0] if held else None,
-        options.keeper,
+        options.sync,
     )
 
 
@@ -201,6 +201,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
     parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
-    parser.add_argument("--keeper", metavar="SOCKET", help="who brings files to S3 and back")
+    parser.add_argument("--sync", metavar="SOCKET", help="socket of the process that syncs files with S3")
     parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
     return parser

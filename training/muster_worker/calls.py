@@ -83,7 +83,7 @@ class Calls:
         return None if at is None else max(0.0, at - time.monotonic())
 
     def step(self) -> None:
-        """What time brings."""
+        """What is due now."""
         now = time.monotonic()
         for call in self._all():
             at = call.next_step_at

@@ -41,7 +41,7 @@ class CheckProcess:
         return 0.0 if self._ended else self._deadline
 
     def step(self, now: float) -> None:
-        """What time brings: the end of the check."""
+        """What is due now: the end of the check."""
         if self.figures is None and (self._ended or now >= self._deadline):
             self.figures = self._result()
             self.close()

@@ -77,9 +77,9 @@ class AgentPhase:
     READY = "Ready"  # waits for Start; address and port are known
     RUNNING = "Running"  # the launcher is started and not all of its processes are gone
     STOPPING = "Stopping"  # told to stop; some process is still there
-    KEEPING = "Keeping"  # no process of the attempt is left; what its ranks left is brought to S3
+    UPLOADING = "Uploading"  # no process of the attempt is left; what its ranks left is brought to S3
     ENDED = "Ended"  # no process of the attempt is left on this node, and nothing else is to be done
-    ALL = (READY, RUNNING, STOPPING, KEEPING, ENDED)
+    ALL = (READY, RUNNING, STOPPING, UPLOADING, ENDED)
 
 
 class RankState:

@@ -75,7 +75,7 @@ class IncomingCall:
         return self._kill_at if self._kill_at is not None else self._deadline
 
     def step(self, now: float) -> None:
-        """What time brings: the end of patience with a stranger, or with what a lost connection has left."""
+        """What is due now: the end of patience with a stranger, or with what a lost connection has left."""
         if self._deadline is not None and now >= self._deadline:
             self.problem = f"said nothing in {FIRST_FRAME_SECONDS:.0f} s"
             self._hang_up(now)

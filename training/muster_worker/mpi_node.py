@@ -85,7 +85,7 @@ class MpiWorld:
             self._calls.terminate()
 
     def step(self) -> None:
-        """What time brings."""
+        """What is due now."""
         if self._calls is not None:
             self._calls.step()
 

@@ -42,7 +42,7 @@ class Setting:
     """What the agent was started with: everything of a `Place` but the peers, which Start brings.
 
     `grace_seconds` is what ranks get after the agent's own SIGTERM. `port` is held for the job, None where none is.
-    `keeper` is the socket of who brings files to S3, None where nobody has to.
+    `sync` is the socket of the process that syncs files with S3, None where the job has no files there.
     """
 
     place: Place
@@ -50,7 +50,7 @@ class Setting:
     termination_log: Optional[str]
     lifeline: Optional[int]
     port: Optional[socket.socket] = None
-    keeper: Optional[str] = None
+    sync: Optional[str] = None
 
 
 class Node:
@@ -173,7 +173,7 @@ class Node:
     def _stop(self, grace: float) -> List[Event]:
         if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
-        if self._rank_group.finished or self._rank_group.keeping:
+        if self._rank_group.finished or self._rank_group.uploading:
             return []
         self._learn([PhaseReached(AgentPhase.STOPPING)])
         return self._rank_group.stop(grace)
@@ -243,7 +243,7 @@ class Node:
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = self._join_world(place, command)
             rank_group = RankGroup(place, command.attempt, self._selector, self._log, world)
-            self._rank_group = SyncedRankGroup(rank_group, self._setting.keeper, self._selector, self._log)
+            self._rank_group = SyncedRankGroup(rank_group, self._setting.sync, self._selector, self._log)
             return self._rank_group.launch(self._base)
         except OSError as error:
             problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")

@@ -59,7 +59,7 @@ class OutgoingCall:
         return self._deadline if self._retry_at is None else min(self._deadline, self._retry_at)
 
     def step(self, now: float) -> None:
-        """What time brings: another try to connect, or the end of all tries."""
+        """What is due now: another try to connect, or the end of all tries."""
         at = self.next_step_at
         if at is None or now < at or self._peer is None:
             return

@@ -184,7 +184,7 @@ class RankGroup:
         return events + self._rank_registry.resolve_lost(self._reaped, now)
 
     def step(self) -> List[Event]:
-        """What time brings: the end of a grace period, leftovers to end, the last process gone."""
+        """What is due now: the end of a grace period, leftovers to end, the last process gone."""
         if self.finished:
             return []
         if self._reach is not None:

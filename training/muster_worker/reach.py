@@ -43,7 +43,7 @@ class Reach:
         return self._deadline if self._retry_at is None else min(self._retry_at, self._deadline)
 
     def step(self, now: float) -> None:
-        """What time brings: another try, or the end of all tries."""
+        """What is due now: another try, or the end of all tries."""
         if self.reached or self.problem is not None:
             return
         if now >= self._deadline:

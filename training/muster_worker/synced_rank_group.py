@@ -7,40 +7,38 @@ import time
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.contract import AgentPhase
-from muster_worker.keeper_call import FINISH, REFRESH, KeeperCall
 from muster_worker.log import Log
 from muster_worker.processes import Ended
 from muster_worker.rank_group import RankGroup
 from muster_worker.reports import Observation
 from muster_worker.state import Event, MetricRecord, PhaseReached, ProblemFound
+from muster_worker.sync_request import FINISH, REFRESH, SyncRequest
 
 
 class SyncedRankGroup:
-    """The rank group, and the keeper's work around it. `keeper` is its socket; None: the job keeps nothing in S3."""
+    """The rank group, with downloads before and uploads after it. `sync` is a socket; None: no files are in S3."""
 
-    def __init__(
-        self, rank_group: RankGroup, keeper: Optional[str], selector: selectors.BaseSelector, log: Log
-    ) -> None:
+    def __init__(self, rank_group: RankGroup, sync: Optional[str], selector: selectors.BaseSelector, log: Log) -> None:
         self._rank_group = rank_group
-        self._keeper = keeper
+        self._sync = sync
         self._selector = selector
         self._log = log
         self._base: Mapping[str, str] = {}
-        self._call: Optional[KeeperCall] = None  # while the keeper is at work, before or after the rank group
+        self._call: Optional[SyncRequest] = None  # while the sync is at work, before or after the rank group
         self._is_over = False  # no process of the rank group is left, or none was started
         self.finished = False
 
     @property
-    def keeping(self) -> bool:
+    def uploading(self) -> bool:
         """Whether the rank group has ended, and what it left is being brought away."""
         return self._is_over and not self.finished
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
-        """Start, once the keeper has fetched what is newer than what lies here."""
+        """Start, once the sync has fetched what is newer than what lies here."""
         self._base = base
-        if self._keeper is None:
+        if self._sync is None:
             return self._followed(self._rank_group.launch(base))
-        self._ask(self._keeper, REFRESH)
+        self._ask(self._sync, REFRESH)
         return self.step()
 
     @property
@@ -52,7 +50,7 @@ class SyncedRankGroup:
         return None if at is None else max(0.0, at - time.monotonic())
 
     def step(self) -> List[Event]:
-        """What time brings, and what the keeper has answered."""
+        """What is due now, and what the sync server has answered."""
         if self._call is None:
             return self._followed(self._rank_group.step())
         call = self._call
@@ -70,23 +68,23 @@ class SyncedRankGroup:
 
     def stop(self, grace: float) -> List[Event]:
         """As the rank group's. What is being brought away is brought away."""
-        if self.finished or self.keeping:
+        if self.finished or self.uploading:
             return []
         if self._call is not None:
             return self._end()
         return self._rank_group.stop(grace)
 
     def kill(self) -> List[Event]:
-        """As the rank group's; nobody waits for the keeper any more."""
-        self._keeper = None
+        """As the rank group's; nobody waits for the sync any more."""
+        self._sync = None
         if self.finished:
             return []
         return self._end() if self._call is not None else self._rank_group.kill()
 
     def leave(self) -> List[Event]:
-        """The node is being taken away: its keeper hears that too, and does what it still can by itself."""
-        self._keeper = None
-        return self._end() if self.keeping else []
+        """The node is being taken away: its sync hears that too, and does what it still can by itself."""
+        self._sync = None
+        return self._end() if self.uploading else []
 
     def on_reaped(self, ended: List[Ended]) -> List[Event]:
         """As the rank group's."""
@@ -106,15 +104,15 @@ class SyncedRankGroup:
         if not self._rank_group.finished or self._is_over:
             return events
         self._is_over = True
-        if self._keeper is None:
+        if self._sync is None:
             self.finished = True
             return events
-        self._ask(self._keeper, FINISH)
+        self._ask(self._sync, FINISH)
         ended = PhaseReached(AgentPhase.ENDED)
-        return [*(event for event in events if event != ended), PhaseReached(AgentPhase.KEEPING)]
+        return [*(event for event in events if event != ended), PhaseReached(AgentPhase.UPLOADING)]
 
-    def _ask(self, keeper: str, request: str) -> None:
-        self._call = KeeperCall(keeper, request, self._selector, time.monotonic())
+    def _ask(self, sync: str, request: str) -> None:
+        self._call = SyncRequest(sync, request, self._selector, time.monotonic())
 
     def _end(self) -> List[Event]:
         if self._call is not None:

@@ -25,7 +25,7 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.meeting_port import PortTaken, meeting_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
-from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
+from muster.backends.local.storage import code_folder, download_here, fetched_folders, local_plan, without_fetched
 from muster.backends.local.toolkit.host import CodeFile
 from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
@@ -83,7 +83,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         with own_folder(folder), _meeting(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
-                bring_here(plan, layout, display.note)
+                download_here(plan, layout, display.note)
             training = training_of(resolved, rendered, _code(source or code_folder(layout)))
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)

@@ -193,7 +193,7 @@ def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | No
         return None
     agent = current_agent(node)
     # No rank is left that could hang, and what they left is worth the time.
-    if agent is not None and agent.report.phase == AgentPhase.KEEPING and told.kind != CommandKind.KILL:
+    if agent is not None and agent.report.phase == AgentPhase.UPLOADING and told.kind != CommandKind.KILL:
         return None
     heard_at = facts.created_at if agent is None else agent.heard_at
     # A backend that does not know when it gave the command leaves the cause's time, or the node's last word.

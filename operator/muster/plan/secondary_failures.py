@@ -18,7 +18,7 @@ from muster.plan.ends import (
 )
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, is_told_to_end
-from muster.plan.world import keeps_in_s3, procs_per_node
+from muster.plan.world import procs_per_node, uploads_to_s3
 from muster_worker.contract import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
@@ -111,7 +111,7 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         return None
     if process.state is ProcessState.EXITED:
         # The work was done; what the agent had still to do was to say so, and to keep what is to be kept.
-        if not keeps_in_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
+        if not uploads_to_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
             return None
         return _agent_gone(facts, node, AGENT_LOST)
     # A process of a gang that has started does not go missing unless somebody removed it.

@@ -46,12 +46,12 @@ def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at:
     )
     if failure is None or failure.kind not in REFUSALS:
         # What passes by itself is waited for.
-        return _bring_to_end(uid, previous, facts, now, None)
+        return _stop_and_wait(uid, previous, facts, now, None)
     # A right that is missing may be missing for good. Refusals from before the deletion don't shorten the wait.
     give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
     if now >= give_up_at and not _never_came(facts):
         return LetGo(failure)
-    return _bring_to_end(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
+    return _stop_and_wait(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
 
 
 def _never_came(facts: TrainingFacts) -> bool:
@@ -59,7 +59,7 @@ def _never_came(facts: TrainingFacts) -> bool:
     return facts.training is None and facts.blind is None and facts.unclear is None
 
 
-def _bring_to_end(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
+def _stop_and_wait(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
     if facts.blind is not None:
         return Wait(_first(retry_at(uid, facts.blind), give_up_at))
     if facts.unclear is not None:

@@ -168,7 +168,7 @@ def _with_problems(text: str, facts: JobFacts) -> str:
 def _kept(facts: JobFacts) -> list[str]:
     """Whose results are on their way to S3."""
     agents = ((node, current_agent(node)) for node in facts.nodes)
-    busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.KEEPING]
+    busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
     return [f"what the ranks left on {_names(busy)} is brought to S3"] if busy else []
 
 

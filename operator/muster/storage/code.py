@@ -18,7 +18,7 @@ from muster.storage.source_folder import read_archive, write_files
 from muster.storage.storage_plan import CodePlan
 
 
-def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
+def download_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
     """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageError`."""
     files = code(plan, config_map, dependencies)
     _write(files, folder)

@@ -1,4 +1,4 @@
-"""What bringing and keeping are done with."""
+"""What downloads and uploads depend on."""
 
 from __future__ import annotations
 

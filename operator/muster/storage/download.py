@@ -37,7 +37,7 @@ class Into:
 
 
 def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, told: Told) -> int:
-    """Bring all of them, and return how many had to be fetched. Raises `StorageError`."""
+    """Download all of them; return how many were missing here. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)

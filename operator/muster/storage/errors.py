@@ -1,4 +1,4 @@
-"""What keeps code, data or results from being brought where they belong."""
+"""Why code, data or results cannot be downloaded or uploaded."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Snapshots:
         self._note = into.notes / "known.json"
         self._known = _read(self._note, str(self._uri))
 
-    def bring(self) -> int:
+    def download(self) -> int:
         """Fetch what is newer there; the number of files. Raises `StorageError`."""
         found = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
         wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
@@ -57,7 +57,7 @@ class Snapshots:
         self._remember()
         return len(wanted)
 
-    def keep(self, settled_seconds: float = 0.0) -> int:
+    def upload(self, settled_seconds: float = 0.0) -> int:
         """Upload what is newer here, older files first: one that names others is written after them.
 
         Files that changed less than `settled_seconds` ago are left for the next time. The number of files that were

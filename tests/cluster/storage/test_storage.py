@@ -103,7 +103,7 @@ def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3:
     stage.jobs.run("create", "configmap", "authority", trusted)
     commit = git_server.commit(git_server.new_repository(tmp_path / "team" / "vision.git"), CODE)
     mount = {"name": "authority", "mountPath": "/authority"}
-    trusts = {"name": "muster-bring", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
+    trusts = {"name": "muster-download", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
     template = restricted(
         initContainers=[{**trusts, "volumeMounts": [mount]}],
         volumes=[{"name": "authority", "configMap": {"name": "authority"}}],
@@ -171,7 +171,7 @@ def test_a_deleted_pods_ranks_leave_their_snapshot(stage: Stage, s3: PodsS3) -> 
 
 def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None:
     pod = _waiting_with_a_snapshot(stage, "falls")
-    machine.kill(*machine.init_processes(pod, "muster-keep"))
+    machine.kill(*machine.init_processes(pod, "muster-upload"))
     stage.jobs.patch("falls", suspend=True)
     stage.jobs.wait("falls", "condition=Suspended")
     assert contents(s3.client, "data", "falls/") == {"falls/1.pt": b"step 10"}

@@ -17,11 +17,11 @@ from breaking_proxy import breaking_proxy
 from made_up_s3 import made_up_s3
 from muster.api.s3_uri import S3Uri
 from muster.storage import download
-from muster.storage.bring import bring
 from muster.storage.bucket import CONNECTIONS, Bucket, s3_client
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.download import Into, fetch
 from muster.storage.errors import StorageError
+from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
 from muster.storage.objects import Placed, placed
 from muster.storage.storage_plan import S3Channel, StoragePlan
@@ -150,7 +150,7 @@ def test_nodes_get_disjoint_shares_that_are_all_of_it(
     plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
     found = []
     for node in range(3):
-        bring(plan, node, below(tmp_path / str(node)), None, dependencies)
+        download_node(plan, node, below(tmp_path / str(node)), None, dependencies)
         found.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
     assert found == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
 
@@ -159,7 +159,7 @@ def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, depe
     s3.put_object(Bucket="data", Key="training/a", Body=b"x")
     plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        bring(plan, 0, below(tmp_path), None, dependencies)
+        download_node(plan, 0, below(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
 
@@ -171,7 +171,7 @@ def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched
     s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
     plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        bring(plan, 0, below(tmp_path / "root"), None, dependencies)
+        download_node(plan, 0, below(tmp_path / "root"), None, dependencies)
     assert caught.value.reason == "S3KeysUnusable"
     assert not list(tmp_path.rglob("escaped"))
     assert not (tmp_path / "root" / "input" / "train" / "a").exists()

@@ -216,9 +216,9 @@ def test_a_containers_last_line_is_told_without_its_secrets() -> None:
 
 def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
     def fail(pod: JSONObject) -> None:
-        part(pod, "spec", "initContainers", 0).update(name="muster-bring")
+        part(pod, "spec", "initContainers", 0).update(name="muster-download")
         status = part(pod, "status", "initContainerStatuses", 0)
-        status.update(name="muster-bring")
+        status.update(name="muster-download")
         said = "[muster] code: 2 files\nS3AccessDenied: spec.inputs[0].s3.uri: s3:GetObject on s3://data/a is denied\n"
         part(status, "state", "terminated").update(message=said, exitCode=1)
 
@@ -228,13 +228,13 @@ def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
 
 def test_data_that_is_being_fetched_is_told_as_such() -> None:
     def rename(pod: JSONObject) -> None:
-        part(pod, "spec", "initContainers", 0).update(name="muster-bring")
-        part(pod, "status", "initContainerStatuses", 0).update(name="muster-bring")
+        part(pod, "spec", "initContainers", 0).update(name="muster-download")
+        part(pod, "status", "initContainerStatuses", 0).update(name="muster-download")
 
     found = find_problem(changed("init-running", rename))
     assert found is not None
     assert found.reason == "FetchingFiles"
-    assert "-c muster-bring` tells how far" in found.message
+    assert "-c muster-download` tells how far" in found.message
 
 
 @pytest.mark.parametrize(

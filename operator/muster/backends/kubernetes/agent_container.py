@@ -7,8 +7,8 @@ from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_nam
 from muster.backends.kubernetes.opt_ml import ROOT
 from muster.backends.kubernetes.own_python import is_brought, mounted, program
 from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
-from muster.backends.kubernetes.storage import KEEPER_SOCKET
-from muster.plan.world import keeps_in_s3
+from muster.backends.kubernetes.storage import SYNC_SOCKET
+from muster.plan.world import uploads_to_s3
 from muster_worker.contract import TOKEN_AUDIENCE
 
 FILES = "/muster"
@@ -30,8 +30,8 @@ _TOKEN_SECONDS = 3600
 def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch, ...]:
     """What makes the agent of a node run in the pod that its owner wrote as `user`."""
     command: list[JSON] = list(agent_command(program(job), node, replacement, user))
-    if keeps_in_s3(job):
-        command += ["--keeper", KEEPER_SOCKET]
+    if uploads_to_s3(job):
+        command += ["--sync", SYNC_SOCKET]
     needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
     return (
         PodPatch(

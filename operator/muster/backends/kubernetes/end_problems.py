@@ -122,7 +122,7 @@ def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Problem | None:
 
 def _not_brought(container: Container, state: Terminated) -> Problem | None:
     """What the container says that brings the job's files: a reason and a sentence, in its last line."""
-    told = _REASON.search(state.message.rstrip()) if container.name == storage.BRINGS else None
+    told = _REASON.search(state.message.rstrip()) if container.name == storage.DOWNLOAD else None
     return None if told is None else Problem(told.group(1), quote(told.group(2)))
 
 

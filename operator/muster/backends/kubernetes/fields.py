@@ -12,7 +12,7 @@ from muster.kube.kinds import Object
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
-_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.BRINGS))
+_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD))
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:

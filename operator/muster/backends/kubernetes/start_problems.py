@@ -153,10 +153,10 @@ def python_unusable(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
 
 def files_fetched(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """Code, data and snapshots are on their way: large data takes its time."""
-    bringing = next((one for one in pod.inits if one.name == storage.BRINGS), None)
-    if bringing is None or not isinstance(bringing.state, Running):
+    download = next((one for one in pod.inits if one.name == storage.DOWNLOAD), None)
+    if download is None or not isinstance(download.state, Running):
         return None
-    log = f"`kubectl logs {pod.name} -c {storage.BRINGS}` tells how far"
+    log = f"`kubectl logs {pod.name} -c {storage.DOWNLOAD}` tells how far"
     return Problem(FETCHING_FILES, f"code, data and snapshots are being fetched; {log}")
 
 

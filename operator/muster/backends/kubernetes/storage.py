@@ -19,9 +19,9 @@ from muster.plan.facts import Problem
 from muster.storage.git_token import VARIABLE
 from muster.storage.storage_plan import StoragePlan, storage_plan
 
-BRINGS = "muster-bring"
-KEEPS = "muster-keep"
-CONTAINERS = (BRINGS, KEEPS)
+DOWNLOAD = "muster-download"
+UPLOAD = "muster-upload"
+CONTAINERS = (DOWNLOAD, UPLOAD)
 
 _DATA = "muster-data"
 _DATA_FOLDER = "/muster-data"
@@ -29,10 +29,10 @@ _PLAN = "muster-storage"
 _PLAN_FOLDER = "/muster-storage"
 _CONFIG_MAP = "muster-source"
 _CONFIG_MAP_FOLDER = "/muster-source"
-_KEEPER = "keeper"
-_KEEPER_FOLDER = "/muster-keeper"
+_SYNC = "sync"
+_SYNC_FOLDER = "/muster-sync"
 
-KEEPER_SOCKET = f"{_KEEPER_FOLDER}/socket"
+SYNC_SOCKET = f"{_SYNC_FOLDER}/socket"
 """Where the agent asks for what is to be kept."""
 
 _KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
@@ -69,7 +69,7 @@ def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
 
 
 def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """The containers that bring and keep, for `pod` as it is without them.
+    """The containers that download and upload, for `pod` as it is without them.
 
     They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
     when nobody knows the operator's image.
@@ -83,24 +83,26 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPat
         )
         raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
     around = _Around(plan, pod, setting)
-    bring = _command("bring", "--node", str(node))
+    download = _command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
-        bring += ["--config-map", _CONFIG_MAP_FOLDER]
-    patches = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
+        download += ["--config-map", _CONFIG_MAP_FOLDER]
+    patches = _container(DOWNLOAD, download, around, "fetches code, data and snapshots before the ranks start")
     patches += _git_token(job)
     same = as_trainer(pod)
     if same:
-        patches.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
-    if plan.keeps:
-        keep = _command("keep", "--socket", f"{_DATA_FOLDER}/{_KEEPER}/socket")
-        patches += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
-        patches.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        patches.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+        patches.append(around.init(DOWNLOAD, {"resources": same}, AS_TRAINER))
+    if plan.uploads:
+        upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
+        patches += _container(
+            UPLOAD, upload, around, "keeps snapshots in S3 while the ranks run, and results after them"
+        )
+        patches.append(around.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        patches.append(around.init(UPLOAD, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
     return tuple(patches)
 
 
 def fixed(job: Job) -> tuple[PodPatch, ...]:
-    """What these containers are told, and where the agent finds the one that keeps."""
+    """The arguments of these containers, and where the agent finds the one that uploads."""
     plan = storage_plan(job)
     if plan is None:
         return ()
@@ -109,9 +111,9 @@ def fixed(job: Job) -> tuple[PodPatch, ...]:
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
     patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
-    if plan.keeps:
+    if plan.uploads:
         why = "where the agent asks for what is to be kept"
-        patches.append(PodPatch(_mounted(_KEEPER_FOLDER, _KEEPER), _kept(plan), why))
+        patches.append(PodPatch(_mounted(_SYNC_FOLDER, _SYNC), _kept(plan), why))
     return tuple(patches)
 
 
@@ -129,7 +131,7 @@ class _Around:
 
     def init(self, name: str, fields: Fields, why: str) -> PodPatch:
         """A piece of one of them."""
-        source = _kept(self.plan) if name == KEEPS else _source(self.plan)
+        source = _kept(self.plan) if name == UPLOAD else _source(self.plan)
         return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
 
 
@@ -163,7 +165,7 @@ def _git_token(job: Job) -> list[PodPatch]:
     variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
     return [
         PodPatch(
-            in_spec({"initContainers": [{"name": BRINGS, "env": [variable]}]}),
+            in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
             "spec.source.git.secretKeyRef",
             "the git host is shown it, and no other container has it",
         )
@@ -175,7 +177,7 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
         {"name": _DATA, "mountPath": _DATA_FOLDER},
         {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
     ]
-    if name == BRINGS and plan.code is not None and plan.code.config_map is not None:
+    if name == DOWNLOAD and plan.code is not None and plan.code.config_map is not None:
         mounts.append({"name": _CONFIG_MAP, "mountPath": _CONFIG_MAP_FOLDER, "readOnly": True})
     return mounts
 
@@ -219,7 +221,7 @@ def _source(plan: StoragePlan) -> str:
     """The first field that makes them needed."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
-    return _kept(plan) if plan.keeps else "spec.source"
+    return _kept(plan) if plan.uploads else "spec.source"
 
 
 def _kept(plan: StoragePlan) -> str:

@@ -22,7 +22,7 @@ from muster.plan.actions import (
     SendCommand,
 )
 from muster.plan.facts import JobFacts, NodeFacts, StopRequest
-from muster.plan.world import keeps_in_s3
+from muster.plan.world import uploads_to_s3
 from muster.ranks.rank_group_credentials import with_credentials
 from muster.ranks.store import RankStore
 from muster_worker.contract import Command
@@ -127,5 +127,5 @@ def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) 
         *("--run", str(node.run)),
         *("--hosts", str(layout.hosts)),
         *("--lifeline", "{lifeline}"),
-        *(("--keeper", str(layout.keeper)) if keeps_in_s3(job) else ()),
+        *(("--sync", str(layout.sync)) if uploads_to_s3(job) else ()),
     )

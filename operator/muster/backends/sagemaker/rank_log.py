@@ -45,7 +45,7 @@ class RankGroup:
 
 @dataclass
 class RankLog:
-    """Of one attempt. Its size is bounded by the number of ranks, whatever the logs hold; lines may come more than once."""
+    """Of one attempt. Its size is bounded by the number of ranks, whatever the logs hold. Lines may come twice."""
 
     rank_group: RankGroup
     _ranks: dict[int, RankFacts] = field(default_factory=dict)

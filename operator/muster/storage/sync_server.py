@@ -1,4 +1,4 @@
-"""Who brings a node's files to S3 and back, while its agent asks for it over a Unix socket. Blocks.
+"""Syncs a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
 
 One thread does one thing at a time: two uploads of one snapshot side by side would be of no use.
 """
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from muster.storage.errors import StorageError
-from muster.storage.keep import Keeping
+from muster.storage.node_sync import NodeSync
 
 KEEP_SECONDS = 30.0
 """Between two looks for new snapshots: what a lost node costs, beside its last unfinished snapshot."""
@@ -22,29 +22,29 @@ _REQUEST_SECONDS = 5.0
 _MAX_REQUEST_BYTES = 1024
 
 
-def serve(keeping: Keeping, path: Path, stop: int) -> None:
-    """Answer at `path` until descriptor `stop` can be read; then bring away what there is. Raises `OSError`."""
+def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
+    """Answer at `path` until descriptor `stop` can be read; then upload what there is. Raises `OSError`."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
         # the agent may be another user, of the same pod
         path.chmod(0o777)
         listener.listen(8)
-        keeper = _Keeper(keeping)
+        sync_server = _SyncServer(node_sync)
         while True:
             ready, _, _ = select.select([listener.fileno(), stop], [], [], KEEP_SECONDS)
             if stop in ready:
                 break
             if listener.fileno() in ready:
-                keeper.answer(listener.accept()[0])
+                sync_server.answer(listener.accept()[0])
             else:
-                keeper.go_along()
-    keeper.end()
+                sync_server.go_along()
+    sync_server.end()
 
 
-class _Keeper:
-    def __init__(self, keeping: Keeping) -> None:
-        self._keeping = keeping
+class _SyncServer:
+    def __init__(self, node_sync: NodeSync) -> None:
+        self._node_sync = node_sync
         self._finished = False
 
     def answer(self, asker: socket.socket) -> None:
@@ -60,12 +60,12 @@ class _Keeper:
 
     def go_along(self) -> None:
         """What is done unasked. What fails is tried again, and counts when the ranks have ended."""
-        self._tried(self._keeping.go_along)
+        self._tried(self._node_sync.go_along)
 
     def end(self) -> None:
         """The last that can be done, if nobody asked for it before."""
         if not self._finished:
-            self._tried(self._keeping.finish)
+            self._tried(self._node_sync.finish)
 
     def _work(self, line: bytes) -> Callable[[], None] | None:
         try:
@@ -75,13 +75,13 @@ class _Keeper:
         ask = request.get("ask") if isinstance(request, dict) else None
         # ranks that start leave something new
         self._finished = ask == "finish"
-        return {"refresh": self._keeping.refresh, "finish": self._keeping.finish}.get(str(ask))
+        return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(ask))
 
     def _tried(self, work: Callable[[], None]) -> StorageError | None:
         try:
             work()
         except StorageError as problem:
-            self._keeping.dependencies.say(f"{problem.reason}: {problem.message}")
+            self._node_sync.dependencies.say(f"{problem.reason}: {problem.message}")
             return problem
         return None
 

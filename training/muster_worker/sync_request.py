@@ -1,4 +1,4 @@
-"""A request to the node's keeper, who brings files to S3 and back, and its answer: one line of JSON each way."""
+"""A request to the node's sync container and its answer: one line of JSON each way."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ REFRESH = "refresh"
 """Fetch what other nodes have written: ranks are about to start."""
 
 FINISH = "finish"
-"""Bring away all that the ranks have left: none of them runs."""
+"""Upload all files that the ranks have left: none of them runs."""
 
 RETRY_SECONDS = 0.5
 """Until the next try when nobody listens."""
 
 LOST_SECONDS = 60.0
-"""A keeper that fell is started again within that time."""
+"""A sync that fell is started again within that time."""
 
 _MAX_ANSWER_BYTES = 16 * 1024
 
 
-class KeeperCall:
+class SyncRequest:
     """One request, `answered` in the end. It takes as long as it takes. Times are the node's monotonic clock."""
 
     def __init__(self, path: str, request: str, selector: selectors.BaseSelector, now: float) -> None:
@@ -50,8 +50,8 @@ class KeeperCall:
         if self.answered or self._retry_at is None or now < self._retry_at:
             return
         if now - self._lost_since > LOST_SECONDS:
-            why = f"what brings files to S3 has been away for {LOST_SECONDS:.0f} s; its container's log may tell why"
-            self._answer(AgentProblem("KeeperLost", why))
+            why = f"the process that syncs files with S3 has not answered for {LOST_SECONDS:.0f} s; its container's log may tell why"
+            self._answer(AgentProblem("SyncLost", why))
             return
         self._retry_at = now + RETRY_SECONDS
         one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

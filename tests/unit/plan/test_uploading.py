@@ -52,7 +52,7 @@ def facts_in(phase: str, problem: AgentProblem | None = None) -> JobFacts:
 
 
 def test_a_job_is_not_over_before_its_results_are_kept() -> None:
-    known = facts_in(AgentPhase.KEEPING)
+    known = facts_in(AgentPhase.UPLOADING)
     outcome = judge(JOB, Status(), known, LATE)
     assert outcome.verdict is Verdict.UNDECIDED
     assert decide(JOB, known, outcome, LATE, 1) == ()
@@ -82,14 +82,14 @@ def test_a_rank_that_failed_is_to_blame_before_what_could_not_be_kept() -> None:
 
 
 def test_a_node_that_is_lost_while_it_keeps_has_lost_the_results() -> None:
-    lost = facts(node(0, agent_in(AgentPhase.KEEPING), exited(20, signal=9)))
+    lost = facts(node(0, agent_in(AgentPhase.UPLOADING), exited(20, signal=9)))
     assert judge(JOB, Status(), lost, LATE).verdict is Verdict.FAILED
     assert judge(job(nodes=1), Status(), lost, LATE).verdict is Verdict.SUCCEEDED
 
 
 @pytest.mark.parametrize(("kind", "kills"), [(CommandKind.STOP, 0), (CommandKind.KILL, 1)])
 def test_who_keeps_is_not_taken_for_hung(kind: str, kills: int) -> None:
-    mine = node(0, agent_in(AgentPhase.KEEPING), running_process())
+    mine = node(0, agent_in(AgentPhase.UPLOADING), running_process())
     known = facts(replace(mine, command=command(kind, 2.0), commanded_at=START + 10))
     late = JOB.model_copy(update={"spec": JOB.spec.model_copy(update={"active_deadline_seconds": 1})})
     outcome = judge(late, Status(), known, LATE)
@@ -99,7 +99,7 @@ def test_who_keeps_is_not_taken_for_hung(kind: str, kills: int) -> None:
 
 def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
     world = kept(mpi_job())
-    done = agent(0, AgentPhase.KEEPING, GOOD, launched=launcher(9, exit_code=0, name="mpirun"))
+    done = agent(0, AgentPhase.UPLOADING, GOOD, launched=launcher(9, exit_code=0, name="mpirun"))
     other = agent(1, AgentPhase.RUNNING, (ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)))
     known = facts(node(0, done, running_process()), node(1, other, running_process()))
     outcome = judge(world, Status(), known, LATE)

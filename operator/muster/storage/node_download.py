@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.api.amounts import amount
 from muster.api.s3_uri import S3Uri, parse
 from muster.storage.bucket import Bucket
-from muster.storage.code import bring_code
+from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.download import Into, Told, fetch
 from muster.storage.errors import FOLDER_UNUSABLE, StorageError
@@ -22,10 +22,10 @@ CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"
 
 
-def bring(
+def download_node(
     plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, dependencies: StorageDependencies
 ) -> None:
-    """Bring all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageError`."""
+    """Download all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageError`."""
     # what would fail after hours of training fails now
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
@@ -33,11 +33,11 @@ def bring(
             key = parse(uri).below(f".muster-{plan.job}").key
             retry(partial(bucket.try_write, key), dependencies.sleep)
     if plan.code is not None:
-        bring_code(plan.code, folders.code, config_map, dependencies)
+        download_code(plan.code, folders.code, config_map, dependencies)
     for channel in plan.channels:
         _channel(plan, channel, node, folders, dependencies)
     if plan.checkpoint is not None:
-        count = snapshots(plan.checkpoint, folders, dependencies).bring()
+        count = snapshots(plan.checkpoint, folders, dependencies).download()
         dependencies.say(f"snapshots: {amount(count, 'file')} from {plan.checkpoint}")
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from muster.api.amounts import amount
 from muster.api.s3_uri import parse
-from muster.storage.bring import OUTPUT_FIELD, snapshots
 from muster.storage.bucket import Bucket
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.errors import StorageError
+from muster.storage.node_download import OUTPUT_FIELD, snapshots
 from muster.storage.node_folders import NodeFolders
 from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
 from muster.storage.storage_plan import StoragePlan
@@ -20,8 +20,8 @@ from muster.storage.upload import LocalFile, files_of, upload_what_goes
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """One node's keeping. Methods raise `StorageError`."""
+class NodeSync:
+    """One node's downloads and uploads. Methods raise `StorageError`."""
 
     plan: StoragePlan
     folders: NodeFolders
@@ -32,18 +32,18 @@ class Keeping:
         """Fetch the snapshots that other nodes have written since: ranks that start anew have to see the same."""
         kept = self._snapshots()
         if kept is not None:
-            kept.bring()
+            kept.download()
 
     def go_along(self) -> None:
         """Upload the snapshots that are whole, while ranks run."""
         kept = self._snapshots()
         if kept is not None:
-            kept.keep(SETTLED_SECONDS)
+            kept.upload(SETTLED_SECONDS)
 
     def finish(self) -> None:
         """Upload all that the ranks have left: none of them runs. What can't be is told when the rest is there."""
         works: tuple[Callable[[], None], ...] = (
-            self._keep_snapshots,
+            self._upload_snapshots,
             partial(self._upload_results, "model", self.folders.model),
             partial(self._upload_results, "output", self.folders.output),
         )
@@ -66,10 +66,10 @@ class Keeping:
             else None
         )
 
-    def _keep_snapshots(self) -> None:
+    def _upload_snapshots(self) -> None:
         kept = self._snapshots()
         if kept is not None:
-            self._say("snapshots", kept.keep(), str(self.plan.checkpoint))
+            self._say("snapshots", kept.upload(), str(self.plan.checkpoint))
 
     def _upload_results(self, name: str, folder: Path) -> None:
         if self.plan.output is None:

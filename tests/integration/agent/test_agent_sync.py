@@ -16,8 +16,8 @@ from agent_world import AgentWorld
 from muster_worker.contract import AgentPhase, CommandKind, Report
 
 
-class Keeper:
-    """A keeper that answers when it is told to."""
+class SyncServer:
+    """A sync that answers when it is told to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,14 +56,14 @@ class Keeper:
 
 
 @pytest.fixture
-def keeper(world: AgentWorld) -> Iterator[Keeper]:
-    one = Keeper(world.short / "keeper.sock")
+def sync(world: AgentWorld) -> Iterator[SyncServer]:
+    one = SyncServer(world.short / "sync.sock")
     yield one
     one.close()
 
 
 def _start(world: AgentWorld, path: Path) -> None:
-    world.start_agent(options=("--keeper", str(path)))
+    world.start_agent(options=("--sync", str(path)))
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
     world.send(CommandKind.START)
 
@@ -73,88 +73,88 @@ def _phase(name: str) -> Callable[[Report], bool]:
 
 
 def test_ranks_start_when_snapshots_are_there_and_have_ended_when_results_are_kept(
-    world: AgentWorld, keeper: Keeper
+    world: AgentWorld, sync: SyncServer
 ) -> None:
     world.make_plan(sys.executable, "-c", "print('trained')")
-    _start(world, keeper.path)
-    keeper.expect("refresh")
+    _start(world, sync.path)
+    sync.expect("refresh")
     report = world.wait(0, _phase(AgentPhase.RUNNING))
     assert report.ranks[0].started_age is None
-    keeper.answer()
-    keeper.expect("finish")
-    report = world.wait(0, _phase(AgentPhase.KEEPING))
+    sync.answer()
+    sync.expect("finish")
+    report = world.wait(0, _phase(AgentPhase.UPLOADING))
     assert report.ranks[0].exit_code == 0
-    keeper.answer()
+    sync.answer()
     assert world.wait_ended().problem is None
 
 
-def test_what_can_not_be_kept_is_the_nodes_problem(world: AgentWorld, keeper: Keeper) -> None:
+def test_what_can_not_be_kept_is_the_nodes_problem(world: AgentWorld, sync: SyncServer) -> None:
     world.make_plan(sys.executable, "-c", "")
-    _start(world, keeper.path)
-    keeper.answer()
-    keeper.answer(reason="S3AccessDenied", message="spec.output.s3: s3:PutObject is denied")
+    _start(world, sync.path)
+    sync.answer()
+    sync.answer(reason="S3AccessDenied", message="spec.output.s3: s3:PutObject is denied")
     report = world.wait_ended()
     assert report.problem is not None
     assert (report.problem.reason, report.ranks[0].exit_code) == ("S3AccessDenied", 0)
 
 
-def test_without_the_newest_snapshots_no_rank_starts(world: AgentWorld, keeper: Keeper) -> None:
+def test_without_the_newest_snapshots_no_rank_starts(world: AgentWorld, sync: SyncServer) -> None:
     world.make_plan(sys.executable, "-c", "print('trained')")
-    _start(world, keeper.path)
-    keeper.answer(reason="S3NotFound", message="spec.checkpoint.s3: the bucket does not exist")
+    _start(world, sync.path)
+    sync.answer(reason="S3NotFound", message="spec.checkpoint.s3: the bucket does not exist")
     report = world.wait_ended()
     assert report.problem is not None
     assert (report.problem.reason, report.ranks[0].state) == ("S3NotFound", "Starting")
     assert "trained" not in world.log(0)
 
 
-def test_a_stop_waits_for_what_ranks_left_and_a_kill_does_not(world: AgentWorld, keeper: Keeper) -> None:
+def test_a_stop_waits_for_what_ranks_left_and_a_kill_does_not(world: AgentWorld, sync: SyncServer) -> None:
     world.make_plan(sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
-    _start(world, keeper.path)
-    keeper.expect("refresh")
-    keeper.answer()
+    _start(world, sync.path)
+    sync.expect("refresh")
+    sync.answer()
     world.wait_said(0, "up", 1)
     world.send(CommandKind.STOP, grace=5.0)
-    keeper.expect("finish")
-    assert world.wait(0, _phase(AgentPhase.KEEPING)).ranks[0].stopped
+    sync.expect("finish")
+    assert world.wait(0, _phase(AgentPhase.UPLOADING)).ranks[0].stopped
     world.send(CommandKind.KILL)
     assert world.wait_ended().problem is None
 
 
-def test_a_node_that_is_taken_away_does_not_wait(world: AgentWorld, keeper: Keeper) -> None:
+def test_a_node_that_is_taken_away_does_not_wait(world: AgentWorld, sync: SyncServer) -> None:
     world.make_plan(sys.executable, "-c", "")
-    _start(world, keeper.path)
-    keeper.expect("refresh")
-    keeper.answer()
-    keeper.expect("finish")
-    world.wait(0, _phase(AgentPhase.KEEPING))
+    _start(world, sync.path)
+    sync.expect("refresh")
+    sync.answer()
+    sync.expect("finish")
+    world.wait(0, _phase(AgentPhase.UPLOADING))
     world.agents[0].terminate()
     assert world.wait_ended().ranks[0].exit_code == 0
 
 
-def test_a_keeper_that_falls_is_asked_again(world: AgentWorld, keeper: Keeper) -> None:
+def test_a_sync_that_falls_is_asked_again(world: AgentWorld, sync: SyncServer) -> None:
     world.make_plan(sys.executable, "-c", "")
-    _start(world, keeper.path)
-    keeper.expect("refresh")
-    keeper.answers.put(b"")
-    keeper.expect("refresh")
-    keeper.answers.put(b'{"reas')
-    keeper.expect("refresh")
-    keeper.answer()
-    keeper.expect("finish")
-    keeper.answer()
+    _start(world, sync.path)
+    sync.expect("refresh")
+    sync.answers.put(b"")
+    sync.expect("refresh")
+    sync.answers.put(b'{"reas')
+    sync.expect("refresh")
+    sync.answer()
+    sync.expect("finish")
+    sync.answer()
     assert world.wait_ended().problem is None
 
 
-def test_a_keeper_that_comes_late_is_waited_for(world: AgentWorld) -> None:
+def test_a_sync_that_comes_late_is_waited_for(world: AgentWorld) -> None:
     path = world.short / "late.sock"
     world.make_plan(sys.executable, "-c", "")
     _start(world, path)
     assert world.wait(0, _phase(AgentPhase.RUNNING)).ranks[0].started_age is None
-    keeper = Keeper(path)
+    sync = SyncServer(path)
     try:
-        keeper.answer()
-        keeper.answer()
+        sync.answer()
+        sync.answer()
         assert world.wait_ended().ranks[0].exit_code == 0
     finally:
-        keeper.close()
+        sync.close()
