@@ -23,7 +23,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aiohttp import web
-from muster.runtime.cluster.controller import JobControllerDependencies
 
 from muster.api.document import JSON, Document
 from muster.api.spec import Job
@@ -42,6 +41,7 @@ from muster.plan.facts import JobFacts
 from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore, UnknownJob
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.status_writer import StatusWriterDependencies

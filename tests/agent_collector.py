@@ -100,7 +100,7 @@ class FakeCollector:
             command = self._commands.get(node)
             if command is None:
                 return None
-            order = (command.term, command.attempt, CommandKind.ALL.index(command.kind))
+            order = (command.leader_term, command.attempt, CommandKind.ALL.index(command.kind))
             return command if after is None or order > tuple(map(int, after.split("."))) else None
 
         with self._changed:

@@ -175,7 +175,7 @@ class AgentWorld:
             self.wait(node, lambda report: report.phase == AgentPhase.READY)
         self.send(CommandKind.START, attempt)
 
-    def send(self, kind: str, attempt: int = 1, grace: float = 0.0, term: int = 1) -> None:
+    def send(self, kind: str, attempt: int = 1, grace: float = 0.0, leader_term: int = 1) -> None:
         """Give all agents a command."""
         assert self.plan is not None
         peers: tuple[Peer, ...] = ()
@@ -185,7 +185,7 @@ class AgentWorld:
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
         credentials = derive(self.seed, JOB, attempt) if is_called else None
         for node in range(self.plan.nodes):
-            self.collector.command(node, Command(term, JOB, attempt, kind, peers, grace, credentials))
+            self.collector.command(node, Command(leader_term, JOB, attempt, kind, peers, grace, credentials))
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """The first report of a node, from the newest one so far on, for which `condition` holds."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from muster.runtime.cluster.controller import JobControllerDependencies
-
 from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -22,6 +20,7 @@ from muster.plan.actions import Action
 from muster.plan.facts import JobFacts
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.events import EventPoster
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.status_publisher import StatusPublisher
@@ -109,7 +108,7 @@ class Operator:
             ),
             apply_defaults=_not_here,
             admit=self.site.admit,
-            term=1,
+            leader_term=1,
             clock=self.site.now,
             processor=ProcessorQueue(lambda: 0.0),
             chance=lambda: 0.5,

@@ -287,7 +287,7 @@ class Credentials:
 class Command:
     """What an agent has to do now. An agent refuses any whose `order` is not above the last one it obeyed."""
 
-    term: int  # the Lease's transitions: a deposed operator's commands are lower
+    leader_term: int  # the Lease's transitions: a deposed operator's commands are lower
     job_uid: str
     attempt: int
     kind: str
@@ -297,4 +297,4 @@ class Command:
 
     @property
     def order(self) -> Order:
-        return (self.term, self.attempt, CommandKind.ALL.index(self.kind))
+        return (self.leader_term, self.attempt, CommandKind.ALL.index(self.kind))

@@ -50,7 +50,7 @@ class SyncRequest:
         if self.answered or self._retry_at is None or now < self._retry_at:
             return
         if now - self._lost_since > LOST_SECONDS:
-            why = f"the process that syncs files with S3 has not answered for {LOST_SECONDS:.0f} s; its container's log may tell why"
+            why = f"the sync server has not answered for {LOST_SECONDS:.0f} s; its container's log may tell why"
             self._answer(AgentProblem("SyncLost", why))
             return
         self._retry_at = now + RETRY_SECONDS

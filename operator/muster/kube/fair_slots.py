@@ -65,11 +65,13 @@ class FairSlots:
         if not self._held[key]:
             del self._held[key]
         # Of equals the one that was served longest ago: `_waiting` is in that order.
-        while (key := min(filter(self._may_take, self._waiting), key=self._held.__getitem__, default=None)) is not None:
-            waiting = self._waiting.pop(key)
+        while (
+            next_key := min(filter(self._may_take, self._waiting), key=self._held.__getitem__, default=None)
+        ) is not None:
+            waiting = self._waiting.pop(next_key)
             granted = waiting.popleft()
             if waiting:
-                self._waiting[key] = waiting
+                self._waiting[next_key] = waiting
             if not granted.done():
-                self._take(key)
+                self._take(next_key)
                 granted.set_result(None)

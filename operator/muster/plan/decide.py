@@ -41,15 +41,15 @@ HUNG_SECONDS = 10.0
 """How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
 
 
-def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """The actions that bring the job further; none when all is as it should be. `now` is in Unix seconds.
 
-    `outcome` is what `judge` says of these facts. `term` numbers the operator's time as leader: commands of an earlier
-    one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
+    `outcome` is what `judge` says of these facts. `leader_term` numbers the operator's time as leader: commands of an
+    earlier one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
     """
     strays = (*remove_strays(facts), *kill_lost(facts))
     if outcome.is_decided:
-        return (*strays, *_end(job, facts, outcome, now, term), *clean_up(job, facts, outcome, now))
+        return (*strays, *_end(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
     # What can't be made as it is written is not made in part either.
     if facts.refusal is not None and not outcome.started:
         return strays
@@ -66,7 +66,10 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -
         lowest = 0 if release is None else release.replacement
         return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
     can_start = _can_start(facts, outcome, now)
-    return (*strays, *(_start(job, facts, outcome, term) if can_start else _close(job, facts, outcome, now, term)))
+    return (
+        *strays,
+        *(_start(job, facts, outcome, leader_term) if can_start else _close(job, facts, outcome, now, leader_term)),
+    )
 
 
 def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
@@ -97,28 +100,28 @@ def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
     return not outcome.started or bool(meet(facts.nodes))
 
 
-def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
+def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tuple[Action, ...]:
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
+    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
 
 
-def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Once mpirun is over, bring nodes to an end that only wait for it: how it went is judged when all have told."""
     # What is left of mpirun on its own node its agent ends by itself, and those that ended are asked to leave later.
     if not launcher_has_ended(job, facts) or not has_ended(facts.nodes[0]):
         return ()
     waiting = [node for node in facts.nodes[1:] if current_agent(node) is not None and not has_ended(node)]
-    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, term)
+    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
     return _told(facts, outcome, [(node, command) for node in waiting], now)
 
 
-def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Bring every node that is still there to its end."""
     wanted = []
     for node in facts.nodes:
         grace = grace_seconds(node, facts, outcome)
-        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, term)))
+        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
     return _told(facts, outcome, wanted, now)
 
 
@@ -141,9 +144,9 @@ def _told(
     return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
 
 
-def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, term: int) -> Command:
+def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
     return Command(
-        term=term,
+        leader_term=leader_term,
         job_uid=job.metadata.uid,
         attempt=outcome.attempt,
         kind=kind,
@@ -177,7 +180,7 @@ def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
 def _is_told(node: NodeFacts, command: Command) -> bool:
     """Whether the node's last command is this one or a later one, and given in this term: others are refused."""
     last = node.command
-    if last is None or last.term < command.term:
+    if last is None or last.leader_term < command.leader_term:
         return False
     return (last.attempt, _place(last)) >= (command.attempt, _place(command))
 

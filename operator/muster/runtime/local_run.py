@@ -11,7 +11,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.runtime.reconcile import Backend, ReconcileResult, reconcile
 
-_TERM = 1
+_LEADER_TERM = 1
 """Nobody else decides for a local run, so it has one term."""
 
 _REST_SECONDS = 0.02
@@ -54,7 +54,7 @@ class LocalRun:
         status = Status()
         while True:
             self.changed.clear()
-            result = await reconcile(self.job, status, self.backend, self, self.clock(), _TERM)
+            result = await reconcile(self.job, status, self.backend, self, self.clock(), _LEADER_TERM)
             status = result.status
             self.publish(result)
             if result.is_over:

@@ -81,11 +81,11 @@ class _Decision:
 
 
 async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which belongs to another
-    job: Job, previous: Status, backend: Backend, status_writer: StatusWriter, now: float, term: int
+    job: Job, previous: Status, backend: Backend, status_writer: StatusWriter, now: float, leader_term: int
 ) -> ReconcileResult:
-    """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
+    """Bring the world a step nearer to the job's spec, and say how it stands. `leader_term` is the deciding Lease's."""
     observed = await backend.observe(job)
-    work_out = partial(_decide, job, previous, observed, now, term)
+    work_out = partial(_decide, job, previous, observed, now, leader_term)
     # Of a hundred ranks that takes a millisecond, of a hundred thousand seconds.
     decision = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
     # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
@@ -94,9 +94,9 @@ async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which 
     return decision.result(now)
 
 
-def _decide(job: Job, previous: Status, observed: JobFacts, now: float, term: int) -> _Decision:
+def _decide(job: Job, previous: Status, observed: JobFacts, now: float, leader_term: int) -> _Decision:
     facts = infer(job, previous, observed, now)
     outcome = judge(job, previous, facts, now)
-    actions = decide(job, facts, outcome, now, term)
+    actions = decide(job, facts, outcome, now, leader_term)
     status = summarise(job, previous, facts, outcome, actions, now)
     return _Decision(facts, outcome, actions, status, next_wake(job, facts, outcome, now))

@@ -182,12 +182,12 @@ def test_a_deposed_leaders_commands_are_refused(world: AgentWorld, marker: str, 
     name, value = marker.split("=")
     world.start_agent(environment={f"X{name}": value})
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
-    world.send(CommandKind.START, term=2)
+    world.send(CommandKind.START, leader_term=2)
     world.wait(0, lambda _: "] on" in world.log())
-    world.send(kind, attempt=2, term=1)
+    world.send(kind, attempt=2, leader_term=1)
     world.collector.reports.clear()
     assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
-    world.send(CommandKind.KILL, term=2)
+    world.send(CommandKind.KILL, leader_term=2)
     assert world.wait_ended().ranks[0].stopped
 
 
@@ -214,9 +214,9 @@ def test_no_attempt_starts_twice_though_another_operator_says_so(world: AgentWor
     world.make_plan("sh", "-c", "exit 3")
     world.launch()
     assert world.wait_ended().ranks[0].exit_code == 3
-    world.send(CommandKind.START, term=2)
+    world.send(CommandKind.START, leader_term=2)
     world.wait(0, lambda _: "refused to start attempt 1 again" in world.log())
-    world.send(CommandKind.EXIT, term=2)
+    world.send(CommandKind.EXIT, leader_term=2)
     assert world.agents[0].wait(timeout=10) == 3
 
 

@@ -128,9 +128,7 @@ def _means(token: str | None) -> StorageDependencies:
     def client() -> object:
         raise AssertionError
 
-    return StorageDependencies(
-        client=client, sleep=lambda _: None, clock=time.time, say=lambda _: None, git_token=token
-    )  # type: ignore[arg-type]
+    return StorageDependencies(client, lambda _: None, time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
 
 
 def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hosted: Hosted) -> None:

@@ -222,7 +222,7 @@ class World:
     now: float = T0
     stop: StopRequest | None = None
     status: Status = field(default_factory=Status)
-    term: int = 1
+    leader_term: int = 1
     is_deleted: bool = False
     began_to_listen: float = T0
 
@@ -248,7 +248,7 @@ class World:
         self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
-        actions = decide(self.job, facts, outcome, self.now, self.term)
+        actions = decide(self.job, facts, outcome, self.now, self.leader_term)
         self.status = well_told(summarise(self.job, self.status, facts, outcome, actions, self.now))
         for action in actions[:applied]:
             self.apply(action)
@@ -265,7 +265,7 @@ class World:
                 entry.lost_at = at
 
     def restart_operator(self) -> None:
-        self.term += 1
+        self.leader_term += 1
         self.began_to_listen = self.now
         for entry in self.nodes:
             entry.forget()
@@ -273,7 +273,7 @@ class World:
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """What would be done now, had the status been `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
-        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.term)
+        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):

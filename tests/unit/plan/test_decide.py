@@ -180,7 +180,7 @@ CASES = (
     ),
     Case(
         "commands of an earlier leader are refused",
-        facts(*(replace(n, command=replace(STOP, term=0)) for n in BROKEN)),
+        facts(*(replace(n, command=replace(STOP, leader_term=0)) for n in BROKEN)),
         [SendCommand((0, 1), STOP)],
     ),
     Case(
@@ -218,13 +218,13 @@ def test_what_is_done_next(case: Case) -> None:
     now = START + case.now
     outcome = judge(asked, case.previous, case.facts, now)
 
-    assert list(decide(asked, case.facts, outcome, now, term=1)) == case.actions
+    assert list(decide(asked, case.facts, outcome, now, leader_term=1)) == case.actions
 
 
 def test_start_tells_every_agent_the_same_peers_in_order() -> None:
     known = facts(ready(0), ready(1), ready(2))
 
-    (action,) = decide(job(3), known, judge(job(3), Status(), known, START), START, term=7)
+    (action,) = decide(job(3), known, judge(job(3), Status(), known, START), START, leader_term=7)
 
     assert isinstance(action, SendCommand)
     assert action.command.peers == tuple(Peer(n, f"127.0.0.{n + 1}", 29400 + n) for n in range(3))

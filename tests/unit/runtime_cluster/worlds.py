@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muster.runtime.cluster.controller import JobControllerDependencies
-
 from muster.api.spec import Job
 from muster.api.tenancy import check
 from muster.aws.client import Aws
@@ -21,6 +19,7 @@ from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource
@@ -97,7 +96,7 @@ class Site:
             ),
             apply_defaults=partial(apply_defaults, pools=()),
             admit=partial(check, tenants=(), default_region=""),
-            term=1,
+            leader_term=1,
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,

@@ -47,7 +47,7 @@ def code_folder(layout: RunLayout) -> Path:
 
 
 def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
-    """Download all of it, what all nodes share once. What an earlier run in this folder downloaded is not fetched again.
+    """Download all of it, what all nodes share once. What an earlier run downloaded into this folder is kept.
 
     Raises `StorageError`; `ModuleNotFoundError` where boto3 is needed and missing.
     """

@@ -52,7 +52,7 @@ class StatusUnclear(Exception):
 
 @dataclass(frozen=True)
 class JobControllerDependencies:
-    """What all controllers share. `term` is the deciding Lease's, `apply_defaults` fills in what the spec leaves open.
+    """What all controllers share. `leader_term` is the deciding Lease's, `apply_defaults` completes a spec.
 
     `admit` raises `InvalidResource` for a job that uses what its namespace may not.
     `processor` shares the event loop's time among namespaces. `clock` gives Unix seconds, `chance` numbers from 0 to 1.
@@ -64,7 +64,7 @@ class JobControllerDependencies:
     writing: StatusWriterDependencies
     apply_defaults: Callable[[Job, Status], Job]
     admit: Callable[[Job], None]
-    term: int
+    leader_term: int
     clock: Callable[[], float]
     processor: ProcessorQueue
     chance: Callable[[], float]
@@ -198,7 +198,7 @@ class JobController:
             return await dependencies.training.reconcile(job, resource, status_writer, dependencies.admit)
         self._expect(job)
         result = await reconcile(
-            job, resource.status, dependencies.backend, status_writer, dependencies.clock(), dependencies.term
+            job, resource.status, dependencies.backend, status_writer, dependencies.clock(), dependencies.leader_term
         )
         until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
         is_over = result.is_over and until is None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
-from muster.runtime.cluster.controller import JobController, JobControllerDependencies
+from muster.runtime.cluster.job_controller import JobController, JobControllerDependencies
 from muster.runtime.cluster.resource import Resource
 
 _log = logging.getLogger(__name__)

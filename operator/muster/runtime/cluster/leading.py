@@ -19,9 +19,9 @@ from muster.kube.informer import Informer
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
-from muster.runtime.cluster.controller import JobControllerDependencies
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.inbox import Inbox
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
@@ -69,11 +69,11 @@ class LeaderDependencies:
 
 
 class Leading:
-    """One time as leader, numbered `term`. It ends by being cancelled: the Lease is another's, or the process ends."""
+    """One time as leader, numbered `leader_term`. It is cancelled when the Lease is lost or the process ends."""
 
-    def __init__(self, dependencies: LeaderDependencies, term: int) -> None:
+    def __init__(self, dependencies: LeaderDependencies, leader_term: int) -> None:
         self._dependencies = dependencies
-        self._term = term
+        self._leader_term = leader_term
         self._jobs: Jobs | None = None
         self._resources: ResourceWatch | None = None
 
@@ -133,7 +133,7 @@ class Leading:
     async def _lead_agents_here(self) -> None:
         dependencies = self._dependencies
         if dependencies.endpoints is not None:
-            await keep_endpoints(dependencies.client, dependencies.endpoints, self._term, random.random)
+            await keep_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
     def _controller_dependencies(
         self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster, room: JobRoom
@@ -152,7 +152,7 @@ class Leading:
             ),
             apply_defaults=partial(apply_defaults, pools=dependencies.node_pools),
             admit=partial(tenancy.check, tenants=dependencies.tenancy, default_region=dependencies.default_region),
-            term=self._term,
+            leader_term=self._leader_term,
             clock=dependencies.clock,
             processor=ProcessorQueue(time.thread_time),
             chance=random.random,

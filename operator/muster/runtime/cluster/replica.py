@@ -121,7 +121,7 @@ class Replica:
                     self._begin(tasks, "the API server's trust in the webhook", bundle.run)
                 self._begin(tasks, "the collector's word of refusals", lambda: tell_refusals(collector.refusals))
                 self._is_ready = True
-                await self.election.run(lambda term: self._lead(dependencies, term))
+                await self.election.run(lambda leader_term: self._lead(dependencies, leader_term))
 
     def _begin(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
         tasks.create_task(supervised(name, work, random.random), name=name)
@@ -233,8 +233,8 @@ class Replica:
         service = f"{options.lease_name}-collector"
         return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
-    async def _lead(self, dependencies: LeaderDependencies, term: int) -> None:
-        self._leading = Leading(dependencies, term)
+    async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
+        self._leading = Leading(dependencies, leader_term)
         try:
             await self._leading.run()
         finally:
