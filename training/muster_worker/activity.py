@@ -85,7 +85,7 @@ def _frames(lines: Iterable[str]) -> List[Frame]:
 def _of_frames(frames: List[Frame]) -> Optional[str]:
     """`frames` from the innermost to the outermost."""
     for index, frame in enumerate(frames):
-        known = _collective(frames[index:]) or _known(frame)
+        known = _collective(frames[index:]) or _activity_of(frame)
         if known is not None:
             return known
     for frame in frames:
@@ -106,7 +106,7 @@ def _collective(frames: List[Frame]) -> Optional[str]:
     return name
 
 
-def _known(frame: Frame) -> Optional[str]:
+def _activity_of(frame: Frame) -> Optional[str]:
     for file, function, activity in _KNOWN:
         if frame.file.endswith(file) and function in ("", frame.function):
             return activity

@@ -34,10 +34,10 @@ def _is_name(path: Path) -> bool:
 
 def _not_as_in_a_pod(spec: Spec) -> Iterator[Breach]:
     for wrong in islice(_wrong(spec), _MOST):
-        yield Breach(wrong.path, _found(wrong))
+        yield Breach(wrong.path, _describe_wrong(wrong))
 
 
-def _found(wrong: WrongField) -> str:
+def _describe_wrong(wrong: WrongField) -> str:
     if wrong.expected is not None:
         return f"{_shown(wrong.value)} where {wrong.expected} expected"
     nearest = wrong.nearest

@@ -20,12 +20,12 @@ def with_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
         return job
     found = next((named for named in pools if named.name == pool.name), None)
     if found is None:
-        raise InvalidResource((FieldProblem("spec.nodePool.name", f"found {quoted(pool.name)}; {_known(pools)}"),))
+        raise InvalidResource((FieldProblem("spec.nodePool.name", f"found {quoted(pool.name)}; {_pool_names(pools)}"),))
     described = NodePool(**{name: getattr(found, name) for name in NamedPool.model_fields})
     return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": described})})
 
 
-def _known(pools: Sequence[NamedPool]) -> str:
+def _pool_names(pools: Sequence[NamedPool]) -> str:
     names = [pool.name for pool in pools]
     if not names:
         return "the operator's configuration has no node pools: describe the pool here, for example by instanceType"

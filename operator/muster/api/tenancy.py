@@ -33,7 +33,7 @@ def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
     refused = [use for use in used(job, default_region) if not _is_allowed(use, own)]
     paths = {use.path for use in refused}
     problems = tuple(
-        FieldProblem(shown(("spec", *use.path)), f"found {use.found}; {_sentence(use.by, namespace)}")
+        FieldProblem(shown(("spec", *use.path)), f"found {use.finding}; {_sentence(use.by, namespace)}")
         for use in refused
         if use.follows not in paths
     )

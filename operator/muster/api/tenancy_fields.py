@@ -58,7 +58,7 @@ class Use:
 
     path: Path
     value: str
-    found: str
+    finding: str
     by: Allowance
     follows: Path | None = None
 

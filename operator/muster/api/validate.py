@@ -235,7 +235,7 @@ def _real(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> Path:
 
 def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
     return [
-        (("spec", *breach.path), f"found {breach.found}; {rule.sentence}")
+        (("spec", *breach.path), f"found {breach.finding}; {rule.sentence}")
         for rule in rules
         for breach in rule.breaches(spec)
     ]

@@ -7,8 +7,8 @@ from muster.api.operator_config import OperatorConfig
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.render import pod
-from muster.backends.kubernetes.written import kinds
 from muster.cli.config_file import with_config
 from muster.cli.render import SETTING, as_applied
 

@@ -14,8 +14,8 @@ from muster.backends.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
+from muster.backends.kubernetes.owner_patches import owner_patches
 from muster.backends.kubernetes.pod_patch import entries, stacked, trainer_of
-from muster.backends.kubernetes.written import written
 from muster.cli import mpi_preview
 from muster_worker import launchers, sagemaker
 from muster_worker.contract import Launcher, Peer, Plan
@@ -67,7 +67,7 @@ def _of_machine(job: Job, node: int) -> Mapping[str, str]:
 
 
 def _own_variables(job: Job, node: int) -> dict[str, str]:
-    variables = entries(trainer_of(stacked(written(job, node))), "env")
+    variables = entries(trainer_of(stacked(owner_patches(job, node))), "env")
     return {str(variable["name"]): _value(variable.get("value"), variable.get("valueFrom")) for variable in variables}
 
 
@@ -125,7 +125,7 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
 
 def _instance_type(job: Job, node: int) -> str:
     own = _own_variables(job, node).get(TYPE_VARIABLE)
-    machine = machine_type(job, stacked(written(job, node)))
+    machine = machine_type(job, stacked(owner_patches(job, node)))
     return own or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
 
 

@@ -16,10 +16,10 @@ from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
 from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.written import kinds
 from muster.cli.config_file import with_config
 from muster.cli.launch_preview import preview
 from muster.kube.kinds import Object

@@ -21,7 +21,7 @@ from muster.cli.job_file import read_job
 from muster.cli.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
-from muster.cli.shown_run import Run, finish, new_display, told
+from muster.cli.shown_run import Run, finish, new_display, run_or_explain
 from muster.plan.world import world_size
 
 
@@ -57,4 +57,4 @@ def run_job(options: RunOptions) -> int:
                 result = asyncio.run(run.run(opener))
         return finish(run, job, result)
 
-    return told(display, work)
+    return run_or_explain(display, work)

@@ -38,7 +38,7 @@ from muster.cli.job_file import read_job
 from muster.cli.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
-from muster.cli.shown_run import Run, finish, new_display, told
+from muster.cli.shown_run import Run, finish, new_display, run_or_explain
 from muster.plan.world import world_size
 from muster.runtime.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.storage.storage_plan import StoragePlan
@@ -91,7 +91,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
             result = asyncio.run(run.run(partial(open_toolkit, what)))
         return finish(run, job, result)
 
-    return told(display, work)
+    return run_or_explain(display, work)
 
 
 def _unused(job: Job) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def new_display() -> Display:
     return display_on(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
-def told(display: Display, work: Callable[[], int]) -> int:
+def run_or_explain(display: Display, work: Callable[[], int]) -> int:
     """The exit code that `work` returns, or that of what kept it from its work, which is said. Raises `BadInput`."""
     try:
         return work()

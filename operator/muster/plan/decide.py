@@ -113,7 +113,7 @@ def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
         return ()
     waiting = [node for node in facts.nodes[1:] if current_agent(node) is not None and not has_ended(node)]
     command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
-    return _told(facts, outcome, [(node, command) for node in waiting], now)
+    return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
 
 
 def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
@@ -122,10 +122,10 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: i
     for node in facts.nodes:
         grace = grace_seconds(node, facts, outcome)
         wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
-    return _told(facts, outcome, wanted, now)
+    return _send_where_needed(facts, outcome, wanted, now)
 
 
-def _told(
+def _send_where_needed(
     facts: JobFacts, outcome: Outcome, wanted: Sequence[tuple[NodeFacts, Command]], now: float
 ) -> tuple[Action, ...]:
     """Tell nodes what they weren't told yet, and kill those that don't do it."""

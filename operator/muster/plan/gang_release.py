@@ -39,7 +39,7 @@ class GangRelease:
 
 def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
     """The gang's last release, which may be due right now (Unix seconds); None when there was none."""
-    last = _told(job, previous.placement)
+    last = _previous_release(job, previous.placement)
     # One that is under way comes to its end first.
     if last is not None and is_apart(facts, last, now):
         return last
@@ -88,7 +88,7 @@ def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> Ga
     return GangRelease(count, replacement, at, at + backoff_seconds(job.metadata.uid, count))
 
 
-def _told(job: Job, placement: Placement | None) -> GangRelease | None:
+def _previous_release(job: Job, placement: Placement | None) -> GangRelease | None:
     if placement is None:
         return None
     try:

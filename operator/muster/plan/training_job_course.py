@@ -48,7 +48,7 @@ class Course:
     due_at: float = 0.0
 
 
-def told_of(previous: Status) -> SageMakerStatus | None:
+def sagemaker_status_of(previous: Status) -> SageMakerStatus | None:
     """What the status tells of the job's training job."""
     return None if previous.backend is None else previous.backend.sagemaker
 
@@ -60,14 +60,16 @@ def attempt_looked_at(previous: Status) -> int | None:
 
 def as_found(previous: Status, facts: TrainingFacts) -> Status:
     """`previous`, or what it would tell if nobody had taken off the training job that runs."""
-    if facts.found is None or facts.training is None:
+    if facts.unrecorded_attempt is None or facts.training is None:
         return previous
-    return previous.model_copy(update={"attempt": facts.found, "start_time": to_seconds(facts.training.created_at)})
+    return previous.model_copy(
+        update={"attempt": facts.unrecorded_attempt, "start_time": to_seconds(facts.training.created_at)}
+    )
 
 
 def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
     """Where the job stands with its attempts at `now` (Unix seconds)."""
-    told, attempt = told_of(previous), current_attempt(previous)
+    told, attempt = sagemaker_status_of(previous), current_attempt(previous)
     if not was_started(previous):
         # What was before the suspension counts no more.
         return _with_due(job, facts, Course(attempt, is_next=True))
@@ -92,13 +94,13 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
     """Whether the training job was there and is no more: somebody deleted what SageMaker knew of it."""
-    told = told_of(previous)
+    told = sagemaker_status_of(previous)
     return facts.training is None and facts.blind is None and told is not None and told.arn is not None
 
 
 def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
-    told, request_failure = told_of(previous), facts.request_failure
+    told, request_failure = sagemaker_status_of(previous), facts.request_failure
     if told is None or told.arn is not None or facts.training is not None:
         return 0.0
     # None can come to be beside it, or without a request.

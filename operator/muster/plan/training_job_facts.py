@@ -183,7 +183,7 @@ class TrainingFacts:
     request_failure: RequestFailure | None = None
     refusal: Problem | None = None
     taken: Problem | None = None
-    found: int | None = None
+    unrecorded_attempt: int | None = None
     seen_at: Location | None = None
     unclear: RequestFailure | None = None
     is_unsent: bool = False

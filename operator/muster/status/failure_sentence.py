@@ -64,7 +64,7 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
     """What ranks were doing that are not to blame: "3 others were in all_reduce, 1 in backward"; "" for none."""
     if not views:
         return ""
-    doing = Counter(_doing(view) for view in views)
+    doing = Counter(_activity_of(view) for view in views)
     parts = sorted(doing.items(), key=lambda item: (item[0] in _IDLE, -item[1], item[0]))
     shown = parts[:MAX_ACTIVITIES]
     rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
@@ -246,7 +246,7 @@ def _doing_what(activity: str) -> str:
     return activity if activity.split(" ", maxsplit=1)[0].endswith("ing") else f"in {activity}"
 
 
-def _doing(view: RankView) -> str:
+def _activity_of(view: RankView) -> str:
     if view.activity is not None and view.state in (STOPPED, FAILED):
         return _doing_what(view.activity)
     if view.state == RUNNING:

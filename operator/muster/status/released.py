@@ -13,10 +13,10 @@ def released(picture: Picture) -> str | None:
     if release is None or not is_apart(picture.facts, release, picture.now):
         return None
     # What was missing shows while the pods are there; what was said then still holds.
-    return _told(picture, release) or _sentence(picture, release)
+    return _release_sentence(picture, release) or _sentence(picture, release)
 
 
-def _told(picture: Picture, release: GangRelease) -> str | None:
+def _release_sentence(picture: Picture, release: GangRelease) -> str | None:
     placement = picture.previous.placement
     if placement is None or placement.releases != release.count:
         return None

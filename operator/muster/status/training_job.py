@@ -10,7 +10,7 @@ from muster.plan.facts import ProcessState
 from muster.plan.nodes import is_silent
 from muster.plan.outcome import Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
-from muster.plan.training_job_course import told_of
+from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_ends import Sequel
 from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement
@@ -47,7 +47,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
     if final_condition(previous) is not None:
         return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
-    if facts.blind is not None and facts.training is None and told_of(previous) is not None:
+    if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
         return blinded(previous, seen.facts.problem, generation, now)
     picture = Picture(job, previous, seen.facts, seen.outcome, now)
     progress = _progress(picture, facts)

@@ -8,7 +8,7 @@ from muster.api.spec import Metadata
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.outcome import final_condition
-from muster.plan.training_job_course import told_of
+from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
 from muster.plan.training_job_name import name_stem, training_job_name
@@ -23,7 +23,7 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 ) -> Status:
     """`previous` with what is done about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
-    told = told_of(previous)
+    told = sagemaker_status_of(previous)
     if isinstance(todo, LetGo):
         if todo.left_behind is None:
             return kept
@@ -41,7 +41,7 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 
 def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
     """What is said of a training job that muster could not stop, with the command by which a person stops it."""
-    told = told_of(previous)
+    told = sagemaker_status_of(previous)
     if told is None and facts.training is None:
         what, remedy = "A training job of this job", "Look for it"
         place, name = facts.location, name_stem(metadata)

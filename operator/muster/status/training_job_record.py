@@ -12,7 +12,7 @@ from muster.api.sagemaker_status import (
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import was_started
 from muster.plan.rank_output import clean
-from muster.plan.training_job_course import Waiting, told_of
+from muster.plan.training_job_course import Waiting, sagemaker_status_of
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, Location, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
@@ -41,7 +41,7 @@ def training_record(
 
     `tried_at` is set when SageMaker is about to be asked for one (Unix seconds).
     """
-    told = told_of(picture.previous)
+    told = sagemaker_status_of(picture.previous)
     if tried_at is not None:
         return BackendStatus(sagemaker=_asked_for(picture, facts, seen, tried_at))
     if facts.training is None or not was_started(picture.previous):
@@ -56,7 +56,7 @@ def training_record(
 
 
 def _asked_for(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
-    told = told_of(picture.previous)
+    told = sagemaker_status_of(picture.previous)
     earlier = () if told is None else told.earlier
     if told is not None and told.attempt < seen.course.attempt:
         last = facts.training if was_started(picture.previous) else None

@@ -24,7 +24,7 @@ from muster.storage.side_by_side import side_by_side
 RANGE_BYTES = 32 * 2**20
 """What is fetched at once, and lost at most when it is interrupted."""
 
-Told = Callable[[int], object]
+Progress = Callable[[int], object]
 """Hears of each number of bytes that arrived."""
 
 
@@ -36,14 +36,14 @@ class Into:
     notes: Path
 
 
-def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, told: Told) -> int:
+def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, progress: Progress) -> int:
     """Download all of them; return how many were missing here. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
         with Fetched(into.notes / "fetched.jsonl") as fetched:
             missing = [one for one in objects if not fetched.has(one, into.folder)]
-            side_by_side(_Transfer(bucket, into, fetched, sleep, told).steps(missing))
+            side_by_side(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
@@ -55,7 +55,7 @@ class _Transfer:
     into: Into
     fetched: Fetched
     sleep: Sleep
-    told: Told
+    progress: Progress
 
     def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
         """What has to be done, in pieces of at most `RANGE_BYTES`, in no order."""
@@ -64,7 +64,7 @@ class _Transfer:
                 yield partial(self._whole, one)
                 continue
             there = Partial(self.into.notes, one, RANGE_BYTES)
-            self.told(there.bytes_there)
+            self.progress(there.bytes_there)
             missing = there.missing()
             for number in missing:
                 yield partial(self._range, one, there, number)
@@ -107,7 +107,7 @@ class _Transfer:
             if position != end:
                 what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} came"
                 raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
-            self.told(end - start)
+            self.progress(end - start)
 
         retry(attempt, self.sleep)
 

@@ -10,7 +10,7 @@ from muster.api.s3_uri import S3Uri, parse
 from muster.storage.bucket import Bucket
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.download import Into, Told, fetch
+from muster.storage.download import Into, Progress, fetch
 from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.node_folders import NodeFolders
 from muster.storage.objects import check_case, nothing_found, placed, share
@@ -67,7 +67,7 @@ def _channel(
     fetch(bucket, mine, into, dependencies.sleep, _teller(channel.name, size, dependencies))
 
 
-def _teller(name: str, size: int, dependencies: StorageDependencies) -> Told:
+def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress:
     progress = {"there": 0, "told": dependencies.clock()}
 
     def told(count: int) -> None:

@@ -25,7 +25,7 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class _Known:
+class _StoredFile:
     """A file that is the same here and there: as it is here, and its object's etag."""
 
     file: LocalFile
@@ -51,7 +51,7 @@ class Snapshots:
         wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
         fetch(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         here = {file.path: file for file in self._files()} if wanted else {}
-        self._known |= {one.path: _Known(here[one.path], one.stored.etag) for one in wanted if one.path in here}
+        self._known |= {one.path: _StoredFile(here[one.path], one.stored.etag) for one in wanted if one.path in here}
         # what was fetched is known now; that list would take a file that is written anew for the old one
         (self._into.notes / "fetched.jsonl").unlink(missing_ok=True)
         self._remember()
@@ -89,7 +89,7 @@ class Snapshots:
     def _learn_one(self, file: LocalFile) -> None:
         key = key_of(self._uri, file.path, self._bucket.field)
         stored = retry(partial(self._bucket.head, key), self._sleep)
-        self._known[file.path] = _Known(file, stored.etag)
+        self._known[file.path] = _StoredFile(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:
         return files_of(self._into.folder)
@@ -105,11 +105,11 @@ class Snapshots:
             raise StorageError(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
 
 
-def _read(note: Path, uri: str) -> dict[str, _Known]:
+def _read(note: Path, uri: str) -> dict[str, _StoredFile]:
     """What is known of the files that are kept in `uri`; of those that were kept elsewhere, nothing."""
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     entries = noted["files"] if noted["uri"] == uri else []
-    return {path: _Known(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}
+    return {path: _StoredFile(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}

@@ -11,7 +11,7 @@ from muster.kube import client as client_module
 from muster.kube.client import Change, Client
 from muster.kube.informer import Informer
 from muster.kube.kinds import CONFIG_MAPS, Reading
-from muster.kube.known import Untracked
+from muster.kube.object_versions import Untracked
 
 MINE = "mine=yes"
 
@@ -244,5 +244,5 @@ async def test_what_is_not_remembered_is_told_again_after_a_gap(
     listener = Listener()
     await make(client, namespace, "a")
     proxy.decide = once(is_verb("watch"), Stream(error_event(410, "Expired")))
-    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, known=Untracked)):
+    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, versions=Untracked)):
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "a")]

@@ -11,10 +11,10 @@ from muster.api.document import JSON
 from muster.api.mpi_options import VARIABLES, is_option, way_options, world_options
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
+from muster.backends.kubernetes.owner_patches import owner_patches
 from muster.backends.kubernetes.pod_patch import stacked
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.settings import settings
-from muster.backends.kubernetes.written import written
 from muster.cli.explain import explain_job, plain_text, tables
 from muster.cli.explanation import Explanation
 from muster.cli.explanations import GROUPS, explanations
@@ -77,7 +77,7 @@ def said(job: Job, setting: str, node: int = 0) -> Explanation:
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
     applied = as_applied(job)
-    theirs = settings(stacked(written(applied, node)))
+    theirs = settings(stacked(owner_patches(applied, node)))
     found = {(each.setting, each.value) for each in explanations(job, node)}
     texts = {value for _, value in found}
     beyond = {

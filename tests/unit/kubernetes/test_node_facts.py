@@ -6,7 +6,7 @@ import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS, REMOVAL_SECONDS, Ledger, Removal
-from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
+from muster.backends.kubernetes.node_facts import as_heard, is_own_doing, missing_process
 from muster.backends.kubernetes.observations import is_cut_off
 from muster.backends.kubernetes.pods import Condition
 from muster.plan.facts import Problem, ProcessFacts, ProcessState
@@ -56,11 +56,11 @@ def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
 
 
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
-    lost = gone(WAITING, 3)
+    lost = missing_process(WAITING, 3)
     assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
     assert lost.problem == Problem("PodDeleted", "somebody deleted pod vit-0-0, or its labels or its owner")
     evicted = Problem("Evicted", "node-1 evicted it")
-    assert gone(replace(WAITING, problem=evicted), 3).problem == evicted
+    assert missing_process(replace(WAITING, problem=evicted), 3).problem == evicted
 
 
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:

@@ -15,9 +15,9 @@ from muster.api.status import Status
 from muster.backends.kubernetes import render
 from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.backends.kubernetes.written import kinds
 from muster.cli.training_request import made_request
 from muster.kube.json_parts import value_in
 from muster.kube.reading import read_object

@@ -47,7 +47,7 @@ def test_a_job_is_read_from_its_text_as_from_the_object() -> None:
     assert isinstance(source["spec"], str)
     read = read_resource(source)
     assert isinstance(read.job, Job)
-    assert (read.job.spec.nodes, read.status.phase, read.written["message"]) == (3, "Running", "é")
+    assert (read.job.spec.nodes, read.status.phase, read.status_fields["message"]) == (3, "Running", "é")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_spec_that_cannot_be_read_is_refused_and_says_what_to_do(spec: dict[st
 def test_a_status_that_cannot_be_read_decides_nothing() -> None:
     read = read_resource(heard("vit", status={"message": "x" * 1_000_000}))
     assert [problem.path for problem in read.unclear] == ["status"]
-    assert read.written == {}
+    assert read.status_fields == {}
     # What it says isn't known: the finalizers of others would be written over.
     many: list[JSON] = [f"example.com/{number}" for number in range(2_000)]
     assert [one.path for one in read_resource(heard("vit", metadata={"finalizers": many})).unclear] == [

@@ -13,7 +13,7 @@ def test_a_resource_is_read_whole() -> None:
     assert isinstance(read.job, Job)
     assert read.job.metadata.creation_timestamp == CREATED
     assert (read.status.phase, read.status.attempt) == ("Running", 2)
-    assert read.written == {"phase": "Running", "attempt": 2}
+    assert read.status_fields == {"phase": "Running", "attempt": 2}
     assert not read.is_leaving
 
 
@@ -35,7 +35,7 @@ def test_of_a_status_that_nobody_can_have_written_it_is_known_what_is_unclear() 
     written: dict[str, JSON] = {"phase": "Running", "attempt": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
     read = read_resource(resource(status=written))
     assert [problem.path for problem in read.unclear] == ["status.startTime"]
-    assert (read.status.attempt, read.status.nodes, read.written) == (2, None, written)
+    assert (read.status.attempt, read.status.nodes, read.status_fields) == (2, None, written)
 
 
 def test_a_spec_is_read_once_for_each_generation() -> None:

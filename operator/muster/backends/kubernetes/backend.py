@@ -14,8 +14,8 @@ from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS, Creation
 from muster.backends.kubernetes.ledger import Ledger, Removal, Sent
 from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
-from muster.backends.kubernetes.pod_index import Known, PodIndex
+from muster.backends.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.start_problems import CONFIG_MISSING
@@ -70,7 +70,7 @@ class KubernetesBackend:
         """What is known of the job's pods now. Raises `ApiError`."""
         uid, ledger = job.metadata.uid, self._ledger(job)
         await self._look_for_untold(job)
-        seen = [one async for one in self._seen(job, ledger)]
+        seen = [one async for one in self._observed_nodes(job, ledger)]
         strays = self.pods.strays(uid, job.spec.nodes)
         there = (known for known in self.pods.of(uid) if not self._is_past(known, ledger))
         facts = JobFacts(
@@ -85,7 +85,7 @@ class KubernetesBackend:
         )
         return self._with_lost(ledger, facts, [last for _, last in seen])
 
-    def _with_lost(self, ledger: Ledger, facts: JobFacts, pods: Sequence[Known | None]) -> JobFacts:
+    def _with_lost(self, ledger: Ledger, facts: JobFacts, pods: Sequence[PodEntry | None]) -> JobFacts:
         """Remember which nodes are lost: an agent that is heard later changes nothing any more."""
         nodes = list(facts.nodes)
         for index, (node, last) in enumerate(zip(facts.nodes, pods, strict=True)):
@@ -95,7 +95,7 @@ class KubernetesBackend:
                 nodes[index] = replace(node, process=replace(node.process, lost_at=at))
         return replace(facts, nodes=tuple(nodes))
 
-    def _is_past(self, known: Known, ledger: Ledger) -> bool:
+    def _is_past(self, known: PodEntry, ledger: Ledger) -> bool:
         """Whether a pod is only there because its machine doesn't delete it: nothing waits for that any more."""
         gone_by = known.seen.gone_by
         return gone_by is not None and (known.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
@@ -142,7 +142,7 @@ class KubernetesBackend:
             self._ledgers[uid] = Ledger(known_since=self.clock())
         return self._ledgers[uid]
 
-    async def _seen(self, job: Job, ledger: Ledger) -> AsyncIterator[tuple[NodeFacts, Known | None]]:
+    async def _observed_nodes(self, job: Job, ledger: Ledger) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Each node, and its pod as it was last seen."""
         for node in range(job.spec.nodes):
             # Of a large job some nodes are seen a moment later than others, as it is with what their agents say.
@@ -167,13 +167,13 @@ class KubernetesBackend:
             commanded_at=None if sent is None else sent.at,
         )
 
-    def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
+    def _process(self, job: Job, ledger: Ledger, node: int, last: PodEntry | None) -> ProcessFacts:
         replacement = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
         if last is None:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
-            process = gone(process, replacement, last.seen.looked_at)
+            process = missing_process(process, replacement, last.seen.looked_at)
         problem, removal = process.problem, ledger.removed.get(last.pod.uid)
         if problem is not None and removal is not None and is_own_doing(problem, last.process.ended_at, removal.at):
             problem = None
@@ -253,7 +253,7 @@ class KubernetesBackend:
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 
 
-def _ended_by(last: Known | None) -> float | None:
+def _ended_by(last: PodEntry | None) -> float | None:
     """When the operator saw that the pod's container had ended."""
     return None if last is None or last.seen.ended is None else last.seen.ended.at
 

@@ -12,11 +12,11 @@ from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.ledger import Ledger
 from muster.backends.kubernetes.names import pod_name
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.pods import read_pod
 from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
 from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.written import kinds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.fair_slots import FairSlots

@@ -10,8 +10,8 @@ from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, device
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import TRAINER
+from muster.backends.kubernetes.owner_patches import kinds, owner_patches
 from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, mapping, spec_of, stacked, trainer_of
-from muster.backends.kubernetes.written import kinds, written
 from muster.plan.render import resolve_procs
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
@@ -40,7 +40,7 @@ def with_procs(job: Job) -> Job:
 
 def gpus(job: Job, node: int) -> str:
     """How many NVIDIA GPUs the node's container asks for, as it stands there: "8"; "0" for none."""
-    owners = written(job, node)
+    owners = owner_patches(job, node)
     return str(_limits(job, owners, stacked(owners)).get(GPU, "0"))
 
 
@@ -62,7 +62,7 @@ def _about_machines(patch: PodPatch) -> PodPatch:
 
 
 def _devices(job: Job, node: int) -> int:
-    owners = tuple(_about_machines(patch) for patch in written(job, node))
+    owners = tuple(_about_machines(patch) for patch in owner_patches(job, node))
     user = stacked(owners)
     limits = _limits(job, owners, user)
     for name in DEVICES:

@@ -29,7 +29,7 @@ def as_heard(process: ProcessFacts, agent: AgentFacts | None, ended_by: float | 
     return process
 
 
-def gone(process: ProcessFacts, replacement: int, at: float | None = None) -> ProcessFacts:
+def missing_process(process: ProcessFacts, replacement: int, at: float | None = None) -> ProcessFacts:
     """The process of a pod that isn't there any more, as it was last seen; `replacement` is the node's highest.
 
     `at` is when the operator saw that it is gone (Unix seconds).

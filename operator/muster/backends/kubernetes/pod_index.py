@@ -37,7 +37,7 @@ MAX_WARNINGS = 4
 
 
 @dataclass(frozen=True)
-class Known:
+class PodEntry:
     """A pod, when what of it was seen, and what was warned of about it.
 
     `untold_since` is set while the informer hasn't told of it: it is known from the answer that created it (Unix s).
@@ -64,16 +64,16 @@ class Known:
 class _Entry:
     """A job's pods by node and replacement; the highest replacement and the last pod that was seen of each node."""
 
-    pods: dict[int, dict[int, Known]] = field(default_factory=dict)
+    pods: dict[int, dict[int, PodEntry]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
-    last: dict[int, Known] = field(default_factory=dict)
+    last: dict[int, PodEntry] = field(default_factory=dict)
     gone: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
-    def all(self) -> Iterator[Known]:
+    def all(self) -> Iterator[PodEntry]:
         for replacements in self.pods.values():
             yield from replacements.values()
 
-    def newest(self, node: int) -> Known | None:
+    def newest(self, node: int) -> PodEntry | None:
         replacements = self.pods.get(node)
         return replacements[max(replacements)] if replacements else None
 
@@ -149,7 +149,7 @@ class PodIndex:
         if any(pod.uid == known.pod.uid for known in self.untold(pod.job_uid)):
             self._drop(pod)
 
-    def untold(self, job_uid: str) -> tuple[Known, ...]:
+    def untold(self, job_uid: str) -> tuple[PodEntry, ...]:
         """The job's pods that the informer hasn't told of."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(known for known in entry.all() if known.untold_since is not None)
@@ -174,17 +174,17 @@ class PodIndex:
             replacements[replacement] = after
             self.on_change(key[1])
 
-    def of(self, job_uid: str) -> tuple[Known, ...]:
+    def of(self, job_uid: str) -> tuple[PodEntry, ...]:
         """All pods of the job, of every node and replacement."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(entry.all())
 
-    def newest(self, job_uid: str, node: int) -> Known | None:
+    def newest(self, job_uid: str, node: int) -> PodEntry | None:
         """The node's pod of the highest replacement that is there."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node)
 
-    def last(self, job_uid: str, node: int) -> Known | None:
+    def last(self, job_uid: str, node: int) -> PodEntry | None:
         """The newest pod that the node ever had, as it was last seen, gone or not."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node) or entry.last.get(node)
@@ -194,7 +194,7 @@ class PodIndex:
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
-    def strays(self, job_uid: str, nodes: int) -> tuple[Known, ...]:
+    def strays(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
         """The job's pods that are none of its `nodes` nodes: beyond them, or replaced."""
         entry = self._entry(job_uid)
         if entry is None:
@@ -238,7 +238,7 @@ class PodIndex:
         place = self._places.get(pod.uid)
         former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
         seen = look(pod, None if former is None else former.seen, self.clock())
-        known = Known(pod, seen, self._warned_early(pod) if former is None else former.warnings, untold_since)
+        known = PodEntry(pod, seen, self._warned_early(pod) if former is None else former.warnings, untold_since)
         if not self.shares.take(pod.uid, known.share):
             self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
             self._drop(pod)
@@ -271,7 +271,7 @@ class PodIndex:
             entry.gone.popitem(last=False)
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
         pod = pod if pod.phase else dropped.pod
-        last = Known(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
+        last = PodEntry(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
         if replacement == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
             entry.last[node] = last
         # The garbage collector is done with a job that is gone.

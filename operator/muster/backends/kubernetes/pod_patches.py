@@ -12,10 +12,10 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.mounts import folders
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.own_python import brought
+from muster.backends.kubernetes.owner_patches import owner_patches
 from muster.backends.kubernetes.placement import machines, neighbourhood
 from muster.backends.kubernetes.pod_patch import PodPatch, stacked, trainer_of
 from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.written import written
 from muster.plan.facts import Problem
 
 
@@ -34,7 +34,7 @@ class PodPatchs:
 
 def pod_patchs(job: Job, node: int, replacement: int, setting: Setting) -> PodPatchs:
     """Raises `NotRenderable` for a job that can't become pods, and as `with_procs` does where that was not asked."""
-    owners = written(job, node)
+    owners = owner_patches(job, node)
     user = stacked(owners)
     if not trainer_of(user).get("image"):
         raise NotRenderable(

@@ -70,12 +70,12 @@ def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
     variables = tuple(
         known
         for index, variable in enumerate(job.spec.env)
-        if (known := _known(variable, index, environment)) is not None
+        if (known := _resolve(variable, index, environment)) is not None
     )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
 
 
-def _known(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
+def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
     if variable.value_from is None:
         return variable
     if variable.name in environment:

@@ -11,7 +11,6 @@ from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.aws.client import Aws
 from muster.backends.sagemaker.census import Census
-from muster.backends.sagemaker.doing import Doing, Requests
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import Lookout, ObservedTrainingJob
 from muster.backends.sagemaker.notes import training_notes
@@ -20,11 +19,12 @@ from muster.backends.sagemaker.rank_news import LogSource, RankNews
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.surroundings import Surroundings
 from muster.backends.sagemaker.targets import Target, location, places_of, remains_of, target_of
+from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.attempts import current_attempt
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
-from muster.plan.training_job_course import attempt_looked_at, told_of
+from muster.plan.training_job_course import attempt_looked_at, sagemaker_status_of
 from muster.plan.training_job_facts import FAILED, Location, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
 
@@ -48,7 +48,7 @@ class SageMakerBackend:
     _lookout: Lookout = field(init=False)
     _surroundings: Surroundings = field(init=False)
     _orphans: Orphans = field(init=False)
-    _doing: Doing = field(init=False)
+    _actions: TrainingJobActions = field(init=False)
     _ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class SageMakerBackend:
         self._lookout = Lookout(self.aws, self.clock, self.wake)
         self._surroundings = Surroundings(Census(self.aws), self._lookout, self.clock, self._looking_since)
         self._orphans = Orphans(self.aws)
-        self._doing = Doing(self.aws, self.requests, self.clock)
+        self._actions = TrainingJobActions(self.aws, self.requests, self.clock)
 
     def forget(self, job_uid: str) -> None:
         """The job's resource is gone. What is still looked at wasn't let go: somebody took muster's finalizer off."""
@@ -92,14 +92,14 @@ class SageMakerBackend:
         else:
             ledger.look_away()
             self.news.forget(uid)
-        found = ledger.found.attempt if attempt is None and ledger.found is not None else None
+        found = ledger.unrecorded.attempt if attempt is None and ledger.unrecorded is not None else None
         attempt = attempt if found is None else found
         self._listen(job, attempt, observed)
         if ledger.generation != job.metadata.generation:
             ledger.request_failure, ledger.generation = None, job.metadata.generation
         return replace(
             self._facts(metadata, previous, location(job), ledger, observed),
-            found=found,
+            unrecorded_attempt=found,
             remarks=training_notes(job),
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
@@ -113,14 +113,14 @@ class SageMakerBackend:
         `where` is the spec's place; no region: nowhere. Where the training job that the status tells of is over, or
         not there, all that bear the job's names are looked for.
         """
-        told, ledger, observed = told_of(previous), self._ledger(metadata.uid), ObservedTrainingJob()
+        told, ledger, observed = sagemaker_status_of(previous), self._ledger(metadata.uid), ObservedTrainingJob()
         places = places_of(metadata, previous, where)
-        if told is not None and ledger.found is None:
+        if told is not None and ledger.unrecorded is None:
             observed = await self._lookout.look(ledger, self._target(metadata, previous, told.attempt, where))
         is_free = observed.blind is None and (observed.training is None or observed.training.is_over)
         if places and is_free and not ledger.knows_of_no_other(metadata, 0 if told is None else told.attempt):
             around = await self._surroundings.look(ledger, metadata, places)
-            observed = observed if ledger.found is None else around
+            observed = observed if ledger.unrecorded is None else around
         return replace(self._facts(metadata, previous, where, ledger, observed), is_held=True)
 
     def begins(self, job_uid: str) -> None:
@@ -134,10 +134,10 @@ class SageMakerBackend:
         if ledger.knows_of_no_other(metadata, current_attempt(previous)):
             return True
         await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
-        found = ledger.found
+        found = ledger.unrecorded
         if found is not None:
             self._surroundings.doubt(ledger, found)
-            await self._doing.stop_found(ledger, found)
+            await self._actions.stop_found(ledger, found)
         return ledger.is_clear
 
     async def create(self, job: Job, action: CreateTrainingJob, withdrawal: Withdrawal) -> None:
@@ -145,15 +145,15 @@ class SageMakerBackend:
 
         What comes between shows in the next facts.
         """
-        await self._doing.create(self._ledger(job.metadata.uid), job, action.attempt, withdrawal)
+        await self._actions.create(self._ledger(job.metadata.uid), job, action.attempt, withdrawal)
 
     async def stop(self, metadata: Metadata, name: str, where: Location) -> None:
         """Have a training job of the job's stopped."""
-        await self._doing.stop(self._ledger(metadata.uid), metadata, name, where)
+        await self._actions.stop(self._ledger(metadata.uid), metadata, name, where)
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Location) -> None:
         """Have SageMaker forget a training job that is over."""
-        await self._doing.delete(self._ledger(metadata.uid), metadata, action.name, where)
+        await self._actions.delete(self._ledger(metadata.uid), metadata, action.name, where)
 
     def _facts(
         self, metadata: Metadata, previous: Status, where: Location, ledger: Ledger, observed: ObservedTrainingJob
@@ -185,7 +185,7 @@ class SageMakerBackend:
         return self._ledgers.setdefault(uid, Ledger())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
-        told = told_of(previous)
+        told = sagemaker_status_of(previous)
         asked_at = 0.0 if told is None or told.arn is not None else from_text(told.tried_at)
         return target_of(metadata, previous, attempt, where, self._surroundings.arrives_until(asked_at))
 

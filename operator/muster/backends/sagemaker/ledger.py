@@ -8,7 +8,7 @@ from muster.api.spec import Metadata
 from muster.aws.place import Place
 from muster.aws.sweep import Watch
 from muster.aws.training_job import Description
-from muster.backends.sagemaker.census import Found
+from muster.backends.sagemaker.census import UnrecordedTrainingJob
 from muster.plan.facts import Problem
 from muster.plan.training_job_facts import FailureKind, RequestFailure
 from muster.plan.training_job_name import training_job_name
@@ -44,7 +44,7 @@ class Ledger:
     alone: str = ""
     is_clear: bool = False
     unclear: RequestFailure | None = None
-    found: Found | None = None
+    unrecorded: UnrecordedTrainingJob | None = None
     untagged: RequestFailure | None = None
     forgotten: set[str] = field(default_factory=set)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muster.api.spec import Metadata
 from muster.aws.errors import AwsError
 from muster.aws.place import Place
-from muster.backends.sagemaker.census import Census, Found
+from muster.backends.sagemaker.census import Census, UnrecordedTrainingJob
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import UNSEEN, Lookout, ObservedTrainingJob
 from muster.backends.sagemaker.request_failures import counted, request_failure_of
@@ -29,24 +29,24 @@ class Surroundings:
     looking_since: float
 
     async def look(self, ledger: Ledger, metadata: Metadata, places: tuple[Place, ...]) -> ObservedTrainingJob:
-        """What is seen of one that runs in any of these places, `ledger.found` until it is over. Nothing: none runs."""
-        if ledger.found is None and not await self._search(ledger, metadata, places):
+        """What is seen of one that runs in any of these places, `ledger.unrecorded` until it is over."""
+        if ledger.unrecorded is None and not await self._search(ledger, metadata, places):
             return ObservedTrainingJob(blind=ledger.unclear)
-        found = ledger.found
+        found = ledger.unrecorded
         if found is None:
             return ObservedTrainingJob()
         target = Target(metadata.uid, found.attempt, found.name, (found.place,), since(metadata.creation_timestamp))
         observed = await self.lookout.look(ledger, target)
         # There may be others.
         if observed.blind is None and (observed.training is None or observed.training.is_over):
-            ledger.found, ledger.unclear = None, RequestFailure(FailureKind.SERVICE, UNSEEN, self.clock())
+            ledger.unrecorded, ledger.unclear = None, RequestFailure(FailureKind.SERVICE, UNSEEN, self.clock())
             return ObservedTrainingJob(blind=ledger.unclear)
         return observed
 
-    def doubt(self, ledger: Ledger, found: Found) -> None:
+    def doubt(self, ledger: Ledger, found: UnrecordedTrainingJob) -> None:
         """One was found that has to be stopped: it is looked for again, until it is over."""
         words = f"Training job {found.name}, of which the status doesn't tell, is being stopped in {found.place}"
-        ledger.found = None
+        ledger.unrecorded = None
         self._doubt(ledger, RequestFailure(FailureKind.SERVICE, Problem("TrainingJobRuns", words), self.clock()))
 
     def arrives_until(self, asked_at: float) -> float:
@@ -63,11 +63,11 @@ class Surroundings:
             ledger.unclear = RequestFailure(FailureKind.SERVICE, UNSEEN, now)
             return False
         try:
-            ledger.found = await self.census.running(metadata, places, since(metadata.creation_timestamp))
+            ledger.unrecorded = await self.census.running(metadata, places, since(metadata.creation_timestamp))
         except AwsError as error:
             self._doubt(ledger, request_failure_of(error, now))
             return False
-        ledger.is_clear, ledger.unclear = ledger.found is None, None
+        ledger.is_clear, ledger.unclear = ledger.unrecorded is None, None
         return True
 
     def _doubt(self, ledger: Ledger, request_failure: RequestFailure) -> None:

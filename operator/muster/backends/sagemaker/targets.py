@@ -13,7 +13,7 @@ from muster.api.timestamps import from_text
 from muster.aws.place import Place
 from muster.backends.sagemaker.asked_from import asked_from
 from muster.plan.outcome import final_condition
-from muster.plan.training_job_course import told_of
+from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location
 from muster.plan.training_job_name import training_job_name
 
@@ -46,7 +46,7 @@ def location(job: Job) -> Location:
 
 def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, arrives_until: float) -> Target:
     """The training job of an attempt that the status tells of; `where` is the spec's place."""
-    told, name = told_of(previous), training_job_name(metadata, attempt)
+    told, name = sagemaker_status_of(previous), training_job_name(metadata, attempt)
     arn = None if told is None else told.arn
     return Target(
         metadata.uid,
@@ -64,7 +64,7 @@ def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Pl
 
     The spec may name another place since, for the next one, and the status what isn't so: others may write it, too.
     """
-    told = told_of(previous)
+    told = sagemaker_status_of(previous)
     known = () if told is None else (Location(told.region, told.assume_role_arn),)
     found = dict.fromkeys((*known, *((where,) if where.region else ())))
     return tuple(place_of(each, metadata) for each in found)
@@ -82,7 +82,7 @@ def since(asked_at: str) -> datetime:
 
 def remains_of(metadata: Metadata, previous: Status, forgotten: Collection[str]) -> tuple[str, ...]:
     """The names of the training jobs that there may still be of a job that is over, but for those `forgotten`."""
-    told = told_of(previous)
+    told = sagemaker_status_of(previous)
     if told is None or final_condition(previous) is None:
         return ()
     # One that was never seen as the job's own may be somebody else's, of the same name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.file_system import file_system
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, inside, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 _ONLY_CHANNEL = "training"
@@ -51,34 +51,34 @@ def _channel(call: Arguments, name: str, given: Value) -> list[JSON]:
     if found is None:
         return []
     channel: dict[str, JSON] = {"name": name}
-    put(channel, "contentType", found.text("content_type"))
+    set_field(channel, "contentType", found.text("content_type"))
     if isinstance(given, Built) and given.kind == "FileSystemInput":
-        put(channel, "sagemaker", {"fileSystem": file_system(found, _DEFAULT_MODE)})
+        set_field(channel, "sagemaker", {"fileSystem": file_system(found, _DEFAULT_MODE)})
     else:
-        put(channel, "s3", _objects(found))
-        put(channel, "sagemaker", _options(found))
+        set_field(channel, "s3", _objects(found))
+        set_field(channel, "sagemaker", _options(found))
     found.nothing_left("")
     return [channel]
 
 
 def _objects(found: Arguments) -> JSON:
     objects: dict[str, JSON] = {}
-    put(objects, "uri", found.text("s3_data"))
+    set_field(objects, "uri", found.text("s3_data"))
     distribution = found.text("distribution")
-    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
     return objects
 
 
 def _options(found: Arguments) -> JSON:
     options: dict[str, JSON] = {}
-    put(options, "inputMode", found.text("input_mode"))
+    set_field(options, "inputMode", found.text("input_mode"))
     data_type = found.text("s3_data_type")
-    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    put(options, "attributeNames", found.texts("attribute_names"))
-    put(options, "instanceGroups", found.texts("instance_groups"))
-    put(options, "compression", found.text("compression"))
-    put(options, "recordWrapper", found.text("record_wrapping"))
+    set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    set_field(options, "attributeNames", found.texts("attribute_names"))
+    set_field(options, "instanceGroups", found.texts("instance_groups"))
+    set_field(options, "compression", found.text("compression"))
+    set_field(options, "recordWrapper", found.text("record_wrapping"))
     shuffle = found.built("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        put(options, "shuffleSeed", shuffle.whole("seed"))
+        set_field(options, "shuffleSeed", shuffle.whole("seed"))
     return options

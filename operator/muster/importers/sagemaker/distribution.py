@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.ignored_ways import without_ignored
-from muster.importers.sagemaker.reading import Arguments, Problems, put, shown
+from muster.importers.sagemaker.reading import Arguments, Problems, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 _KNOWN: Mapping[str, tuple[str, ...]] = {
@@ -59,7 +59,7 @@ def distributed(arguments: Arguments, block: Mapping[str, JSON], image: str | No
     toolkit: dict[str, JSON] = {}
     for strategy, settings in given.items():
         if strategy == "instance_groups":
-            put(toolkit, "instanceGroup", _group(settings, where, problems))
+            set_field(toolkit, "instanceGroup", _group(settings, where, problems))
         elif strategy == "smdistributed":
             toolkit.update(_parallel(settings, where, problems))
         elif strategy in _KNOWN:
@@ -105,10 +105,10 @@ def _settings(strategy: str, given: Value, known: tuple[str, ...], where: str, p
         problems.warn(where, f"{strategy}: {key} is ignored, as by the SDK{_meant(key, known)}")
     settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: given.get(key) for key in known}, problems)
     fields: dict[str, JSON] = {"enabled": settings.truth("enabled") or False}
-    put(fields, "processesPerHost", settings.whole("processes_per_host"))
-    put(fields, "customMpiOptions", settings.text("custom_mpi_options"))
+    set_field(fields, "processesPerHost", settings.whole("processes_per_host"))
+    set_field(fields, "customMpiOptions", settings.text("custom_mpi_options"))
     parameters = settings.dictionary("parameters")
-    put(fields, "parameters", {name: plain(value, where, problems) for name, value in parameters.items()})
+    set_field(fields, "parameters", {name: plain(value, where, problems) for name, value in parameters.items()})
     return fields
 
 

@@ -124,7 +124,7 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def put(fields: dict[str, JSON], name: str, value: JSON) -> None:
+def set_field(fields: dict[str, JSON], name: str, value: JSON) -> None:
     """Set a field unless there is nothing to say."""
     if value not in (None, "", [], {}):
         fields[name] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.file_system import file_system
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, inside, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 
@@ -22,19 +22,19 @@ def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
 
 def _channel(name: str, given: Arguments) -> JSON:
     channel: dict[str, JSON] = {"name": name}
-    put(channel, "contentType", given.text("content_type"))
+    set_field(channel, "contentType", given.text("content_type"))
     options: dict[str, JSON] = {}
-    put(options, "inputMode", given.text("input_mode"))
-    put(options, "compression", given.text("compression_type"))
-    put(options, "recordWrapper", given.text("record_wrapper_type"))
+    set_field(options, "inputMode", given.text("input_mode"))
+    set_field(options, "compression", given.text("compression_type"))
+    set_field(options, "recordWrapper", given.text("record_wrapper_type"))
     shuffle = given.built("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        put(options, "shuffleSeed", shuffle.whole("seed"))
+        set_field(options, "shuffleSeed", shuffle.whole("seed"))
     source = given.value("data_source")
     if isinstance(source, Built) and source.kind == "DataSource":
         source = _inner(given, source)
     _add_source(channel, options, given, source)
-    put(channel, "sagemaker", options)
+    set_field(channel, "sagemaker", options)
     given.nothing_left("")
     return channel
 
@@ -70,9 +70,9 @@ def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Argum
 def _objects(found: Arguments, options: dict[str, JSON]) -> JSON:
     objects: dict[str, JSON] = {"uri": found.text("s3_uri")}
     distribution = found.text("s3_data_distribution_type")
-    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
     data_type = found.text("s3_data_type")
-    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    put(options, "attributeNames", found.texts("attribute_names"))
-    put(options, "instanceGroups", found.texts("instance_group_names"))
+    set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    set_field(options, "attributeNames", found.texts("attribute_names"))
+    set_field(options, "instanceGroups", found.texts("instance_group_names"))
     return objects

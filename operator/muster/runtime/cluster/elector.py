@@ -112,7 +112,7 @@ class MainProcess:
     _pulse: Pulse = field(default_factory=Pulse)
     _heard_at: float = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: LeaseState = field(default_factory=LeaseState)
+    _sent: LeaseState = field(default_factory=LeaseState)
     _leader_term: int | None = None
     _was_fit: bool = True
 
@@ -153,7 +153,7 @@ class MainProcess:
     async def lead(self, leader_term: int, held_until: float) -> None:
         """Let it lead, until it says that what it did as leader has ended."""
         self._leader_term = leader_term
-        self.tell(held_until, self._told.holder)
+        self.tell(held_until, self._sent.holder)
         while self._pulse.ended_leader_term < leader_term:
             self._heard.clear()
             try:
@@ -167,9 +167,9 @@ class MainProcess:
         """Tell it how the Lease stands, when that has changed."""
         is_held = held_until > float("-inf")
         state = LeaseState(self._leader_term, held_until, holder) if is_held else LeaseState(holder=holder)
-        if state == self._told or self.has_ended.is_set():
+        if state == self._sent or self.has_ended.is_set():
             return
-        self._told = state
+        self._sent = state
         try:
             self.connection.send_bytes(encode(state))
         except OSError:

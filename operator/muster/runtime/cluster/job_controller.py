@@ -83,14 +83,14 @@ class _Delay:
 class JobController:
     """Keeps one job going, one turn at a time.
 
-    `gone` is called with the job's uid when its resource turns out not to exist any more, `waits` when nothing can be
-    done until there is room for the job.
+    `on_gone` is called with the job's uid when its resource turns out not to exist any more, `waits` when nothing can
+    be done until there is room for the job.
     """
 
     source: InitVar[Object]
     dependencies: JobControllerDependencies
-    gone: Callable[[str], None]
-    waits: Callable[[str], None]
+    on_gone: Callable[[str], None]
+    on_waiting: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
     _is_reconciling: bool = False
     _is_stopping: bool = False
@@ -148,7 +148,7 @@ class JobController:
         try:
             requeue = await meter
         except JobGone:
-            self.gone(self.resource.uid)
+            self.on_gone(self.resource.uid)
             return None
         except Superseded:
             return _Delay(MIN_DELAY_SECONDS, self.dependencies.clock())
@@ -186,13 +186,13 @@ class JobController:
         # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
         if resource.unclear:
             problems, now = resource.unclear, dependencies.clock()
-            await status_writer.annotate(unreadable(resource.written, problems, resource.generation, now))
+            await status_writer.annotate(unreadable(resource.status_fields, problems, resource.generation, now))
             raise StatusUnclear("; ".join(map(str, problems)))
         job = self._apply_defaults(resource)
         if isinstance(job, InvalidResource):
             await status_writer.write(refused(resource.status, job, resource.generation, dependencies.clock()))
             if resource.waits_for_room:
-                self.waits(resource.uid)
+                self.on_waiting(resource.uid)
             return Requeue(None, is_over=True)
         if job.spec.backend == "SageMaker":
             return await dependencies.training.reconcile(job, resource, status_writer, dependencies.admit)

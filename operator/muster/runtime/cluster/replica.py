@@ -22,7 +22,7 @@ from muster.backends.kubernetes.warnings import POD_WARNINGS
 from muster.kube.client import Client
 from muster.kube.election import LOOK_SECONDS
 from muster.kube.informer import Informer
-from muster.kube.known import Untracked
+from muster.kube.object_versions import Untracked
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
@@ -145,7 +145,7 @@ class Replica:
                 namespaces,
                 self._pods.warn,
                 fields="involvedObject.kind=Pod,type=Warning",
-                known=Untracked,
+                versions=Untracked,
             ),
         )
 

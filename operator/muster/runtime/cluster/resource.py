@@ -52,7 +52,7 @@ class Resource:
     job: Job | InvalidResource
     status: Status
     unclear: tuple[FieldProblem, ...]
-    written: Mapping[str, JSON] = field(repr=False)
+    status_fields: Mapping[str, JSON] = field(repr=False)
     waits_for_room: bool = False
 
     @property
@@ -92,7 +92,7 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         job=known.job if known is not None and is_known and ROOM not in missing else _job(source, missing, status),
         status=status,
         unclear=(*_left_out_of_status(missing), *status_problems(written)),
-        written=written,
+        status_fields=written,
         waits_for_room=ROOM in missing,
     )
 

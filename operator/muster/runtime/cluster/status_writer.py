@@ -134,7 +134,7 @@ class StatusWriter:
         base = self._base
         if self.newest is not base:
             raise Superseded
-        patch = diff(base.written, wanted)
+        patch = diff(base.status_fields, wanted)
         # An older CRD keeps less than it is sent: to send it again changes nothing.
         if not patch or self._answered == (base, wanted):
             self.due_at = self._turn_at = None

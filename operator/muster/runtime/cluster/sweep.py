@@ -51,7 +51,7 @@ class Sweep:
 
     client: Client
     namespaces: tuple[str, ...]
-    known: Callable[[], Iterable[Held]]
+    known_jobs: Callable[[], Iterable[Held]]
     drop: Callable[[str], None]
     gap: asyncio.Event
 
@@ -75,7 +75,7 @@ class Sweep:
     async def _look(self) -> None:
         for namespace in self.namespaces or (None,):
             listing = await self.client.list(JOB_IDENTITIES, namespace)
-            known = (resource for resource in self.known() if namespace in (None, resource.namespace))
+            known = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
             for uid in vanished(known, listing):
                 self.drop(uid)
 

@@ -26,7 +26,7 @@ from muster.plan.training_job import (
     StopTrainingJob,
     TrainingAction,
 )
-from muster.plan.training_job_course import told_of
+from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.plan.training_job_name import training_job_name
@@ -139,7 +139,7 @@ class _TrainingJobBackend:
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    told, where = told_of(previous), location(job)
+                    told, where = sagemaker_status_of(previous), location(job)
                     where = where if told is None else Location(told.region, told.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():

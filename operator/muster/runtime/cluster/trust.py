@@ -149,7 +149,7 @@ class Trust:
         for _ in range(ATTEMPTS):
             found = await self._read()
             # a Secret that was deleted under us comes back: agents trust what they were told
-            known = self._held if found is None else self._known(found)
+            known = self._held if found is None else self._read_secret(found)
             # one of an earlier release has no seed, and may have come back without ours
             seed = known.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
             wanted = _Held(rotate(known.authorities, self.clock(), make_authority), seed)
@@ -199,7 +199,7 @@ class Trust:
         # its resourceVersion goes along: an update of another replica in between makes this one a conflict
         await self.client.replace(SECRETS, namespace, name, {**found, "data": {**kept, **written}})
 
-    def _known(self, secret: Object) -> _Held:
+    def _read_secret(self, secret: Object) -> _Held:
         authorities, seed = (self._entry(secret, key) for key in (_DATA_KEY, _SEED_KEY))
         if seed is not None and len(seed) != SEED_BYTES:
             raise self._unusable(_SEED_KEY, f"it has {len(seed)} bytes, not {SEED_BYTES}")

@@ -22,7 +22,7 @@ _MODEL_FOLDER = "/opt/ml/model"
 def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fields:
     """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
     spec, block = job.spec, block_of(job.spec)
-    own = _encoded(_told(spec, block, how, source, setting))
+    own = _encoded(_visible(spec, block, how, source, setting))
     given = {**_user(spec, how), **block.raw_hyperparameters}
     _refuse_lost(spec, own)
     return {**given, **own}
@@ -42,7 +42,7 @@ def _user(spec: Spec, how: Launch) -> dict[str, str]:
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
-def _told(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
+def _visible(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
     if how.start != "Toolkit":
         return {}
     told: dict[str, JSON] = {

@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.api.serialise import status_fields
 from muster.api.status import Condition, NodeCounts, RankStatus, Status
 from muster.cli.board import board
-from muster.cli.seen import NOBODY_LOOKED, Seen, elapsed, procs_per_node, read, view_of
+from muster.cli.observed_job import NOBODY_LOOKED, ObservedJob, elapsed, procs_per_node, read, view_of
 
 CREATED = "2026-11-21T05:00:00Z"
 CREATED_AT = 1795237200.0
@@ -22,7 +22,7 @@ def resource(status: Status | None) -> dict[str, JSON]:
     return found
 
 
-def seen(**fields: object) -> Seen:
+def seen(**fields: object) -> ObservedJob:
     return read(resource(Status.model_validate(fields)))
 
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from muster.kube.client import Change, ChangeType
 from muster.kube.kinds import Object
-from muster.kube.known import Known, key
+from muster.kube.object_versions import ObjectVersions, key
 
 
 def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:
@@ -11,12 +11,12 @@ def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:
     return {"kind": "Pod", "metadata": dict(metadata), "spec": {"big": "x" * 100}}
 
 
-def told(known: Known, kind: ChangeType, item: Object) -> list[ChangeType]:
+def told(known: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
     return [change.type for change in known.take(Change(kind, item))]
 
 
 def test_what_is_new_is_told_once() -> None:
-    known = Known()
+    known = ObjectVersions()
     assert told(known, "ADDED", thing("a")) == ["ADDED"]
     assert told(known, "ADDED", thing("a")) == []
     assert told(known, "ADDED", thing("a", version="2")) == ["MODIFIED"]
@@ -24,7 +24,7 @@ def test_what_is_new_is_told_once() -> None:
 
 
 def test_what_is_deleted_is_told_whole_and_once() -> None:
-    known = Known()
+    known = ObjectVersions()
     known.take(Change("ADDED", thing("a")))
     gone = Change("DELETED", thing("a", version="2"))
     assert known.take(gone) == (gone,)
@@ -32,7 +32,7 @@ def test_what_is_deleted_is_told_whole_and_once() -> None:
 
 
 def test_another_of_the_same_name_is_another() -> None:
-    known = Known()
+    known = ObjectVersions()
     known.take(Change("ADDED", thing("a", uid="first")))
     second = thing("a", uid="second")
     remains: Object = {
@@ -49,7 +49,7 @@ Worlds = st.dictionaries(Names, st.tuples(st.sampled_from(["u", "v"]), st.sample
 
 @given(st.lists(Worlds, max_size=6))
 def test_who_follows_what_is_told_knows_every_world(worlds: list[dict[str, tuple[str, str]]]) -> None:
-    known = Known()
+    known = ObjectVersions()
     view: dict[str, tuple[str, str]] = {}
     for world in worlds:
         items = [thing(name, uid, version) for name, (uid, version) in world.items()]

@@ -7,7 +7,7 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pod_patch import PodPatch, in_trainer
 
 
-def written(job: Job, node: int) -> tuple[PodPatch, ...]:
+def owner_patches(job: Job, node: int) -> tuple[PodPatch, ...]:
     """The pieces of a node's pod that its owner asked for word by word; later ones win."""
     return (*_short_fields(job), *_templates(job, node))
 

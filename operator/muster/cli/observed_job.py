@@ -22,7 +22,7 @@ NOBODY_LOOKED = "muster's operator has not looked at it yet"
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedJob:
     """`created_at` is in Unix seconds, None where the resource doesn't say; `generation` is that of its spec."""
 
     name: str
@@ -42,13 +42,13 @@ class Seen:
         return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 
-def read(resource: Object) -> Seen:
+def read(resource: Object) -> ObservedJob:
     """A resource as the API server gives it."""
     metadata = mapping(resource.get("metadata"))
     status = status_of(resource)
     if not status.conditions and not status.message:
         status = status.model_copy(update={"message": NOBODY_LOOKED})
-    return Seen(
+    return ObservedJob(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
         generation=_number(metadata.get("generation")),
@@ -57,9 +57,9 @@ def read(resource: Object) -> Seen:
     )
 
 
-def view_of(seen: Seen, now: float) -> View:
+def view_of(observed: ObservedJob, now: float) -> View:
     """What the board shows at `now` (Unix seconds)."""
-    return View(seen.name, procs_per_node(seen.status), seen.status, elapsed(seen, now))
+    return View(observed.name, procs_per_node(observed.status), observed.status, elapsed(observed, now))
 
 
 def procs_per_node(status: Status) -> int:
@@ -69,11 +69,11 @@ def procs_per_node(status: Status) -> int:
     return max(1, world // nodes) if nodes else 1
 
 
-def elapsed(seen: Seen, now: float) -> float:
+def elapsed(observed: ObservedJob, now: float) -> float:
     """Seconds since the ranks were told to start, before that since the job was created; until its end if it's over."""
-    began = _seconds(seen.status.start_time or "")
-    since = seen.created_at if began is None else began
-    ended = _seconds(seen.status.completion_time or "")
+    began = _seconds(observed.status.start_time or "")
+    since = observed.created_at if began is None else began
+    ended = _seconds(observed.status.completion_time or "")
     until = now if ended is None else ended
     return 0.0 if since is None else max(0.0, until - since)
 

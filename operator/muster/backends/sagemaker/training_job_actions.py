@@ -12,7 +12,7 @@ from muster.aws.client import Aws
 from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.aws.place import Place
 from muster.aws.training_jobs import TrainingJobs
-from muster.backends.sagemaker.census import Found
+from muster.backends.sagemaker.census import UnrecordedTrainingJob
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import taken_by_others
 from muster.backends.sagemaker.ownership import is_of
@@ -37,7 +37,7 @@ class Requests(Protocol):
 
 
 @dataclass(frozen=True)
-class Doing:
+class TrainingJobActions:
     """What an action came to stands in the job's ledger. `clock` gives Unix seconds."""
 
     aws: Aws
@@ -85,7 +85,7 @@ class Doing:
         if await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.delete))):
             ledger.forgotten.add(name)
 
-    async def stop_found(self, ledger: Ledger, found: Found) -> None:
+    async def stop_found(self, ledger: Ledger, found: UnrecordedTrainingJob) -> None:
         """Have a training job stopped that runs and that the status doesn't tell of."""
         await self._do(ledger, _unless_gone(self.aws.training_jobs(found.place).stop(found.name)))
 

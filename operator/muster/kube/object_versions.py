@@ -15,23 +15,23 @@ _KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ObjectVersion:
     uid: str
     version: str
     remains: Object
 
 
-class Known:
+class ObjectVersions:
     """The objects of one kind in one place. Takes what is told, in order; gives what is new in it."""
 
     remembers: Final = True
 
     def __init__(self) -> None:
-        self._objects: dict[tuple[str, str], _Known] = {}
+        self._objects: dict[tuple[str, str], _ObjectVersion] = {}
 
     def take(self, change: Change) -> tuple[Change, ...]:
         """The changes that follow; none when it's known already. An object that vanished unseen is told as DELETED."""
-        place, now = key(change.object), _known(change.object)
+        place, now = key(change.object), _version_of(change.object)
         before = self._objects.get(place)
         if change.type == "DELETED":
             if before is None or before.uid != now.uid:
@@ -56,7 +56,7 @@ class Known:
 
 
 class Untracked:
-    """In the place of `Known`, for objects of which any number may come and go: all that is told is new."""
+    """In the place of `ObjectVersions`, for objects of which any number may come and go: all that is told is new."""
 
     remembers: Final = False
 
@@ -90,10 +90,10 @@ def version(item: Object) -> str:
     return string(mapping(item.get("metadata")).get("resourceVersion"))
 
 
-def _known(item: Object) -> _Known:
+def _version_of(item: Object) -> _ObjectVersion:
     metadata = mapping(item.get("metadata"))
     remains: Object = {
         **{field: item[field] for field in ("apiVersion", "kind") if field in item},
         "metadata": {field: metadata[field] for field in _KEPT if field in metadata},
     }
-    return _Known(string(metadata.get("uid")), version(item), remains)
+    return _ObjectVersion(string(metadata.get("uid")), version(item), remains)
