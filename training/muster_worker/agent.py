@@ -150,11 +150,11 @@ def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: sage
 
 def _own_archive(run: str) -> str:
     """This agent's archive, for its ranks: an operator that was upgraded may put another one in its place."""
-    given, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+    value, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
     try:
-        shutil.copyfile(given, kept)
+        shutil.copyfile(value, kept)
     except (OSError, shutil.SameFileError):
-        return given  # what is wrong with the folder is told when the ranks are to start
+        return value  # what is wrong with the folder is told when the ranks are to start
     return kept
 
 
@@ -172,8 +172,8 @@ def _read_authority(path: str) -> Optional[str]:
     except (OSError, ValueError):
         return None
     # not as a `Plan`: that of a newer operator may have more fields
-    found = plan.get("collector_ca") if isinstance(plan, dict) else None
-    return found if isinstance(found, str) else None
+    result = plan.get("collector_ca") if isinstance(plan, dict) else None
+    return result if isinstance(result, str) else None
 
 
 def _read_plan(path: str) -> Plan:

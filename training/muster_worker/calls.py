@@ -166,9 +166,9 @@ class Calls:
 
     def _find(self, host: str) -> Union[Peer, str]:
         peers = self._place.peers
-        found = rank_group_hosts.find(host, self._place.plan.job, peers)
-        if found is not None:
-            return found
+        result = rank_group_hosts.find(host, self._place.plan.job, peers)
+        if result is not None:
+            return result
         names = rank_group_hosts.launch_names(peers)
         return f"no node of this job is called {host!r}; they are {names[0]} to {names[-1]}, in mpirun's host file"
 

@@ -61,14 +61,14 @@ def figures(
 
     `received` is in Mbit/s by source; `problems` are of targets, `silent` are the sources that did not come.
     """
-    told = list(problems)
+    value = list(problems)
     if silent:
-        told.append(f"nothing came from node {' and '.join(str(node) for node in silent)}")
+        value.append(f"nothing came from node {' and '.join(str(node) for node in silent)}")
     return NetworkFigures(
         sent_mbps=max((one.mbps for one in sent.values()), default=None),
         received_mbps=max(received.values(), default=None),
         round_trip_us=min((one.round_trip_us for one in sent.values()), default=None),
-        problem="; ".join(told)[:MAX_PROBLEM_CHARS] or None,
+        problem="; ".join(value)[:MAX_PROBLEM_CHARS] or None,
     )
 
 

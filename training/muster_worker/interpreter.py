@@ -19,9 +19,9 @@ def python_of_parent(environment: Mapping[str, str]) -> str:
     with open(f"/proc/{parent}/cmdline", "rb") as file:
         called = os.fsdecode(file.read().split(b"\0")[0])
     if os.path.basename(called).startswith(("python", "pypy")):
-        found = _find_interpreter(called, os.readlink(f"/proc/{parent}/cwd"), environment)
-        if found is not None:
-            return found
+        result = _find_interpreter(called, os.readlink(f"/proc/{parent}/cwd"), environment)
+        if result is not None:
+            return result
     return os.readlink(f"/proc/{parent}/exe")  # somebody has changed argv[0]
 
 

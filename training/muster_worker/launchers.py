@@ -51,7 +51,7 @@ def _torchrun_program(program: str, which: Which) -> Tuple[str, ...]:
     # the python that runs the script has the torch that the script wants
     if _PYTHON.fullmatch(os.path.basename(program)):
         return (program, "-m", "torch.distributed.run")
-    found = which("torchrun")
-    if found is not None:
-        return (found,)
+    path = which("torchrun")
+    if path is not None:
+        return (path,)
     return ("python3", "-m", "torch.distributed.run")

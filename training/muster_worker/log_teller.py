@@ -89,17 +89,17 @@ class Teller:
         now = time.time()
         if self._progress_file is None:
             return replace(self._line, at=now)
-        known = progress.read(self._progress_file)
-        stepped_at = known.stepped_at
-        moved = known.step != self._line.step
+        current = progress.read(self._progress_file)
+        stepped_at = current.stepped_at
+        moved = current.step != self._line.step
         return replace(
             self._line,
             at=now,
-            step=known.step,
+            step=current.step,
             stepped_at=None if stepped_at is None else round(now - max(0.0, time.monotonic() - stepped_at), 3),
-            no_step_reason=progress.no_step_reason(known, _command_line(self._line.pid)),
+            no_step_reason=progress.no_step_reason(current, _command_line(self._line.pid)),
             activity=None if moved else self._line.activity,
-            metrics=dict(known.metrics),
+            metrics=dict(current.metrics),
         )
 
     def _with_activity(self, line: RankLine) -> RankLine:

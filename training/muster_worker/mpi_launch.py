@@ -60,12 +60,12 @@ def _check(named: str, environment: Mapping[str, str]) -> None:
     """Raises `ValueError` for an mpirun that says to be another one, with another command line than the job's."""
     program = _program(PROGRAM, environment)
     try:
-        found = implementation(_version(program, environment))
+        result = implementation(_version(program, environment))
     except ValueError:
         return  # whoever names it may know one that gives no answer
-    if found is not None and not is_spoken_to_alike(found, named):
+    if result is not None and not is_spoken_to_alike(result, named):
         raise ValueError(
-            f"spec.launcher.mpi.implementation is {named}, and {program} says that it is {found}:"
+            f"spec.launcher.mpi.implementation is {named}, and {program} says that it is {result}:"
             " name that, leave it at Auto, or put the other one first on PATH in spec.env"
         )
 
@@ -73,14 +73,14 @@ def _check(named: str, environment: Mapping[str, str]) -> None:
 def _ask(name: str, environment: Mapping[str, str]) -> str:
     program = _program(name, environment)
     said = _version(program, environment)
-    found = implementation(said)
-    if found is None:
+    result = implementation(said)
+    if result is None:
         first = said.strip().split("\n")[0][:200]
         raise ValueError(
             f"{program} --version says {first!r}, which is none of Open MPI, Intel MPI and MPICH:"
             " set spec.launcher.mpi.implementation to the one that it behaves like"
         )
-    return found
+    return result
 
 
 def _program(name: str, environment: Mapping[str, str]) -> str:

@@ -121,8 +121,8 @@ class Node:
             self._publish()
 
     def _memory(self, rank: int) -> int:
-        seen = self._observations.get(rank)
-        return 0 if seen is None else seen.rss_bytes or 0
+        observation = self._observations.get(rank)
+        return 0 if observation is None else observation.rss_bytes or 0
 
     def _publish(self) -> None:
         self._kills.look(time.monotonic())
@@ -265,8 +265,8 @@ class Node:
             self._ended_at = now
         if not self._leaving:
             return now - max(self._ended_at, self._outage.heard_at) > UNREACHABLE_SECONDS
-        told = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
-        return told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
+        is_told = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
+        return is_told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
 
     def _farewell(self) -> int:
         code = exit_code(self._state)

@@ -27,6 +27,6 @@ class Outage:
 
     def answered(self, now: float) -> Optional[str]:
         """A report was delivered; what to say about it when an outage was told."""
-        told, since = self._told, self._failing_since
+        value, since = self._told, self._failing_since
         self.heard_at, self._failing_since, self._told = now, None, False
-        return f"reports are taken again, after {now - since:.0f} s" if told and since is not None else None
+        return f"reports are taken again, after {now - since:.0f} s" if value and since is not None else None

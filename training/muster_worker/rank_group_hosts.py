@@ -41,5 +41,5 @@ def find(host: str, job: str, peers: Sequence[Peer]) -> Optional[Peer]:
         for peer, own in zip(peers, host_names(len(peers))):
             if name in (own, f"{job}-{peer.node}"):
                 return peer
-    found = [peer for peer in peers if peer.address == host.strip("[]")]
-    return found[0] if len(found) == 1 else None
+    result = [peer for peer in peers if peer.address == host.strip("[]")]
+    return result[0] if len(result) == 1 else None

@@ -108,7 +108,7 @@ class RankRegistry:
 
     def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
         """What is to be read of each rank at this moment."""
-        seen: Dict[int, Observation] = {}
+        visited: Dict[int, Observation] = {}
         reported: List[MetricRecord] = []
         for rank, link in self._holders.items():
             reading = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
@@ -124,14 +124,14 @@ class RankRegistry:
             alive = link.pid is not None and not link.over and link.lost_at is None
             if alive and link.pid is not None:
                 link.command_line = _command_line(link.pid) or link.command_line
-            seen[rank] = Observation(
+            visited[rank] = Observation(
                 last_lines=() if alive else link.last_lines,
                 step=reading.step,
                 stepped_at=reading.stepped_at,
                 no_step_reason=progress.no_step_reason(reading, link.command_line or self._place.plan.command),
                 rss_bytes=processes.memory(link.pid) if alive and link.pid is not None else link.peak_bytes,
             )
-        return seen, reported
+        return visited, reported
 
     def close(self) -> List[Event]:
         """Read all that is left and let go of everything; for when no process of the attempt lives any more."""

@@ -16,12 +16,12 @@ _TRACEBACK = "Traceback (most recent call last):"
 def activities(live: Mapping[int, RankLink]) -> Dict[int, str]:
     """What each rank's main thread is in now; ranks that can't be asked are missing."""
     files = {rank: link.hello.progress for rank, link in live.items() if link.hello is not None}
-    found = {}
+    result = {}
     for rank, dump in stacks.capture(files, CAPTURE_SECONDS).items():
         doing = activity.of_dump(dump)
         if doing is not None:
-            found[rank] = doing
-    return found
+            result[rank] = doing
+    return result
 
 
 def activity_in(error_text: str) -> Optional[str]:

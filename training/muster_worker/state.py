@@ -197,10 +197,10 @@ def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRe
     return state if state.launcher is not None else replace(state, launcher=event)
 
 
-def _with_metric(known: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
-    others = tuple(metric for metric in known if metric.name != news.name)
+def _with_metric(current: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
+    others = tuple(metric for metric in current if metric.name != news.name)
     # a report with more would be refused, and the node not heard any more
-    return known if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
+    return current if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
 
 
 def _apply_to_rank(

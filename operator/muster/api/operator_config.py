@@ -90,8 +90,8 @@ def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
             path: Path = ("sagemaker", *detail["loc"])
             # The sentences know a job's fields, not these.
             is_unknown = detail["type"] == "extra_forbidden"
-            known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
-            yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+            is_known = _SAGEMAKER_FIELDS if len(detail["loc"]) == 1 else _ENDPOINTS
+            yield path, unknown_field(str(path[-1]), is_known) if is_unknown else sentence(path, [detail])
 
 
 def _storage(value: JSON, right: list[StorageConfig]) -> Iterator[_Finding]:
@@ -122,9 +122,9 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
             for detail in error.errors(include_url=False):
                 path: Path = ("tenancy", index, *detail["loc"])
                 # The sentences know a job's fields, not these.
-                known = _TENANT_FIELDS if len(detail["loc"]) == 1 else _BUCKET_FIELDS
+                is_known = _TENANT_FIELDS if len(detail["loc"]) == 1 else _BUCKET_FIELDS
                 is_unknown = detail["type"] == "extra_forbidden"
-                yield path, unknown_field(str(path[-1]), known) if is_unknown else sentence(path, [detail])
+                yield path, unknown_field(str(path[-1]), is_known) if is_unknown else sentence(path, [detail])
 
 
 def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:

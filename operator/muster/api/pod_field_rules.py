@@ -23,9 +23,9 @@ _NEAR = 2
 
 def _wrong(spec: Spec) -> Iterator[WrongField]:
     """What is wrong of the pods' fields, without what the rules for every job tell of."""
-    told = {path for path, _ in misshapen(spec)}
-    found = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
-    return (wrong for wrong in found if wrong.path not in told and not _is_name(wrong.path))
+    fields = {path for path, _ in misshapen(spec)}
+    result = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
+    return (wrong for wrong in result if wrong.path not in fields and not _is_name(wrong.path))
 
 
 def _is_name(path: Path) -> bool:

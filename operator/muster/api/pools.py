@@ -18,10 +18,10 @@ def with_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
     pool = job.spec.node_pool
     if pool is None or pool.name is None:
         return job
-    found = next((named for named in pools if named.name == pool.name), None)
-    if found is None:
+    result = next((named for named in pools if named.name == pool.name), None)
+    if result is None:
         raise InvalidResource((FieldProblem("spec.nodePool.name", f"found {quoted(pool.name)}; {_pool_names(pools)}"),))
-    described = NodePool(**{name: getattr(found, name) for name in NamedPool.model_fields})
+    described = NodePool(**{name: getattr(result, name) for name in NamedPool.model_fields})
     return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": described})})
 
 

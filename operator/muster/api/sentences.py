@@ -72,18 +72,18 @@ def found(value: JSON) -> str:
     return str(value)
 
 
-def unknown_field(name: str, known: Sequence[str]) -> str:
-    """What to say of a field that doesn't exist, where `known` do."""
+def unknown_field(name: str, allowed: Sequence[str]) -> str:
+    """What to say of a field that doesn't exist, where `allowed` do."""
     if name in _OF_AN_MPI_JOB:
         return f"unknown field; an MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
-    folded = {field.lower(): field for field in known}
+    folded = {field.lower(): field for field in allowed}
     written = name[:_LONGEST_NAME].lower().replace("_", "")
     close = difflib.get_close_matches(written, folded, n=1, cutoff=0.6)
     if close:
         return f"unknown field; did you mean {folded[close[0]]}?"
-    if not known:
+    if not allowed:
         return "unknown field; there are none here, write {}"
-    listed = ", ".join(known[:_KNOWN_SHOWN]) + (", ..." if len(known) > _KNOWN_SHOWN else "")
+    listed = ", ".join(allowed[:_KNOWN_SHOWN]) + (", ..." if len(allowed) > _KNOWN_SHOWN else "")
     return f"unknown field; known here: {listed}"
 
 

@@ -17,41 +17,41 @@ _DECIDING = ("Complete", "Failed", "Suspended")
 _STATUSES = ("True", "False", "Unknown")
 
 
-def status_problems(written: Mapping[str, JSON]) -> tuple[FieldProblem, ...]:
+def status_problems(fields: Mapping[str, JSON]) -> tuple[FieldProblem, ...]:
     """What is wrong with the deciding parts of a status as it is stored; nothing for one that muster wrote."""
-    extent = extent_objection(dict(written))
+    extent = extent_objection(dict(fields))
     if extent is not None:
         return (FieldProblem("status", f"{extent}: take away what muster did not write"),)
-    return tuple(_problems(written))
+    return tuple(_problems(fields))
 
 
-def _problems(written: Mapping[str, JSON]) -> Iterator[FieldProblem]:
-    attempt = written.get("attempt", 0)
+def _problems(fields: Mapping[str, JSON]) -> Iterator[FieldProblem]:
+    attempt = fields.get("attempt", 0)
     if not isinstance(attempt, int) or isinstance(attempt, bool) or attempt < 0:
         yield FieldProblem("status.attempt", f"found {_shown(attempt)}; a whole number from 0 is expected")
-    if "startTime" in written:
-        yield from _time("status.startTime", written["startTime"])
-    yield from _training_job(written.get("backend"))
-    conditions = written.get("conditions", [])
+    if "startTime" in fields:
+        yield from _time("status.startTime", fields["startTime"])
+    yield from _training_job(fields.get("backend"))
+    conditions = fields.get("conditions", [])
     if not isinstance(conditions, list) or len(conditions) > MAX_CONDITIONS:
         yield FieldProblem("status.conditions", f"a list of at most {MAX_CONDITIONS} conditions is expected")
         return
     wrong = [problem for index, entry in enumerate(conditions) for problem in _condition(index, entry)]
     yield from wrong
     if not wrong:
-        yield from _end(written.get("phase", ""), conditions)
+        yield from _end(fields.get("phase", ""), conditions)
 
 
 def _training_job(backend: JSON) -> Iterator[FieldProblem]:
     """When SageMaker was asked, and is to be asked again: there may be a training job that nobody sees yet."""
-    told = backend.get("sagemaker") if isinstance(backend, dict) else None
-    if not isinstance(told, dict):
+    value = backend.get("sagemaker") if isinstance(backend, dict) else None
+    if not isinstance(value, dict):
         return
     path = "status.backend.sagemaker"
-    if not isinstance(told.get("trainingJobName"), str):
-        yield FieldProblem(f"{path}.trainingJobName", f"found {_shown(told.get('trainingJobName'))}; text is expected")
-    yield from _time(f"{path}.triedAt", told.get("triedAt"))
-    retry = told.get("retry")
+    if not isinstance(value.get("trainingJobName"), str):
+        yield FieldProblem(f"{path}.trainingJobName", f"found {_shown(value.get('trainingJobName'))}; text is expected")
+    yield from _time(f"{path}.triedAt", value.get("triedAt"))
+    retry = value.get("retry")
     if isinstance(retry, dict):
         yield from _time(f"{path}.retry.until", retry.get("until"))
 

@@ -138,8 +138,8 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
 
 
 def _metadata(metadata: JSON) -> Metadata:
-    known = metadata if isinstance(metadata, dict) else {}
-    return Metadata.model_validate({key: item for key, item in known.items() if item is not None})
+    current = metadata if isinstance(metadata, dict) else {}
+    return Metadata.model_validate({key: item for key, item in current.items() if item is not None})
 
 
 def _matches(value: JSON, pattern: str, longest: int) -> bool:
@@ -155,8 +155,8 @@ def _without_nulls(value: JSON, path: Path) -> JSON:
         return [_without_nulls(item, (*path, index)) for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    known = {key: _without_nulls(item, (*path, key)) for key, item in value.items()}
-    return {key: item for key, item in known.items() if item is not None or lookup((*path, key)) is None}
+    by_key = {key: _without_nulls(item, (*path, key)) for key, item in value.items()}
+    return {key: item for key, item in by_key.items() if item is not None or lookup((*path, key)) is None}
 
 
 def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding]]:
@@ -175,9 +175,9 @@ def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding
     # the rules are asked of what is left without all that is wrong
     left, kept = _left(within, [path for path, _ in findings])
     rest, _ = _typed(left)
-    gone = {path[1] for path, _ in findings} - kept.keys()
+    removed = {path[1] for path, _ in findings} - kept.keys()
     broken = [] if rest is None else _broken(rest, rules)
-    return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in gone]
+    return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in removed]
 
 
 def _left(value: dict[str, JSON], wrong: Iterable[Path]) -> tuple[dict[str, JSON], dict[str, list[int]]]:

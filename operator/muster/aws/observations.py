@@ -37,17 +37,17 @@ class Observation:
 
         An end is left to its own description, which tells why it came.
         """
-        known, listed = self.description, self.summary
-        if known is None or listed is None or listed.modified_at <= known.modified_at or listed.status in ENDED:
-            return known
-        transitions = known.transitions
-        if listed.secondary_status and listed.secondary_status != known.secondary_status:
+        current, listed = self.description, self.summary
+        if current is None or listed is None or listed.modified_at <= current.modified_at or listed.status in ENDED:
+            return current
+        transitions = current.transitions
+        if listed.secondary_status and listed.secondary_status != current.secondary_status:
             before = tuple(replace(step, ended_at=step.ended_at or listed.modified_at) for step in transitions)
             transitions = (*before, Transition(listed.secondary_status, listed.modified_at, None, ""))
         return replace(
-            known,
+            current,
             status=listed.status,
-            secondary_status=listed.secondary_status or known.secondary_status,
+            secondary_status=listed.secondary_status or current.secondary_status,
             modified_at=listed.modified_at,
             transitions=transitions,
         )
@@ -132,8 +132,8 @@ class Observations:
         job = self._jobs.get(name)
         if job is None:
             return
-        seen = job.observation.summary
-        has_ended = seen is not None and seen.status in ENDED
+        summary = job.observation.summary
+        has_ended = summary is not None and summary.status in ENDED
         is_new = job.observation.description is None
         urgency = 0 if has_ended else 1 if is_new else 2
         waiting = self._wanted.get(name)

@@ -243,9 +243,9 @@ class Sweep:
         self._refused[operation] = self._refused.get(operation, RefusedRow()).after(error, now)
         _log.log(logging.WARNING if failures > PATIENCE else logging.INFO, "%s: %s", self._place, error.message)
         if failures > PATIENCE or not error.may_pass:
-            known = self._problems.get(operation)
+            entry = self._problems.get(operation)
             self._problems[operation] = error
-            if known is None or known.message != error.message:
+            if entry is None or entry.message != error.message:
                 self._tell_all()
         # It spreads places that failed together.
         await asyncio.sleep(backoff_seconds(failures, error, self._chance()))

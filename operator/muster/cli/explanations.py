@@ -36,13 +36,13 @@ def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
     patches = pod_patchs(applied, node, 0, SETTING)
     bare = pod_patchs(_without_template(applied), node, 0, SETTING)
     start = preview(applied, plan, node)
-    found = [
+    result = [
         *_machine(applied, patches.owners),
         *_pod(patches, bare),
         *_environment(applied, plan, node, patches.owners, start),
         *_launcher(plan, start.command),
     ]
-    return tuple(sorted(found, key=lambda each: GROUPS.index(each.group)))
+    return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
 
 
 def _without_template(job: Job) -> Job:

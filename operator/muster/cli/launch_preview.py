@@ -57,8 +57,8 @@ def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
     place = _place(job, plan, node)
     scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
-    found = {**_environment({}, place), **_of_machine(job, node)}
-    return with_hook(found, place.archive, scope)
+    result = {**_environment({}, place), **_of_machine(job, node)}
+    return with_hook(result, place.archive, scope)
 
 
 def _of_machine(job: Job, node: int) -> Mapping[str, str]:
@@ -135,19 +135,19 @@ def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if not command:
         return ()
     before = command[: len(command) - len(plan.command) - len(arguments)]
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     if plan.launcher == Launcher.TORCHRUN:
         first, last = before.index("--nnodes"), before.index("--no_python")
         options = before[first : last - len(plan.launcher_args)]
-        found.append(("launcher", shlex.join(before[:first])))
-        found += list(zip(options[::2], options[1::2], strict=True))
-        found.append(("--no_python", "set"))
+        result.append(("launcher", shlex.join(before[:first])))
+        result += list(zip(options[::2], options[1::2], strict=True))
+        result.append(("--no_python", "set"))
         before = before[last + 1 :]
     if plan.launcher == Launcher.MPI and before:
-        found += mpi_preview.parts(plan, command)
+        result += mpi_preview.parts(plan, command)
         before = before[before.index("-I") - 1 :]
     if before:
-        found.append(("wrapper", shlex.join(before)))
+        result.append(("wrapper", shlex.join(before)))
     if arguments:
-        found.append(("arguments", shlex.join(arguments)))
-    return tuple(found)
+        result.append(("arguments", shlex.join(arguments)))
+    return tuple(result)

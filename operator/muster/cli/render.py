@@ -72,10 +72,10 @@ def _indented(text: str) -> str:
 
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
-    found = preview(job, plan, nodes[0])
-    command = f"$ {shlex.join(found.command)}" if found.command else "its ranks are started by mpirun on node 0"
+    result = preview(job, plan, nodes[0])
+    command = f"$ {shlex.join(result.command)}" if result.command else "its ranks are started by mpirun on node 0"
     lines = [*_titles(plan, nodes), command]
-    lines += [f"  {name}={value}" for name, value in sorted(found.environment.items())]
+    lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
     return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
 
 

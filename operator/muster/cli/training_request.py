@@ -63,10 +63,10 @@ def known_region(job: Job, region: str | None, config: OperatorConfig | None) ->
     own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
     if own is not None and region is not None and own != region:
         raise BadInput(f"--aws-region {region}: the job says spec.sagemaker.region: {own}")
-    found = own or region or (config.sagemaker.region if config is not None else None)
-    if found is None:
+    result = own or region or (config.sagemaker.region if config is not None else None)
+    if result is None:
         raise BadInput("the job names no region: give one with --aws-region, or write spec.sagemaker.region")
-    return found
+    return result
 
 
 def some_region(job: Job, config: OperatorConfig | None) -> str:

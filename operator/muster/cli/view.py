@@ -159,11 +159,11 @@ def _detail_note(detail: RankDetail) -> str:
 
 
 def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
+    result: dict[int, dict[str, float]] = {}
     for node in facts.nodes if facts else ():
         for metric in node.agent.metrics if node.agent else ():
-            found.setdefault(metric.value.rank, {})[metric.value.name] = metric.value.value
-    return found
+            result.setdefault(metric.value.rank, {})[metric.value.name] = metric.value.value
+    return result
 
 
 def number(value: float) -> str:

@@ -117,7 +117,7 @@ class _Feed:
         return None
 
     async def _list(self) -> None:
-        seen: set[tuple[str, str]] = set()
+        visited: set[tuple[str, str]] = set()
         reached = ""
         listing = self.client.pages(self.kind, self.namespace, **self.selectors)
         async with aclosing(listing) as pages:
@@ -125,11 +125,11 @@ class _Feed:
                 reached = page.resource_version
                 for item in page.items:
                     if self.versions.remembers:
-                        seen.add(key(item))
+                        visited.add(key(item))
                     self._take(Change("ADDED", item))
                     # Others have their turn between two objects of a long list.
                     await asyncio.sleep(0)
-        self._tell(self.versions.keep_only(frozenset(seen)))
+        self._tell(self.versions.keep_only(frozenset(visited)))
         self.version = reached
         self.was_listed = True
         self.on_listed()

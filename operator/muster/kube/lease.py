@@ -84,10 +84,10 @@ class Leadership:
     @property
     def holder(self) -> str | None:
         """Who leads, as far as is known; None when nobody does."""
-        known = self._known
-        if known is None or not known.holder or self._monotonic() >= self._observed_at + known.seconds:
+        current = self._known
+        if current is None or not current.holder or self._monotonic() >= self._observed_at + current.seconds:
             return None
-        return known.holder
+        return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
         """Run `lead(leader_term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
@@ -186,10 +186,10 @@ class Leadership:
             await self._replace(change(self._mine(leader_term), self._clock()))
 
     def _mine(self, leader_term: int) -> Record:
-        known = self._known
-        if known is None or (known.holder, known.transitions) != (self._identity, leader_term):
+        current = self._known
+        if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
             raise _Lost
-        return known
+        return current
 
     async def _look(self) -> None:
         try:

@@ -49,9 +49,9 @@ class ObjectVersions:
             return (Change("DELETED", before.remains), Change("ADDED", change.object))
         return () if before.version == now.version else (Change("MODIFIED", change.object),)
 
-    def keep_only(self, seen: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
+    def keep_only(self, visited: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
         """Forget all that a complete list hasn't: of each, its metadata is told as DELETED."""
-        vanished = [place for place in self._objects if place not in seen]
+        vanished = [place for place in self._objects if place not in visited]
         return tuple(Change("DELETED", self._objects.pop(place).remains) for place in vanished)
 
 

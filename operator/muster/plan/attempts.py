@@ -31,5 +31,5 @@ def current_attempt(previous: Status) -> int:
 def newest_attempt(previous: Status, facts: JobFacts) -> int:
     """The same, also for a status that somebody emptied: agents know which start they belong to."""
     agents = tuple(current_agent(node) for node in facts.nodes)
-    seen = max((agent.report.attempt for agent in agents if agent is not None), default=0)
-    return max(current_attempt(previous), seen)
+    newest = max((agent.report.attempt for agent in agents if agent is not None), default=0)
+    return max(current_attempt(previous), newest)

@@ -130,7 +130,7 @@ def _send_where_needed(
 ) -> tuple[Action, ...]:
     """Tell nodes what they weren't told yet, and kill those that don't do it."""
     kills: list[Action] = []
-    told: dict[Command, list[int]] = {}
+    fields: dict[Command, list[int]] = {}
     for node, command in wanted:
         # A pod whose agent has not begun has nobody to tell.
         if node.process.state is not ProcessState.RUNNING:
@@ -138,10 +138,10 @@ def _send_where_needed(
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
         if not _is_told(node, command):
-            told.setdefault(command, []).append(node.node)
+            fields.setdefault(command, []).append(node.node)
         elif killed_at is not None and now >= killed_at:
             kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
-    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
+    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in fields.items()))
 
 
 def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
@@ -191,14 +191,14 @@ def _place(command: Command) -> int:
 
 def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
     """When the node's process is killed if it has not ended by then; None while it wasn't told to end."""
-    told = node.command
-    if told is None or not is_told_to_end(node):
+    command = node.command
+    if command is None or not is_told_to_end(node):
         return None
     agent = current_agent(node)
     # No rank is left that could hang, and what they left is worth the time.
-    if agent is not None and agent.report.phase == AgentPhase.UPLOADING and told.kind != CommandKind.KILL:
+    if agent is not None and agent.report.phase == AgentPhase.UPLOADING and command.kind != CommandKind.KILL:
         return None
     heard_at = facts.created_at if agent is None else agent.heard_at
     # A backend that does not know when it gave the command leaves the cause's time, or the node's last word.
     since = next(at for at in (node.commanded_at, outcome.at, heard_at) if at is not None)
-    return since + told.grace_seconds + HUNG_SECONDS
+    return since + command.grace_seconds + HUNG_SECONDS

@@ -47,9 +47,9 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
     # Ranks that lose their mpirun may fail in words of their own.
     if launcher is not None and launcher.signal is not None:
         own = ()
-    told = tuple(end.at for end in own if not is_secondary(end))
-    if told:
-        return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
+    value = tuple(end.at for end in own if not is_secondary(end))
+    if value:
+        return in_order([*own, *outside, *(end for end in killed if end.at < value[0] - SKEW_SECONDS)])
     # It ended its ranks because it failed itself, or a node was gone.
     if launcher is not None:
         return _as_early_as_may_be([launcher, *outside])

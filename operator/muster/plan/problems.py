@@ -73,8 +73,8 @@ def _with_suspect(node: NodeFacts) -> NodeFacts:
     suspect = max(agent.ranks, key=_memory, default=None)
     if suspect is None or not _memory(suspect):
         return node
-    told = f"{problem.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
-    return _with_problem(node, Problem(problem.reason, told))
+    value = f"{problem.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
+    return _with_problem(node, Problem(problem.reason, value))
 
 
 def _memory(rank: RankFacts) -> int:

@@ -123,9 +123,9 @@ def telling_paragraph(lines: tuple[str, ...]) -> str:
 def collective(lines: tuple[str, ...]) -> str | None:
     """The innermost collective that a traceback in the last words names: "all_reduce"."""
     for line in reversed(_cleaned(lines)):
-        found = _COLLECTIVE.search(line)
-        if found:
-            return found.group(1)
+        match = _COLLECTIVE.search(line)
+        if match:
+            return match.group(1)
     return None
 
 

@@ -65,38 +65,38 @@ def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
 
 
 def _agent(job: Job, node: NodeFacts, word: TerminationMessage) -> AgentFacts:
-    known, process = current_agent(node), node.process
-    heard_at = known.heard_at if known is not None else (process.started_at or 0.0)
+    agent, process = current_agent(node), node.process
+    heard_at = agent.heard_at if agent is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else heard_at
-    before = known.ranks if known is not None else ()
+    before = agent.ranks if agent is not None else ()
     ranks = _ranks(job, before, word, at)
     report = Report(
         job_uid=word.job_uid,
         node=word.node,
         replacement=word.replacement,
         attempt=word.attempt,
-        sequence=known.report.sequence if known is not None else 0,
+        sequence=agent.report.sequence if agent is not None else 0,
         phase=AgentPhase.ENDED,
         ranks=tuple(rank.report for rank in ranks),
         launcher=word.launcher,
         problem=word.problem,
     )
-    terminated_at = known.terminated_at if known is not None else None
+    terminated_at = agent.terminated_at if agent is not None else None
     if terminated_at is None and word.terminated:
         terminated_at = at
     return AgentFacts(
         report=report,
         heard_at=max(heard_at, at),
         ranks=ranks,
-        metrics=known.metrics if known is not None else (),
-        launcher=_launcher_facts(known, word, at),
+        metrics=agent.metrics if agent is not None else (),
+        launcher=_launcher_facts(agent, word, at),
         terminated_at=terminated_at,
     )
 
 
-def _launcher_facts(known: AgentFacts | None, word: TerminationMessage, at: float) -> LauncherFacts | None:
-    if known is not None and known.launcher is not None:
-        return known.launcher
+def _launcher_facts(agent: AgentFacts | None, word: TerminationMessage, at: float) -> LauncherFacts | None:
+    if agent is not None and agent.launcher is not None:
+        return agent.launcher
     return LauncherFacts(word.launcher, at) if word.launcher is not None else None
 
 
@@ -163,8 +163,8 @@ def _first_failure(value: JSON) -> RankReport | None:
 
 
 def _count(value: Mapping[str, JSON], key: str) -> int | None:
-    found = value.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**31 else None
+    result = value.get(key)
+    return result if isinstance(result, int) and not isinstance(result, bool) and 0 <= result < 2**31 else None
 
 
 def _word(value: JSON) -> str | None:

@@ -52,7 +52,7 @@ TrainingAction = (
 )
 
 
-def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
     """The actions that bring the job further at `now` (Unix seconds); none when all is as it should be.
 
     Deciding again on facts that show the actions applied gives nothing new.
@@ -60,9 +60,9 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     # Who can't see what runs does nothing.
     if facts.blind is not None:
         return ()
-    if seen.outcome.is_decided:
-        return _end(job, facts, seen, now)
-    course = seen.course
+    if judgement.outcome.is_decided:
+        return _end(job, facts, judgement, now)
+    course = judgement.course
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
         # Whoever may edit the resource may take that off.
@@ -76,13 +76,13 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
 
 
-def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> float | None:
+def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
-    outcome, course = seen.outcome, seen.course
+    outcome, course = judgement.outcome, judgement.course
     # A suspension that nobody wants any more had to come to its end first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [silent_at(node, seen.facts) for node in seen.facts.nodes]
+    times = [silent_at(node, judgement.facts) for node in judgement.facts.nodes]
     if facts.blind is not None:
         times.append(retry_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
@@ -95,18 +95,18 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def _end(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
         where = facts.seen_at or facts.location
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.attempt, where),)
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(judgement.outcome.attempt, where),)
     # Stopping is not an end, whatever the status told before.
-    if not seen.outcome.settled or (training is not None and not training.is_over):
+    if not judgement.outcome.settled or (training is not None and not training.is_over):
         return ()
     # Whoever is killed here has told the end, and what is left to do costs nothing.
     if facts.is_held:
         return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
-    at = expires_at(job, seen.outcome)
+    at = expires_at(job, judgement.outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
     return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)

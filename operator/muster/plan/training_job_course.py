@@ -69,12 +69,12 @@ def as_found(previous: Status, facts: TrainingFacts) -> Status:
 
 def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
     """Where the job stands with its attempts at `now` (Unix seconds)."""
-    told, attempt = sagemaker_status_of(previous), current_attempt(previous)
+    record, attempt = sagemaker_status_of(previous), current_attempt(previous)
     if not was_started(previous):
         # What was before the suspension counts no more.
         return _with_due(job, facts, Course(attempt, is_next=True))
-    restarts = 0 if told is None else told.restarts
-    waiting = _waiting(job, told, attempt, facts)
+    restarts = 0 if record is None else record.restarts
+    waiting = _waiting(job, record, attempt, facts)
     training = facts.training
     # It was decided on, and is not there: whoever decided may not have come to it.
     if training is None:
@@ -84,8 +84,8 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
         return here
     end = bad_end(training)
     if end.sequel is Sequel.RETRY:
-        again = _once_more(job, waiting, attempt, end, now)
-        return _with_due(job, facts, Course(attempt + 1, True, restarts, end, again))
+        retry = _once_more(job, waiting, attempt, end, now)
+        return _with_due(job, facts, Course(attempt + 1, True, restarts, end, retry))
     allowed = 0 if job.spec.failure_policy is None else job.spec.failure_policy.max_restarts
     if end.sequel is Sequel.RESTART and restarts < allowed:
         return _with_due(job, facts, Course(attempt + 1, True, restarts + 1, end))
@@ -94,14 +94,14 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
     """Whether the training job was there and is no more: somebody deleted what SageMaker knew of it."""
-    told = sagemaker_status_of(previous)
-    return facts.training is None and facts.blind is None and told is not None and told.arn is not None
+    record = sagemaker_status_of(previous)
+    return facts.training is None and facts.blind is None and record is not None and record.arn is not None
 
 
 def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
-    told, request_failure = sagemaker_status_of(previous), facts.request_failure
-    if told is None or told.arn is not None or facts.training is not None:
+    record, request_failure = sagemaker_status_of(previous), facts.request_failure
+    if record is None or record.arn is not None or facts.training is not None:
         return 0.0
     # None can come to be beside it, or without a request.
     if facts.taken is not None or facts.is_unsent:
@@ -109,11 +109,11 @@ def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     # SageMaker said no, or nobody came to ask it.
     if request_failure is not None and request_failure.kind in _UNSENT:
         return 0.0
-    return max(from_text(told.tried_at), facts.looking_since) + CREATION_SECONDS
+    return max(from_text(record.tried_at), facts.looking_since) + CREATION_SECONDS
 
 
-def _waiting(job: Job, told: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
-    retry = None if told is None else told.retry
+def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
+    retry = None if record is None else record.retry
     last = None
     if retry is not None:
         last = Waiting(retry.attempt, retry.reason, retry.message, retry.tries, from_text(retry.until))

@@ -69,8 +69,8 @@ def _stop_and_wait(uid: str, previous: Status, facts: TrainingFacts, now: float,
         return LetGo() if now >= arrives else Wait(arrives)
     if facts.training.is_asked_to_end:
         return Wait(give_up_at)
-    again = 0.0 if facts.request_failure is None else retry_at(uid, facts.request_failure)
-    return Stop() if now >= again else Wait(_first(again, give_up_at))
+    at = 0.0 if facts.request_failure is None else retry_at(uid, facts.request_failure)
+    return Stop() if now >= at else Wait(_first(at, give_up_at))
 
 
 def _first(at: float, other: float | None) -> float:

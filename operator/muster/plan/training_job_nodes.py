@@ -65,12 +65,12 @@ def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | N
     """The node as it would have reported its end: no process of it is left, and SageMaker says what became of all."""
     procs = procs_per_node(job) if node < rank_nodes(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
-    known = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
+    by_key = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):
         number = node * procs + local
         # It ran, and nobody knows more.
-        known.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
-    ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(known.items()))
+        by_key.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
+    ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(by_key.items()))
     reports = tuple(rank.report for rank in ranks)
     if agent is None:
         report = Report(job.metadata.uid, node, 0, attempt, 0, AgentPhase.ENDED, ranks=reports)

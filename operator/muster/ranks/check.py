@@ -116,13 +116,13 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
 def _check_figures(report: Report, _: Shape, __: float) -> str | None:
     if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
         return f"check_port: expected 1 to {MAX_PORT}"
-    found = report.figures
-    if found is None:
+    result = report.figures
+    if result is None:
         return None
-    values = (found.sent_mbps, found.received_mbps, found.round_trip_us)
+    values = (result.sent_mbps, result.received_mbps, result.round_trip_us)
     if any(value is not None and not 0 <= value <= MAX_FIGURE for value in values):
         return f"figures: expected 0 to {MAX_FIGURE:.0f}"
-    return "figures.problem: too long" if _is_long(found.problem) else None
+    return "figures.problem: too long" if _is_long(result.problem) else None
 
 
 def _check_words(report: Report, _: Shape, __: float) -> str | None:

@@ -13,9 +13,9 @@ from muster.plan.facts import AgentFacts, LauncherFacts, MetricFacts, RankFacts
 from muster_worker.contract import LauncherEnd, RankReport, RankState, Report
 
 
-def merge(known: AgentFacts | None, report: Report, at: float) -> AgentFacts:
+def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """The facts after `report` came at `at` (Unix seconds): same reports, same facts, in whatever order they came."""
-    return _read(report, at) if known is None else _join(known, _read(report, at))
+    return _read(report, at) if agent is None else _join(agent, _read(report, at))
 
 
 def _read(report: Report, at: float) -> AgentFacts:
@@ -50,12 +50,12 @@ def _time(at: float, age: float | None) -> float | None:
     return None if age is None else at - age
 
 
-def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
-    newer, older = (news, known) if _is_newer(news.report, known.report) else (known, news)
+def _join(agent: AgentFacts, news: AgentFacts) -> AgentFacts:
+    newer, older = (news, agent) if _is_newer(news.report, agent.report) else (agent, news)
     # what a replaced pod still says, on a node that was cut off, is no sign of life of the new one
     if newer.report.replacement != older.report.replacement:
         return newer
-    heard_at = max(known.heard_at, news.heard_at)
+    heard_at = max(agent.heard_at, news.heard_at)
     if _rank_group(newer.report) != _rank_group(older.report):
         return newer if newer.heard_at == heard_at else replace(newer, heard_at=heard_at)
     return AgentFacts(

@@ -151,7 +151,7 @@ def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
 
 def _channels(config: JSON) -> dict[str, dict[str, str]]:
     """inputdataconfig.json's entries (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
-    found = {}
+    result = {}
     for channel in config if isinstance(config, list) else []:
         if not isinstance(channel, dict):
             continue
@@ -165,5 +165,5 @@ def _channels(config: JSON) -> dict[str, dict[str, str]]:
         }
         if "ContentType" in channel:
             entry["ContentType"] = str(channel["ContentType"])
-        found[str(channel["ChannelName"])] = entry
-    return found
+        result[str(channel["ChannelName"])] = entry
+    return result

@@ -66,10 +66,10 @@ class _Decision:
 
 def _decide(job: Job, previous: Status, facts: TrainingFacts, now: float) -> _Decision:
     previous = as_found(previous, facts)
-    seen = judge_training_job(job, previous, facts, now)
-    actions = decide_training_job(job, facts, seen, now)
-    status = summarise_training_job(job, previous, facts, seen, actions, now)
-    is_over = seen.outcome.is_decided and seen.outcome.settled and not actions
-    times = (training_wake(job, previous, facts, seen, now), now + LOOK_AGAIN_SECONDS if actions else None)
+    judgement = judge_training_job(job, previous, facts, now)
+    actions = decide_training_job(job, facts, judgement, now)
+    status = summarise_training_job(job, previous, facts, judgement, actions, now)
+    is_over = judgement.outcome.is_decided and judgement.outcome.settled and not actions
+    times = (training_wake(job, previous, facts, judgement, now), now + LOOK_AGAIN_SECONDS if actions else None)
     requeue_at = min((at for at in times if at is not None), default=None)
     return _Decision(actions, TrainingReconcileResult(status, requeue_at, is_over))

@@ -29,11 +29,11 @@ class Note:
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    steps, found = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
+    steps, result = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
-        return (*steps, *found)
-    return (*steps, *found, *_problems(previous, status))
+        return (*steps, *result)
+    return (*steps, *result, *_problems(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
@@ -67,13 +67,13 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
 
 def _start(status: Status) -> str:
     world = status.ranks.world if status.ranks is not None else 0
-    told = None if status.backend is None else status.backend.sagemaker
-    if told is None:
+    record = None if status.backend is None else status.backend.sagemaker
+    if record is None:
         nodes = "The node is" if status.nodes is not None and status.nodes.desired == 1 else "All nodes are"
         ranks = f"{amount(world, 'rank')} {'is' if world == 1 else 'are'} started"
         return f"{nodes} ready: {ranks} (attempt {status.attempt})"
-    made = f"Training job {told.training_job_name} is created for {amount(world, 'rank')}"
-    last = told.earlier[-1] if told.earlier else None
+    made = f"Training job {record.training_job_name} is created for {amount(world, 'rank')}"
+    last = record.earlier[-1] if record.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
     return fit(made + after)
 
@@ -109,7 +109,7 @@ def _is_resumed(status: Status) -> bool:
 
 def _problems(previous: Status, status: Status) -> Iterator[Note]:
     """What keeps nodes from work. A problem of the placement can be one that a person has to solve: it is told once."""
-    told = {
+    fields = {
         entry.reason: entry
         for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
         if (entry := _condition(status, kind)).status == problem and entry.reason not in _NO_PROBLEM
@@ -117,7 +117,7 @@ def _problems(previous: Status, status: Status) -> Iterator[Note]:
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
     # A container that fails again and again is one problem of this start; the status has the newest word on it.
     began = _condition(status, SUSPENDED).last_transition_time
-    for reason, entry in told.items():
+    for reason, entry in fields.items():
         if reason not in before:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 

@@ -53,11 +53,11 @@ _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGI
 
 def failure_sentence(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """One sentence about `failure`, without a full stop."""
-    told = _early(failure) if failure.early else _root_causes(job, failure)
+    sentence = _early(failure) if failure.early else _root_causes(job, failure)
     # mpirun has the ranks of all nodes, and its own node did not fail with it.
     with_all = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
     others = bystanders(views, "rank") if with_all else bystanders(_others(failure, views))
-    return f"{told}; {others}" if others else told
+    return f"{sentence}; {others}" if others else sentence
 
 
 def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
@@ -96,12 +96,12 @@ def _root_causes(job: Job, failure: Failure) -> str:
 def _other_world(job: Job, failure: Failure) -> str:
     """A node's ranks, or one that was not run at all, are of a world that isn't the job's."""
     first = failure.first
-    told = rank_output.telling_paragraph(first.lines)
+    sentence = rank_output.telling_paragraph(first.lines)
     # Who knows both worlds has said all.
-    if _ASKED in told:
-        return told
+    if _ASKED in sentence:
+        return sentence
     if first.subject is Subject.NODE:
-        return f"{asked_for(job)}, but on {_nodes(failure)} {told}"
+        return f"{asked_for(job)}, but on {_nodes(failure)} {sentence}"
     return f"{asked_for(job)}, but rank {first.rank} on {first.node_name} was given another world"
 
 
@@ -109,8 +109,8 @@ def _ranks(job: Job, failure: Failure) -> str:
     first, count = failure.first, len({end.rank for end in failure.root_causes})
     line = _why(job, first)
     if count == 1:
-        told = f"Rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)}"
-        return f"{told}: {line}" if line else told
+        value = f"Rank {first.rank} on {first.node_name} {_how(first)}{_at_step(first)}"
+        return f"{value}: {line}" if line else value
     world = world_size(job)
     ranks = ranges((end.rank for end in failure.root_causes if end.rank is not None), MAX_RANGE_CHARS)
     who, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
@@ -127,8 +127,8 @@ def _launchers(job: Job, failure: Failure) -> str:
     line = _why(job, first)
     if len(failure.root_causes) > 1:
         return f"{name} failed the same way on {_nodes(failure)}: {line or _how(first)}"
-    told = f"{name} on {first.node_name} {_how(first)}"
-    return f"{told}: {line}" if line else told
+    value = f"{name} on {first.node_name} {_how(first)}"
+    return f"{value}: {line}" if line else value
 
 
 def _agent(failure: Failure) -> str:
@@ -149,14 +149,14 @@ def _early(failure: Failure) -> str:
     first, early = failure.first, failure.early[0]
     more = len(failure.early) - 1
     also = f" and {more} more" if more else ""
-    told = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
-    doing = first.activity or rank_output.collective(first.lines)
-    while_doing = _doing_what(rank_output.clean(doing, limit=MAX_ACTIVITY_CHARS)) if doing else ""
+    value = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_at_step(early)}"
+    activity = first.activity or rank_output.collective(first.lines)
+    while_doing = _doing_what(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
     where = f" {while_doing}" if while_doing else ""
     subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.clean(first.name, limit=64)
     line = rank_output.telling_line(first.lines)
     then = f"{subject} on {first.node_name} then {_how_it_exited(first)}{where}"
-    return f"{told}; {then}: {line}" if line else f"{told}; {then}"
+    return f"{value}; {then}: {line}" if line else f"{value}; {then}"
 
 
 def _how(end: End) -> str:

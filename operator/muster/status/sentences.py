@@ -98,8 +98,8 @@ def _failed(picture: Picture, failure: Failure) -> str:
 def _open(views: tuple[RankView, ...]) -> str:
     """Some ranks have ended, and it isn't known yet which of them was the first."""
     bad = sum(view.end is not None and not view.end.is_good for view in views)
-    told = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
-    return f"{told}; who was first is known once all nodes have ended"
+    text = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
+    return f"{text}; who was first is known once all nodes have ended"
 
 
 def _suspended(picture: Picture) -> str:
@@ -122,13 +122,13 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
 
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
-    seen = ranks_seen(job, facts)
-    which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
+    ranks = ranks_seen(job, facts)
+    which = f" ({ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
-    told = f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
+    text = f"{asked_for(job)}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
     # Ranks without muster's wrapper have to be found; one that is over at once may not be.
-    unwrapped = is_mpi(job) and not seen and is_runner(job.spec.command[0])
-    return f"{told}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else told
+    unwrapped = is_mpi(job) and not ranks and is_runner(job.spec.command[0])
+    return f"{text}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else text
 
 
 def running(picture: Picture, progress: Progress | None) -> str:

@@ -34,11 +34,11 @@ def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, in
     ranks seem 20 steps apart. So every count is taken back to the oldest report's moment, at `pace` (steps/s). Without
     a pace, only counts of the same report are compared.
     """
-    known = tuple(counts)
+    items = tuple(counts)
     if pace is None:
-        return _steps_behind_in_report(known)
-    moment = min((count.heard_at for count in known), default=0.0)
-    then = {count.rank: count.step - pace * max(0.0, count.stepped_at - moment) for count in known}
+        return _steps_behind_in_report(items)
+    moment = min((count.heard_at for count in items), default=0.0)
+    then = {count.rank: count.step - pace * max(0.0, count.stepped_at - moment) for count in items}
     furthest = max(then.values(), default=0.0)
     explained = 1 + pace * SEEN_LATE_SECONDS
     return {rank: round(furthest - step) if furthest - step > explained else 0 for rank, step in then.items()}

@@ -23,15 +23,15 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 ) -> Status:
     """`previous` with what is done about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
-    told = sagemaker_status_of(previous)
+    record = sagemaker_status_of(previous)
     if isinstance(todo, LetGo):
         if todo.left_behind is None:
             return kept
         return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
-    if told is None or final_condition(previous) is not None:
+    if record is None or final_condition(previous) is not None:
         return kept
     # Made anew: others may write the status, too, and people do what it says.
-    name = training_job_name(metadata, told.attempt)
+    name = training_job_name(metadata, record.attempt)
     failure = facts.blind or facts.stale or facts.unclear or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
     what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
@@ -41,15 +41,15 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 
 def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
     """What is said of a training job that muster could not stop, with the command by which a person stops it."""
-    told = sagemaker_status_of(previous)
-    if told is None and facts.training is None:
+    record = sagemaker_status_of(previous)
+    if record is None and facts.training is None:
         what, remedy = "A training job of this job", "Look for it"
         place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
         # Made anew: others may write the status, too, and people do what it says.
-        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(told))
-        place = facts.seen_at or (facts.location if told is None else Location(told.region, told.assume_role_arn))
+        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
+        place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
         what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return fit(
@@ -63,8 +63,8 @@ def _in_a_command(region: str) -> str:
     return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
 
 
-def _attempt(told: SageMakerStatus | None) -> int:
-    return 0 if told is None else told.attempt
+def _attempt(record: SageMakerStatus | None) -> int:
+    return 0 if record is None else record.attempt
 
 
 def _left(kept: Status, message: str, now: float) -> Status:

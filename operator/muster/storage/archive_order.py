@@ -40,7 +40,7 @@ class ArchiveAnswer:
 def order_to_json(order: ArchiveOrder) -> bytes:
     """The order as text."""
     added = {path: b64encode(content).decode("ascii") for path, content in order.added.items()}
-    told = {
+    fields = {
         "place": asdict(order.place),
         "limits": asdict(order.limits),
         "fetch_seconds": order.fetch_seconds,
@@ -48,26 +48,26 @@ def order_to_json(order: ArchiveOrder) -> bytes:
         "reach": order.reach.value,
         "token": order.token,
     }
-    return json.dumps(told).encode("ascii")
+    return json.dumps(fields).encode("ascii")
 
 
 def order_from_json(text: bytes) -> ArchiveOrder:
     """The order that `order_to_json` wrote."""
-    told: dict[str, Any] = json.loads(text)
+    fields: dict[str, Any] = json.loads(text)
     return ArchiveOrder(
-        place=GitPlace(**told["place"]),
-        limits=Limits(**told["limits"]),
-        fetch_seconds=float(told["fetch_seconds"]),
-        added={path: b64decode(content) for path, content in told["added"].items()},
-        reach=Reach(told["reach"]),
-        token=told["token"],
+        place=GitPlace(**fields["place"]),
+        limits=Limits(**fields["limits"]),
+        fetch_seconds=float(fields["fetch_seconds"]),
+        added={path: b64decode(content) for path, content in fields["added"].items()},
+        reach=Reach(fields["reach"]),
+        token=fields["token"],
     )
 
 
 def answer_to_json(answer: ArchiveAnswer) -> bytes:
     """The answer as text."""
     problem = answer.problem
-    told = {
+    fields = {
         "confined": answer.confined,
         "archive": None if answer.archive is None else asdict(answer.archive),
         "problem": None
@@ -75,23 +75,23 @@ def answer_to_json(answer: ArchiveAnswer) -> bytes:
         else {"reason": problem.reason, "message": problem.message, "may_pass": problem.may_pass},
         "bug": answer.bug,
     }
-    return json.dumps(told).encode("ascii")
+    return json.dumps(fields).encode("ascii")
 
 
 def answer_from_json(text: bytes) -> ArchiveAnswer:
     """The answer that `answer_to_json` wrote. Raises `ValueError` for any other text, which a stranger may send."""
     try:
-        told: dict[str, Any] = json.loads(text)
-        archive, problem = told["archive"], told["problem"]
+        fields: dict[str, Any] = json.loads(text)
+        archive, problem = fields["archive"], fields["problem"]
         return ArchiveAnswer(
-            confined=bool(told["confined"]),
+            confined=bool(fields["confined"]),
             archive=None
             if archive is None
             else SourceArchive(int(archive["size"]), str(archive["sha256"]), str(archive["checksum"])),
             problem=None
             if problem is None
             else StorageError(str(problem["reason"]), str(problem["message"]), may_pass=bool(problem["may_pass"])),
-            bug=None if told["bug"] is None else str(told["bug"]),
+            bug=None if fields["bug"] is None else str(fields["bug"]),
         )
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError("the answer isn't one") from error

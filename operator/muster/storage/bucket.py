@@ -83,8 +83,8 @@ class Bucket:
     def head(self, key: str) -> StoredObject:
         """The object of that key."""
         with self._asking("s3:GetObject", key):
-            found = self.client.head_object(Bucket=self.name, Key=key)
-            return StoredObject(key, found["ContentLength"], found["ETag"])
+            head = self.client.head_object(Bucket=self.name, Key=key)
+            return StoredObject(key, head["ContentLength"], head["ETag"])
 
     def try_write(self, key: str) -> None:
         """Find out whether objects may be made there, and leave none: an upload is begun and given up."""

@@ -147,15 +147,15 @@ def _without_token(problem: StorageError, place: GitPlace, asking: Asking | None
 
 def _address_refused(error: BaseException) -> AddressRefused | None:
     """What dulwich and urllib3 have put their own errors around."""
-    seen: list[BaseException] = [error]
-    while seen:
-        one = seen.pop()
+    visited: list[BaseException] = [error]
+    while visited:
+        one = visited.pop()
         if isinstance(one, AddressRefused):
             return one
         inner = (one.__cause__, *(each for each in one.args if isinstance(each, BaseException)))
-        seen += [each for each in inner if each is not None]
+        visited += [each for each in inner if each is not None]
         reason = getattr(one, "reason", None)
-        seen += [reason] if isinstance(reason, BaseException) else []
+        visited += [reason] if isinstance(reason, BaseException) else []
     return None
 
 
@@ -164,8 +164,8 @@ def _said(error: BaseException) -> str:
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
     inner = error.args[-1] if error.args else error
-    told = inner if isinstance(inner, OSError) else error
-    return str(told) or type(told).__name__
+    value = inner if isinstance(inner, OSError) else error
+    return str(value) or type(value).__name__
 
 
 def _talk(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:

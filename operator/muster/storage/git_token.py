@@ -10,10 +10,10 @@ VARIABLE = "MUSTER_GIT_TOKEN"
 MAX_CHARS = 8192
 
 
-def checked_token(written: bytes, origin: str) -> str:
+def checked_token(text: bytes, origin: str) -> str:
     """The token, without the line's end that editors add. Raises `StorageError`, whose words never repeat it."""
     try:
-        token = written.decode("ascii").strip()
+        token = text.decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
     if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:

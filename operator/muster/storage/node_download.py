@@ -55,15 +55,15 @@ def _channel(
 ) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
     bucket = _bucket(dependencies, uri, field)
-    found = placed(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
-    if not found:
+    result = placed(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
+    if not result:
         raise nothing_found(uri, field)
-    mine = share(found, node, plan.nodes) if channel.is_sharded else found
+    mine = share(result, node, plan.nodes) if channel.is_sharded else result
     into = Into(folders.channels / channel.name, folders.notes / "input" / channel.name)
     if _folds_case(into):
         check_case(mine, field)
     size = sum(one.stored.size for one in mine)
-    dependencies.say(f"input {channel.name}: {len(mine)} of {amount(len(found), 'file')}, {_shown(size)}, from {uri}")
+    dependencies.say(f"input {channel.name}: {len(mine)} of {amount(len(result), 'file')}, {_shown(size)}, from {uri}")
     fetch(bucket, mine, into, dependencies.sleep, _teller(channel.name, size, dependencies))
 
 

@@ -60,11 +60,11 @@ def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Pla
     return result
 
 
-def check_case(found: Iterable[Placed], field: str) -> None:
+def check_case(result: Iterable[Placed], field: str) -> None:
     """Raises `StorageError` where two files would be one in a folder that doesn't tell A from a."""
-    seen: dict[str, str] = {}
-    for one in found:
-        other = seen.setdefault(one.path.casefold(), one.path)
+    visited: dict[str, str] = {}
+    for one in result:
+        other = visited.setdefault(one.path.casefold(), one.path)
         if other != one.path:
             raise _unusable(field, f"{quoted(other)} and {quoted(one.path)} are one file here, where case counts not")
 

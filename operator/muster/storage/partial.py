@@ -26,9 +26,9 @@ class Partial:
         self._size, self._range_bytes = one.stored.size, range_bytes
         self._lock = Lock()
         head = json.dumps([one.stored.etag, one.stored.size, range_bytes])
-        known = self._read_parts(head)
-        self._there = set() if known is None else known
-        if known is None:
+        current = self._read_parts(head)
+        self._there = set() if current is None else current
+        if current is None:
             self._note.unlink(missing_ok=True)
             # as large as it will be, and empty: each range has its place
             with self.part.open("wb") as file:

@@ -47,8 +47,8 @@ class Snapshots:
 
     def download(self) -> int:
         """Fetch what is newer there; the number of files. Raises `StorageError`."""
-        found = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
-        wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
+        result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
+        wanted = [one for one in placed(result, self._uri, self._bucket.field) if not self._has(one)]
         fetch(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         here = {file.path: file for file in self._files()} if wanted else {}
         self._known |= {one.path: _StoredFile(here[one.path], one.stored.etag) for one in wanted if one.path in here}
@@ -73,12 +73,12 @@ class Snapshots:
         return len(changed)
 
     def _has(self, one: Placed) -> bool:
-        known = self._known.get(one.path)
-        return known is not None and known.etag == one.stored.etag and (self._into.folder / one.path).exists()
+        entry = self._known.get(one.path)
+        return entry is not None and entry.etag == one.stored.etag and (self._into.folder / one.path).exists()
 
     def _is_news(self, file: LocalFile) -> bool:
-        known = self._known.get(file.path)
-        return known is None or known.file != file
+        entry = self._known.get(file.path)
+        return entry is None or entry.file != file
 
     def _learn(self, files: list[LocalFile]) -> None:
         """Note what was uploaded, unless it changed meanwhile: then it is uploaded again."""

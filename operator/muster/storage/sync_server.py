@@ -55,8 +55,8 @@ class _SyncServer:
             if work is None:
                 return
             problem = self._tried(work)
-            told = {} if problem is None else {"reason": problem.reason, "message": problem.message}
-            asker.sendall(json.dumps(told).encode("ascii") + b"\n")
+            fields = {} if problem is None else {"reason": problem.reason, "message": problem.message}
+            asker.sendall(json.dumps(fields).encode("ascii") + b"\n")
 
     def go_along(self) -> None:
         """What is done unasked. What fails is tried again, and counts when the ranks have ended."""

@@ -41,9 +41,9 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
     for place, folders, names in os.walk(root):
         folders.sort()
         for name in sorted(names):
-            found = file_at(root, str(Path(place, name).relative_to(root)))
-            if found is not None:
-                yield found
+            result = file_at(root, str(Path(place, name).relative_to(root)))
+            if result is not None:
+                yield result
 
 
 def file_at(root: Path, path: str) -> LocalFile | None:
@@ -52,10 +52,10 @@ def file_at(root: Path, path: str) -> LocalFile | None:
     try:
         if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
             return None
-        found = file.stat()
+        stat = file.stat()
     except (OSError, RuntimeError):
         return None  # pathlib says RuntimeError of links that lead in a circle
-    return LocalFile(path, found.st_size, found.st_mtime_ns)
+    return LocalFile(path, stat.st_size, stat.st_mtime_ns)
 
 
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:

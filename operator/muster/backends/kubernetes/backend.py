@@ -70,20 +70,20 @@ class KubernetesBackend:
         """What is known of the job's pods now. Raises `ApiError`."""
         uid, ledger = job.metadata.uid, self._ledger(job)
         await self._look_for_untold(job)
-        seen = [one async for one in self._observed_nodes(job, ledger)]
+        nodes = [one async for one in self._observed_nodes(job, ledger)]
         strays = self.pods.strays(uid, job.spec.nodes)
         there = (known for known in self.pods.of(uid) if not self._is_past(known, ledger))
         facts = JobFacts(
             # The API server's clock may be ahead of this one, and then the job would begin in the future.
             created_at=min(from_text(job.metadata.creation_timestamp), ledger.known_since),
-            nodes=tuple(node for node, _ in seen),
+            nodes=tuple(node for node, _ in nodes),
             heartbeat_seconds=heartbeat_seconds(self.store.agents()),
             refusal=ledger.refusal(job.metadata.generation),
             strays=tuple(known.pod.name for known in strays if not self._is_past(known, ledger)),
             outdated=any(known.pod.spec_hash != ledger.spec_hash(job) for known in there),
             listening_since=self._listening_since,
         )
-        return self._with_lost(ledger, facts, [last for _, last in seen])
+        return self._with_lost(ledger, facts, [last for _, last in nodes])
 
     def _with_lost(self, ledger: Ledger, facts: JobFacts, pods: Sequence[PodEntry | None]) -> JobFacts:
         """Remember which nodes are lost: an agent that is heard later changes nothing any more."""
@@ -95,10 +95,10 @@ class KubernetesBackend:
                 nodes[index] = replace(node, process=replace(node.process, lost_at=at))
         return replace(facts, nodes=tuple(nodes))
 
-    def _is_past(self, known: PodEntry, ledger: Ledger) -> bool:
+    def _is_past(self, entry: PodEntry, ledger: Ledger) -> bool:
         """Whether a pod is only there because its machine doesn't delete it: nothing waits for that any more."""
-        gone_by = known.seen.gone_by
-        return gone_by is not None and (known.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
+        gone_by = entry.seen.gone_by
+        return gone_by is not None and (entry.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Do what was decided. Raises `ApiError` when a part of it is to be tried again."""
@@ -191,30 +191,30 @@ class KubernetesBackend:
             if known.untold_since is None or self.clock() < known.untold_since + UNTOLD_SECONDS:
                 continue
             try:
-                found = read_pod(await self.client.get(PODS, job.metadata.namespace, known.pod.name))
+                stored = read_pod(await self.client.get(PODS, job.metadata.namespace, known.pod.name))
             except ApiError as error:
                 if not error.is_not_found:
                     raise
-                found = None
-            if found is None or found.uid != known.pod.uid:
+                stored = None
+            if stored is None or stored.uid != known.pod.uid:
                 self.pods.lost(known.pod)
-            if found is not None and found.job_uid == job.metadata.uid:
-                self.pods.adopt(found, self.clock())
+            if stored is not None and stored.job_uid == job.metadata.uid:
+                self.pods.adopt(stored, self.clock())
 
     def _send(self, job: Job, ledger: Ledger, action: SendCommand) -> None:
         command = with_credentials(job, action.command, self.seed())
         for node in action.nodes:
-            known = self.pods.newest(job.metadata.uid, node)
-            if known is None:
+            entry = self.pods.newest(job.metadata.uid, node)
+            if entry is None:
                 continue
             before = ledger.sent.get(node)
-            if before is None or (before.pod_uid, before.command) != (known.pod.uid, action.command):
-                ledger.sent[node] = Sent(known.pod.uid, action.command, self.clock())
+            if before is None or (before.pod_uid, before.command) != (entry.pod.uid, action.command):
+                ledger.sent[node] = Sent(entry.pod.uid, action.command, self.clock())
             self.store.send(job.metadata.uid, node, command)
 
     def _removals(self, job: Job, ledger: Ledger, node: int, grace_seconds: int) -> list[Awaitable[None]]:
-        known = self.pods.newest(job.metadata.uid, node)
-        return [] if known is None else [self._remove(ledger, known.pod, grace_seconds)]
+        entry = self.pods.newest(job.metadata.uid, node)
+        return [] if entry is None else [self._remove(ledger, entry.pod, grace_seconds)]
 
     async def _remove_stray(self, job: Job, ledger: Ledger, action: RemoveStray) -> None:
         for known in self.pods.strays(job.metadata.uid, job.spec.nodes):

@@ -67,8 +67,8 @@ class Children:
         """See to it that a PodGroup of an earlier spec says what it should; what its scheduler added stays."""
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
         spec = mapping(group.body["spec"])
-        found = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
-        if any(found.get(field) != value for field, value in spec.items()):
+        stored = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
+        if any(stored.get(field) != value for field, value in spec.items()):
             await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
     async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
@@ -83,10 +83,10 @@ class Children:
                 return refusal
         else:
             return None
-        found = await self.client.get(kind, namespace, name)
-        if owner_uid(found) != job.metadata.uid:
+        stored = await self.client.get(kind, namespace, name)
+        if owner_uid(stored) != job.metadata.uid:
             return Refusal(name_taken(kind.name, name, namespace))
         content = {part: body[part] for part in _CONTENT if part in body}
-        if any(found.get(part) != value for part, value in content.items()):
+        if any(stored.get(part) != value for part, value in content.items()):
             await self.client.merge(kind, namespace, name, content)
         return None

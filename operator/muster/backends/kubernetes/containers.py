@@ -72,10 +72,10 @@ class Container:
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     """The containers of `spec`, with what `status` says of each."""
-    known = {string(status.get("name")): status for status in objects(statuses)}
+    entry = {string(status.get("name")): status for status in objects(statuses)}
     # The sort keeps the order of all others.
-    found = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
-    return tuple(_container(spec, known.get(string(spec.get("name")), {})) for spec in found)
+    result = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
+    return tuple(_container(spec, entry.get(string(spec.get("name")), {})) for spec in result)
 
 
 def text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:

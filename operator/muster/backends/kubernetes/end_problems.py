@@ -122,8 +122,8 @@ def init_failed(pod: PodView, _: tuple[Warned, ...] = ()) -> Problem | None:
 
 def _not_brought(container: Container, state: Terminated) -> Problem | None:
     """What the container says that brings the job's files: a reason and a sentence, in its last line."""
-    told = _REASON.search(state.message.rstrip()) if container.name == storage.DOWNLOAD else None
-    return None if told is None else Problem(told.group(1), quote(told.group(2)))
+    match = _REASON.search(state.message.rstrip()) if container.name == storage.DOWNLOAD else None
+    return None if match is None else Problem(match.group(1), quote(match.group(2)))
 
 
 def deleted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:

@@ -27,11 +27,11 @@ class Observation:
     at: float
     after: float | None = None
 
-    def bounded(self, told: float | None) -> float | None:
-        """`told` by another clock, as far as it can be true on the operator's; all are Unix seconds."""
-        if told is None:
+    def bounded(self, value: float | None) -> float | None:
+        """`value` by another clock, as far as it can be true on the operator's; all are Unix seconds."""
+        if value is None:
             return None
-        earliest = told if self.after is None else max(told, self.after + _MOMENT)
+        earliest = value if self.after is None else max(value, self.after + _MOMENT)
         return min(earliest, self.at)
 
 
@@ -62,10 +62,10 @@ def look(pod: PodView, before: Observations | None, at: float) -> Observations:
     last = Observations(at) if before is None else before
     after = None if before is None else before.looked_at
 
-    def since(seen: Observation | None, *, holds: bool) -> Observation | None:
+    def since(observation: Observation | None, *, holds: bool) -> Observation | None:
         if not holds:
             return None
-        return Observation(at, after) if seen is None else seen
+        return Observation(at, after) if observation is None else observation
 
     placed, target, state = pod.condition("PodScheduled"), pod.condition("DisruptionTarget"), pod.trainer.state
     cut_off = since(last.cut_off, holds=is_cut_off(pod))
@@ -94,28 +94,31 @@ def is_cut_off(pod: PodView) -> bool:
     return ready.reason != "ReadinessGatesNotReady"
 
 
-def on_own_clock(pod: PodView, seen: Observations) -> PodView:
+def on_own_clock(pod: PodView, observations: Observations) -> PodView:
     """The pod, with the times that anything follows from brought onto the operator's clock."""
     container = pod.trainer
     state = container.state
-    if isinstance(state, Running) and seen.begun is not None:
-        state = replace(state, started_at=seen.begun.bounded(state.started_at))
-    if isinstance(state, Terminated) and seen.begun is not None and seen.ended is not None:
-        started_at, finished_at = seen.begun.bounded(state.started_at), seen.ended.bounded(state.finished_at)
+    if isinstance(state, Running) and observations.begun is not None:
+        state = replace(state, started_at=observations.begun.bounded(state.started_at))
+    if isinstance(state, Terminated) and observations.begun is not None and observations.ended is not None:
+        started_at, finished_at = (
+            observations.begun.bounded(state.started_at),
+            observations.ended.bounded(state.finished_at),
+        )
         state = replace(state, started_at=started_at, finished_at=finished_at)
     asked = pod.asked_to_go_at
     return replace(
         pod,
         trainer=replace(container, state=state),
-        asked_to_go_at=asked if seen.leaving is None else seen.leaving.bounded(asked),
-        conditions=tuple(_condition(entry, seen) for entry in pod.conditions),
+        asked_to_go_at=asked if observations.leaving is None else observations.leaving.bounded(asked),
+        conditions=tuple(_condition(entry, observations) for entry in pod.conditions),
     )
 
 
-def _condition(entry: Condition, seen: Observations) -> Condition:
-    observation = {"PodScheduled": seen.placed, "DisruptionTarget": seen.disrupted}.get(entry.type)
+def _condition(entry: Condition, observations: Observations) -> Condition:
+    observation = {"PodScheduled": observations.placed, "DisruptionTarget": observations.disrupted}.get(entry.type)
     if observation is None:
-        return entry if entry.at is None else replace(entry, at=min(entry.at, seen.looked_at))
+        return entry if entry.at is None else replace(entry, at=min(entry.at, observations.looked_at))
     return replace(entry, at=observation.bounded(entry.at))
 
 

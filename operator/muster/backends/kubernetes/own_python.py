@@ -61,14 +61,16 @@ def mounted(job: Job) -> tuple[PodPatch, ...]:
     if not is_brought(job):
         return ()
     copied: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
-    found: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
+    result: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
     return (
         PodPatch(
             in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), _SOURCE, "holds the agent's own Python, 20 MB"
         ),
         _init({"name": CONTAINER, "volumeMounts": copied}, "where it is copied to"),
         PodPatch(
-            in_trainer({"volumeMounts": found}), _SOURCE, "where the agent's command finds it; nothing of yours uses it"
+            in_trainer({"volumeMounts": result}),
+            _SOURCE,
+            "where the agent's command finds it; nothing of yours uses it",
         ),
     )
 

@@ -16,9 +16,11 @@ _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
 
 
-def process_facts(told: PodView, warnings: tuple[Warned, ...] = (), seen: Observations = UNSEEN) -> ProcessFacts:
+def process_facts(
+    told: PodView, warnings: tuple[Warned, ...] = (), observations: Observations = UNSEEN
+) -> ProcessFacts:
     """What the pod tells of its node without asking the agent, its times as the operator's clock has them."""
-    pod = on_own_clock(told, seen)
+    pod = on_own_clock(told, observations)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
     placed = pod.condition("PodScheduled")
@@ -40,8 +42,8 @@ def process_facts(told: PodView, warnings: tuple[Warned, ...] = (), seen: Observ
         if isinstance(state, Terminated) and state.message
         else None,
         memory_limit=pod.trainer.memory_limit,
-        cut_off_at=None if seen.cut_off is None else seen.cut_off.at,
-        gone_by=seen.gone_by,
+        cut_off_at=None if observations.cut_off is None else observations.cut_off.at,
+        gone_by=observations.gone_by,
     )
 
 

@@ -168,9 +168,9 @@ class PodIndex:
             return
         key, node, replacement = place
         replacements = self._entries[key].pods[node]
-        known = replacements[replacement]
-        after = replace(known, warnings=_with(known.warnings, warned))
-        if key[0] == warned.namespace and after != known and self.shares.take(known.pod.uid, after.share):
+        entry = replacements[replacement]
+        after = replace(entry, warnings=_with(entry.warnings, warned))
+        if key[0] == warned.namespace and after != entry and self.shares.take(entry.pod.uid, after.share):
             replacements[replacement] = after
             self.on_change(key[1])
 
@@ -199,8 +199,8 @@ class PodIndex:
         entry = self._entry(job_uid)
         if entry is None:
             return ()
-        wanted = {known.pod.uid for node in range(nodes) if (known := entry.newest(node)) is not None}
-        return tuple(known for known in entry.all() if known.pod.uid not in wanted)
+        wanted = {current.pod.uid for node in range(nodes) if (current := entry.newest(node)) is not None}
+        return tuple(current for current in entry.all() if current.pod.uid not in wanted)
 
     def find(self, pod_uid: str) -> Member | None:
         """The place of a pod that is its node's newest and is still there; None for any other."""
@@ -237,9 +237,11 @@ class PodIndex:
         key = (pod.namespace, pod.job_uid)
         place = self._places.get(pod.uid)
         former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
-        seen = look(pod, None if former is None else former.seen, self.clock())
-        known = PodEntry(pod, seen, self._warned_early(pod) if former is None else former.warnings, untold_since)
-        if not self.shares.take(pod.uid, known.share):
+        observations = look(pod, None if former is None else former.seen, self.clock())
+        pod_entry = PodEntry(
+            pod, observations, self._warned_early(pod) if former is None else former.warnings, untold_since
+        )
+        if not self.shares.take(pod.uid, pod_entry.share):
             self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
             self._drop(pod)
             return
@@ -250,7 +252,7 @@ class PodIndex:
             self._drop(before.pod)
         # That may have been all that was known of the job.
         entry = self._entries.setdefault(key, entry)
-        entry.pods.setdefault(pod.node, {})[pod.replacement] = known
+        entry.pods.setdefault(pod.node, {})[pod.replacement] = pod_entry
         entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
         self._places[pod.uid] = (key, pod.node, pod.replacement)
 

@@ -44,4 +44,4 @@ def find_problem(pod: PodView, warnings: tuple[Warned, ...] = ()) -> Problem | N
     # It came to its own good end; whatever happens to the pod after that does no harm.
     if isinstance(state, Terminated) and state.exit_code == 0:
         return None
-    return next((found for check in _CHECKS if (found := check(pod, warnings)) is not None), None)
+    return next((result for check in _CHECKS if (result := check(pod, warnings)) is not None), None)

@@ -72,9 +72,9 @@ def name_taken(kind: str, name: str, namespace: str) -> Problem:
 
 
 def _quota(error: ApiError, _: Job) -> Problem | None:
-    found = _between(error.message, _QUOTA)
-    if found is not None and error.status == HTTPStatus.FORBIDDEN:
-        name, requested, used, limited = (quote(part, 120) for part in found)
+    result = _between(error.message, _QUOTA)
+    if result is not None and error.status == HTTPStatus.FORBIDDEN:
+        name, requested, used, limited = (quote(part, 120) for part in result)
         words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
         return Problem(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
@@ -127,25 +127,25 @@ def _admission(error: ApiError, _: Job) -> Problem | None:
 
 def _terminating(error: ApiError, job: Job) -> Problem | None:
     causes = any(cause.message.endswith("is being terminated") for cause in error.causes)
-    gone = error.is_not_found and error.message.startswith("namespaces ")
-    if not gone and not causes and "because it is being terminated" not in error.message:
+    is_gone = error.is_not_found and error.message.startswith("namespaces ")
+    if not is_gone and not causes and "because it is being terminated" not in error.message:
         return None
     return Problem(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
 
 
 def _service_account(error: ApiError, job: Job) -> Problem | None:
-    found = _ACCOUNT.search(error.message)
-    if found is None or error.status != HTTPStatus.FORBIDDEN:
+    match = _ACCOUNT.search(error.message)
+    if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"ServiceAccount {found.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
+    words = f"ServiceAccount {match.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
     return Problem(SERVICE_ACCOUNT_MISSING, words)
 
 
 def _no_right(error: ApiError, job: Job) -> Problem | None:
-    found = _NO_RIGHT.search(error.message)
-    if found is None or error.status != HTTPStatus.FORBIDDEN:
+    match = _NO_RIGHT.search(error.message)
+    if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"muster may not create {found.group(1)} in namespace {job.metadata.namespace}"
+    words = f"muster may not create {match.group(1)} in namespace {job.metadata.namespace}"
     return Problem(FORBIDDEN, f"{words}: the cluster's administrator has to allow it")
 
 

@@ -65,13 +65,13 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
 
 def verdict(message: str) -> str:
     """What the scheduler found missing, and on how many machines."""
-    found = _VERDICT.match(message)
-    if found is None:
+    match = _VERDICT.match(message)
+    if match is None:
         return f"the scheduler can't place it: {quote(message)}"
-    parts = _parts(found.group(2))
+    parts = _parts(match.group(2))
     lacks_room = any(part.partition(" ")[2].startswith((_LACKS, "Too many pods")) for part in parts)
     head = "has room" if lacks_room else "fits"
-    of = "the only node" if found.group(1) == "1" else f"none of {found.group(1)} nodes"
+    of = "the only node" if match.group(1) == "1" else f"none of {match.group(1)} nodes"
     if of == "the only node":
         head = "has no room" if lacks_room else "doesn't fit"
     return quote(f"{of} {head}: {', '.join(map(_part, parts))}")
@@ -79,10 +79,10 @@ def verdict(message: str) -> str:
 
 def lacks(message: str) -> str:
     """The same in words without numbers: what the cluster lacks first, then what keeps the pod off its machines."""
-    found = _VERDICT.match(message)
-    if found is None:
+    match = _VERDICT.match(message)
+    if match is None:
         return ""
-    whats = [part.partition(" ")[2] for part in _parts(found.group(2))]
+    whats = [part.partition(" ")[2] for part in _parts(match.group(2))]
     missing = sorted({what.removeprefix(_LACKS) for what in whats if what.startswith(_LACKS)})
     others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _problem(what))})
     return quote(", ".join([*(f"insufficient {name}" for name in missing), *others]))

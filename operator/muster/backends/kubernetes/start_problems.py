@@ -190,8 +190,8 @@ def _has_sandbox(pod: PodView) -> bool:
 
 
 def _volume(message: str) -> str:
-    found = _VOLUME.search(message)
-    return "" if found is None else found.group(1)
+    match = _VOLUME.search(message)
+    return "" if match is None else match.group(1)
 
 
 def _without_paths(text: str) -> str:

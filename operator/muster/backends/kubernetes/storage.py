@@ -106,8 +106,8 @@ def fixed(job: Job) -> tuple[PodPatch, ...]:
     plan = storage_plan(job)
     if plan is None:
         return ()
-    told: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
-    volumes: list[JSON] = [{"name": _PLAN, "configMap": told}]
+    fields: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
+    volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
     patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
@@ -185,12 +185,12 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
 def _environment(pod: Fields, setting: Setting) -> list[JSON]:
     own = [variable for variable in entries(trainer_of(pod), "env") if str(variable.get("name")).startswith("AWS_")]
     names = {variable.get("name") for variable in own}
-    given: list[JSON] = [
+    values: list[JSON] = [
         {"name": name, "value": value}
         for name, value in (("AWS_ENDPOINT_URL_S3", setting.s3_endpoint),)
         if value and name not in names
     ]
-    return [*given, *own]
+    return [*values, *own]
 
 
 def _security(pod: Fields) -> Fields:

@@ -108,8 +108,8 @@ class LocalBackend:
     def _send(self, action: SendCommand) -> None:
         command = with_credentials(self.job, action.command, self.seed)
         for node in action.nodes:
-            known = self._sent.get(node)
-            if known is None or known.command != action.command:
+            entry = self._sent.get(node)
+            if entry is None or entry.command != action.command:
                 self._sent[node] = _Sent(action.command, self.clock())
             self.store.send(self.job.metadata.uid, node, command)
 

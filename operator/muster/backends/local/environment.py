@@ -68,9 +68,9 @@ def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
     Secrets and ConfigMaps are a cluster's. One that is optional there may be missing here, too.
     """
     variables = tuple(
-        known
+        current
         for index, variable in enumerate(job.spec.env)
-        if (known := _resolve(variable, index, environment)) is not None
+        if (current := _resolve(variable, index, environment)) is not None
     )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
 

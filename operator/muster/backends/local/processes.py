@@ -60,8 +60,8 @@ class AgentProcesses:
 
     async def start(self, start: AgentStart) -> None:
         """Start the node's agent in its own session, unless this replacement of it was already. Raises `OSError`."""
-        known = self._running.get(start.node)
-        if known is not None and known.replacement >= start.replacement:
+        entry = self._running.get(start.node)
+        if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             # who started muster ignored it, and then the kernel tells nobody how a child ended

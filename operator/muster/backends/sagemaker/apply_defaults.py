@@ -57,9 +57,9 @@ def _own_count(distribution: Distribution, asked: int | None) -> int | None:
 
 
 def _devices(instance_type: str) -> int:
-    known = instance_of(instance_type.removeprefix(_PREFIX))
-    if known is not None:
-        return max(1, known.gpus, known.neuron_cores)
+    instance = instance_of(instance_type.removeprefix(_PREFIX))
+    if instance is not None:
+        return max(1, instance.gpus, instance.neuron_cores)
     if has_gpus(instance_type) or is_trainium(instance_type):
         # One rank each would be a status of another world than the toolkit's.
         message = f"found Auto, and muster doesn't know what {instance_type} has; name the ranks on each instance: its "

@@ -92,14 +92,14 @@ class SageMakerBackend:
         else:
             ledger.look_away()
             self.news.forget(uid)
-        found = ledger.unrecorded.attempt if attempt is None and ledger.unrecorded is not None else None
-        attempt = attempt if found is None else found
+        result = ledger.unrecorded.attempt if attempt is None and ledger.unrecorded is not None else None
+        attempt = attempt if result is None else result
         self._listen(job, attempt, observed)
         if ledger.generation != job.metadata.generation:
             ledger.request_failure, ledger.generation = None, job.metadata.generation
         return replace(
             self._facts(metadata, previous, location(job), ledger, observed),
-            unrecorded_attempt=found,
+            unrecorded_attempt=result,
             remarks=training_notes(job),
             is_held=is_held,
             agents=() if attempt is None else self.news.agents(uid, attempt),
@@ -113,12 +113,12 @@ class SageMakerBackend:
         `where` is the spec's place; no region: nowhere. Where the training job that the status tells of is over, or
         not there, all that bear the job's names are looked for.
         """
-        told, ledger, observed = sagemaker_status_of(previous), self._ledger(metadata.uid), ObservedTrainingJob()
+        record, ledger, observed = sagemaker_status_of(previous), self._ledger(metadata.uid), ObservedTrainingJob()
         places = places_of(metadata, previous, where)
-        if told is not None and ledger.unrecorded is None:
-            observed = await self._lookout.look(ledger, self._target(metadata, previous, told.attempt, where))
+        if record is not None and ledger.unrecorded is None:
+            observed = await self._lookout.look(ledger, self._target(metadata, previous, record.attempt, where))
         is_free = observed.blind is None and (observed.training is None or observed.training.is_over)
-        if places and is_free and not ledger.knows_of_no_other(metadata, 0 if told is None else told.attempt):
+        if places and is_free and not ledger.knows_of_no_other(metadata, 0 if record is None else record.attempt):
             around = await self._surroundings.look(ledger, metadata, places)
             observed = observed if ledger.unrecorded is None else around
         return replace(self._facts(metadata, previous, where, ledger, observed), is_held=True)
@@ -134,10 +134,10 @@ class SageMakerBackend:
         if ledger.knows_of_no_other(metadata, current_attempt(previous)):
             return True
         await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
-        found = ledger.unrecorded
-        if found is not None:
-            self._surroundings.doubt(ledger, found)
-            await self._actions.stop_found(ledger, found)
+        result = ledger.unrecorded
+        if result is not None:
+            self._surroundings.doubt(ledger, result)
+            await self._actions.stop_found(ledger, result)
         return ledger.is_clear
 
     async def create(self, job: Job, action: CreateTrainingJob, withdrawal: Withdrawal) -> None:
@@ -185,8 +185,8 @@ class SageMakerBackend:
         return self._ledgers.setdefault(uid, Ledger())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
-        told = sagemaker_status_of(previous)
-        asked_at = 0.0 if told is None or told.arn is not None else from_text(told.tried_at)
+        record = sagemaker_status_of(previous)
+        asked_at = 0.0 if record is None or record.arn is not None else from_text(record.tried_at)
         return target_of(metadata, previous, attempt, where, self._surroundings.arrives_until(asked_at))
 
     def _listen(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:

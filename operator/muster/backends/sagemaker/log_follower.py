@@ -72,13 +72,13 @@ class LogFollower:
     def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
         """Read these logs from now on."""
         uid = source.job.metadata.uid
-        known = self._followed.get(uid)
-        if known is not None and known.source.name == source.name:
-            known.wake = wake
-            if source.is_over and known.over_since is None:
-                known.over_since = _now()
-                known.changed.set()
-            known.source = source
+        entry = self._followed.get(uid)
+        if entry is not None and entry.source.name == source.name:
+            entry.wake = wake
+            if source.is_over and entry.over_since is None:
+                entry.over_since = _now()
+                entry.changed.set()
+            entry.source = source
             return
         self.forget(uid)
         followed = _Followed(source, wake, RankLog(rank_group_of(source)))

@@ -157,8 +157,8 @@ def _problem(watch: Watch, now: float) -> RequestFailure | None:
     error = watch.problem
     if error is None:
         return None
-    told = request_failure_of(error, now)
-    return RequestFailure(told.kind, told.problem, now, WORTH_A_WORD, watch.refused_seconds)
+    failure = request_failure_of(error, now)
+    return RequestFailure(failure.kind, failure.problem, now, WORTH_A_WORD, watch.refused_seconds)
 
 
 def taken_by_others(name: str) -> Problem:

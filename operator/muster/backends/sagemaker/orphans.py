@@ -57,9 +57,9 @@ class Orphans:
 
     async def _stop_if_own(self, job_uid: str, name: str, place: Place) -> None:
         jobs = self.aws.training_jobs(place)
-        found = await jobs.describe(name)
+        description = await jobs.describe(name)
         attempt = int(name.rpartition("-")[2])
-        if found.has_ended or not is_of(await jobs.tags(found.arn), job_uid, attempt):
+        if description.has_ended or not is_of(await jobs.tags(description.arn), job_uid, attempt):
             return
         await jobs.stop(name)
         _log.warning("%s in %s is stopped: its resource went without muster", name, place)

@@ -60,15 +60,15 @@ class RankLog:
 
     def feed(self, lines: Iterable[LogLine]) -> bool:
         """Take lines in, each stream's in its order; whether they told anything."""
-        told = False
+        is_told = False
         for line in lines:
             word = self._read(line)
             if word is not None:
                 self._take(word)
-                told = True
+                is_told = True
             else:
-                told = self._words.feed(line.stream, line.at, line.text) or told
-        return told
+                is_told = self._words.feed(line.stream, line.at, line.text) or is_told
+        return is_told
 
     def agents(self) -> tuple[AgentFacts, ...]:
         """What is known of each node that was heard, in the nodes' order."""
@@ -88,8 +88,8 @@ class RankLog:
 
     def _take(self, word: RankWord) -> None:
         rank = word.facts.report.rank
-        known = self._ranks.get(rank)
-        self._ranks[rank] = word.facts if known is None else _newer(known, word.facts)
+        entry = self._ranks.get(rank)
+        self._ranks[rank] = word.facts if entry is None else _newer(entry, word.facts)
         node = rank // self.rank_group.procs_per_node
         self._heard_at[node] = max(self._heard_at.get(node, 0.0), word.said_at)
         self._worlds[node] = word.world
@@ -134,33 +134,33 @@ class RankLog:
 
     def _problem(self, node: int) -> AgentProblem | None:
         """Ranks of another world than the job's do something else than the job."""
-        told = self._worlds.get(node)
-        if not self.rank_group.has_launcher or told is None or told == self.rank_group.world.ranks:
+        value = self._worlds.get(node)
+        if not self.rank_group.has_launcher or value is None or value == self.rank_group.world.ranks:
             return None
-        return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {told}")
+        return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {value}")
 
 
-def _newer(known: RankFacts, word: RankFacts) -> RankFacts:
+def _newer(facts: RankFacts, word: RankFacts) -> RankFacts:
     """Lines of one rank joined: the newer start counts; of one start an end is an end, and steps only rise."""
-    known_start, start = known.started_at or 0.0, word.started_at or 0.0
+    known_start, start = facts.started_at or 0.0, word.started_at or 0.0
     if start != known_start:
-        return word if start > known_start else known
-    if known.report.state == RankState.EXITED:
-        return known
+        return word if start > known_start else facts
+    if facts.report.state == RankState.EXITED:
+        return facts
     if word.report.state == RankState.EXITED:
         return word
-    return word if (word.report.step or 0) >= (known.report.step or 0) else known
+    return word if (word.report.step or 0) >= (facts.report.step or 0) else facts
 
 
-def _ended_as(own: RankFacts, told: RankFacts) -> RankFacts:
+def _ended_as(own: RankFacts, facts: RankFacts) -> RankFacts:
     report = replace(
         own.report,
         state=RankState.EXITED,
-        exit_code=told.report.exit_code,
-        signal=told.report.signal,
-        last_lines=told.report.last_lines,
+        exit_code=facts.report.exit_code,
+        signal=facts.report.signal,
+        last_lines=facts.report.last_lines,
     )
-    return replace(own, report=report, ended_at=told.ended_at)
+    return replace(own, report=report, ended_at=facts.ended_at)
 
 
 def _name(metric: MetricFacts) -> str:

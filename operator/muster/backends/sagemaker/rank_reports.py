@@ -105,10 +105,10 @@ def _why_not(request: TrainingRequest) -> str | None:
 
 
 def _reporting(request: TrainingRequest, archive: Archive) -> TrainingRequest:
-    told = request.hyperparameters
-    program = _program(told)
+    value = request.hyperparameters
+    program = _program(value)
     entry = {PROGRAM: dumps(f"{_ENTRY}{_suffix(program)}")}
-    body: Fields = {**request.body, "HyperParameters": {**told, **entry}}
+    body: Fields = {**request.body, "HyperParameters": {**value, **entry}}
     return TrainingRequest(body, replace(archive, files={**archive.files, **report_files(program)}))
 
 

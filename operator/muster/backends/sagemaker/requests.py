@@ -171,11 +171,11 @@ class PreparedRequests:
     async def _is_there(self, uri: str, checksum: str, place: Place) -> bool:
         """Whether it lies there as it is: jobs of others may write to the bucket, and know the place beforehand."""
         try:
-            found = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
+            head = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
             # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
             return False
-        return found.get("ChecksumSHA256") == checksum
+        return head.get("ChecksumSHA256") == checksum
 
     async def _put(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
         """Upload a file. `checksum` is what S3 works out itself of it, and nobody can say otherwise."""

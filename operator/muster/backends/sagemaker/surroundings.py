@@ -32,10 +32,10 @@ class Surroundings:
         """What is seen of one that runs in any of these places, `ledger.unrecorded` until it is over."""
         if ledger.unrecorded is None and not await self._search(ledger, metadata, places):
             return ObservedTrainingJob(blind=ledger.unclear)
-        found = ledger.unrecorded
-        if found is None:
+        result = ledger.unrecorded
+        if result is None:
             return ObservedTrainingJob()
-        target = Target(metadata.uid, found.attempt, found.name, (found.place,), since(metadata.creation_timestamp))
+        target = Target(metadata.uid, result.attempt, result.name, (result.place,), since(metadata.creation_timestamp))
         observed = await self.lookout.look(ledger, target)
         # There may be others.
         if observed.blind is None and (observed.training is None or observed.training.is_over):
@@ -43,9 +43,11 @@ class Surroundings:
             return ObservedTrainingJob(blind=ledger.unclear)
         return observed
 
-    def doubt(self, ledger: Ledger, found: UnrecordedTrainingJob) -> None:
+    def doubt(self, ledger: Ledger, unrecorded: UnrecordedTrainingJob) -> None:
         """One was found that has to be stopped: it is looked for again, until it is over."""
-        words = f"Training job {found.name}, of which the status doesn't tell, is being stopped in {found.place}"
+        words = (
+            f"Training job {unrecorded.name}, of which the status doesn't tell, is being stopped in {unrecorded.place}"
+        )
         ledger.unrecorded = None
         self._doubt(ledger, RequestFailure(FailureKind.SERVICE, Problem("TrainingJobRuns", words), self.clock()))
 

@@ -46,14 +46,14 @@ def location(job: Job) -> Location:
 
 def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, arrives_until: float) -> Target:
     """The training job of an attempt that the status tells of; `where` is the spec's place."""
-    told, name = sagemaker_status_of(previous), training_job_name(metadata, attempt)
-    arn = None if told is None else told.arn
+    record, name = sagemaker_status_of(previous), training_job_name(metadata, attempt)
+    arn = None if record is None else record.arn
     return Target(
         metadata.uid,
         attempt,
         name,
         places_of(metadata, previous, where),
-        since(metadata.creation_timestamp if told is None else told.tried_at),
+        since(metadata.creation_timestamp if record is None else record.tried_at),
         arrives_until,
         arn if arn is not None and arn.endswith(f"/{name}") else None,
     )
@@ -64,10 +64,10 @@ def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Pl
 
     The spec may name another place since, for the next one, and the status what isn't so: others may write it, too.
     """
-    told = sagemaker_status_of(previous)
-    known = () if told is None else (Location(told.region, told.assume_role_arn),)
-    found = dict.fromkeys((*known, *((where,) if where.region else ())))
-    return tuple(place_of(each, metadata) for each in found)
+    record = sagemaker_status_of(previous)
+    current = () if record is None else (Location(record.region, record.assume_role_arn),)
+    result = dict.fromkeys((*current, *((where,) if where.region else ())))
+    return tuple(place_of(each, metadata) for each in result)
 
 
 def place_of(where: Location, metadata: Metadata) -> Place:
@@ -82,12 +82,12 @@ def since(asked_at: str) -> datetime:
 
 def remains_of(metadata: Metadata, previous: Status, forgotten: Collection[str]) -> tuple[str, ...]:
     """The names of the training jobs that there may still be of a job that is over, but for those `forgotten`."""
-    told = sagemaker_status_of(previous)
-    if told is None or final_condition(previous) is None:
+    record = sagemaker_status_of(previous)
+    if record is None or final_condition(previous) is None:
         return ()
     # One that was never seen as the job's own may be somebody else's, of the same name.
-    attempts = [one.attempt for one in told.earlier if one.status]
-    attempts += [told.attempt] if told.arn is not None else []
+    attempts = [one.attempt for one in record.earlier if one.status]
+    attempts += [record.attempt] if record.arn is not None else []
     # Made anew: others may write the status, too.
     names = (training_job_name(metadata, attempt) for attempt in attempts)
     return tuple(name for name in names if name not in forgotten)

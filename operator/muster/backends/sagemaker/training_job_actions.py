@@ -85,9 +85,9 @@ class TrainingJobActions:
         if await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.delete))):
             ledger.forgotten.add(name)
 
-    async def stop_found(self, ledger: Ledger, found: UnrecordedTrainingJob) -> None:
+    async def stop_found(self, ledger: Ledger, unrecorded: UnrecordedTrainingJob) -> None:
         """Have a training job stopped that runs and that the status doesn't tell of."""
-        await self._do(ledger, _unless_gone(self.aws.training_jobs(found.place).stop(found.name)))
+        await self._do(ledger, _unless_gone(self.aws.training_jobs(unrecorded.place).stop(unrecorded.name)))
 
     async def _make(self, ledger: Ledger, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
         metadata, jobs = job.metadata, self.aws.training_jobs(place)
@@ -97,8 +97,8 @@ class TrainingJobActions:
             ledger.alone = name
         except AlreadyExists:
             try:
-                found = await jobs.describe(name)
-                tags = await jobs.tags(found.arn)
+                description = await jobs.describe(name)
+                tags = await jobs.tags(description.arn)
             except NotFound as gone:
                 raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
             if not is_of(tags, metadata.uid, attempt):

@@ -87,9 +87,9 @@ def _metrics(arguments: Arguments) -> list[JSON]:
 
 def _output(fit: EstimatorFit, arguments: Arguments) -> JSON:
     """The folder that the script gives, or the root of the bucket that its session has in the default one's place."""
-    given, bucket = arguments.text("output_path"), fit.session.bucket
-    if given:
-        return {"s3": given}
+    value, bucket = arguments.text("output_path"), fit.session.bucket
+    if value:
+        return {"s3": value}
     if fit.session.prefix is not None:
         where = "Session(default_bucket_prefix=...)"
         arguments.problems.add(where, "the SDK puts code and output at different places below it; give an output_path")
@@ -125,10 +125,10 @@ def _checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:
 
 
 def _experiment(call: Arguments) -> JSON:
-    given = call.text_map("experiment_config")
-    for name in given.keys() - _EXPERIMENT.keys():
+    value = call.text_map("experiment_config")
+    for name in value.keys() - _EXPERIMENT.keys():
         call.problems.add(call.where("experiment_config"), f"found {name}; known are {', '.join(_EXPERIMENT)}")
-    return {field: given[name] for name, field in _EXPERIMENT.items() if name in given}
+    return {field: value[name] for name, field in _EXPERIMENT.items() if name in value}
 
 
 def _repository(arguments: Arguments) -> JSON:

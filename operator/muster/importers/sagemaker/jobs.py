@@ -79,12 +79,10 @@ def _document(value: JSON, origin: str, judge: Judge, problems: Problems) -> lis
     return [job_text(value, origin)]
 
 
-def _with_source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
-) -> dict[str, JSON]:
+def _with_source(result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems) -> dict[str, JSON]:
     spec = {**result.spec}
     try:
-        source = _source(result, sources, written, problems)
+        source = _source(result, sources, files, problems)
     except NotInline as problem:
         problems.add("its code", str(problem))
         return spec
@@ -92,13 +90,13 @@ def _with_source(
 
 
 def _source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
+    result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems
 ) -> Mapping[str, JSON] | None:
     if result.code is None or not isinstance(result.code, Folder):
         return result.code
     if sources.given is not None:
         return sources.given
-    code = inline(result.code, sources.folder, written)
+    code = inline(result.code, sources.folder, files)
     if code.left_out:
         problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")
     return {"inline": {"files": dict(code.files)}}

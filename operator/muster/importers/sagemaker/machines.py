@@ -95,7 +95,7 @@ def switches(arguments: Arguments) -> dict[str, JSON]:
 def tags(arguments: Arguments) -> dict[str, JSON]:
     """Tags, from a dictionary or from a list of keys and values."""
     value = arguments.value("tags")
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     match value:
         case None:
             return {}
@@ -104,36 +104,36 @@ def tags(arguments: Arguments) -> dict[str, JSON]:
         case list():
             for tag in value:
                 match tag:
-                    case {"Key": str(key), "Value": str(text)} if key not in found:
-                        found[key] = text
+                    case {"Key": str(key), "Value": str(text)} if key not in result:
+                        result[key] = text
                     case _:
                         arguments.problems.add(
                             arguments.where("tags"), f"found {tag!r}; one Key and one Value is expected"
                         )
-            return found
+            return result
     arguments.problems.add(arguments.where("tags"), f"found {shown(value)}; a list or a dictionary is expected")
     return {}
 
 
 def _group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
-    found = inside(arguments, "instance_groups", value, "InstanceGroup")
-    if found is None:
+    settings = inside(arguments, "instance_groups", value, "InstanceGroup")
+    if settings is None:
         return []
     group: dict[str, JSON] = {}
-    set_field(group, "name", found.text("instance_group_name"))
-    set_field(group, "instanceType", found.text("instance_type"))
-    set_field(group, "instanceCount", found.whole("instance_count"))
+    set_field(group, "name", settings.text("instance_group_name"))
+    set_field(group, "instanceType", settings.text("instance_type"))
+    set_field(group, "instanceCount", settings.whole("instance_count"))
     return [group]
 
 
 def placement(arguments: Arguments) -> JSON:
     """How the instances lie on UltraServers."""
     name = "instance_placement_config"
-    given = arguments.dictionary(name)
-    found = given.get(_SPECIFICATIONS, [])
-    servers = found if isinstance(found, list) else [found]
+    values = arguments.dictionary(name)
+    result = values.get(_SPECIFICATIONS, [])
+    servers = result if isinstance(result, list) else [result]
     others = _entries(
-        arguments, name, {key: value for key, value in given.items() if key != _SPECIFICATIONS}, _PLACEMENT
+        arguments, name, {key: value for key, value in values.items() if key != _SPECIFICATIONS}, _PLACEMENT
     )
     fields: dict[str, JSON] = {}
     set_field(fields, "multipleJobs", others.get("multipleJobs"))
@@ -141,12 +141,12 @@ def placement(arguments: Arguments) -> JSON:
     return fields
 
 
-def _entries(arguments: Arguments, name: str, given: Value, known: Mapping[str, str]) -> dict[str, JSON]:
+def _entries(arguments: Arguments, name: str, given: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
     """A part of the request that the script writes itself, by the names that it has in a job."""
-    if not isinstance(given, dict) or not given.keys() <= known.keys():
-        arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(known)} is expected")
+    if not isinstance(given, dict) or not given.keys() <= allowed.keys():
+        arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(allowed)} is expected")
         return {}
-    return {known[key]: plain(value, arguments.where(name), arguments.problems) for key, value in given.items()}
+    return {allowed[key]: plain(value, arguments.where(name), arguments.problems) for key, value in given.items()}
 
 
 def _unless(value: int | None, default: int) -> int | None:

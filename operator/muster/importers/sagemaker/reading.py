@@ -77,11 +77,11 @@ class Arguments:
 
     def text_map(self, name: str) -> dict[str, JSON]:
         """A dictionary of texts; empty when it wasn't given."""
-        found = self.dictionary(name)
-        for key, item in found.items():
+        result = self.dictionary(name)
+        for key, item in result.items():
             if not isinstance(item, str):
                 self.problems.add(self.where(name), f"found {shown(item)} under {quoted(key)}; text is expected")
-        return {key: item for key, item in found.items() if isinstance(item, str)}
+        return {key: item for key, item in result.items() if isinstance(item, str)}
 
     def built(self, name: str, *kinds: str) -> Arguments | None:
         """The arguments of a value that was built by one of the classes `kinds`."""

@@ -59,8 +59,8 @@ def _nothing_left(*taken: Arguments) -> None:
 
 
 def _base_name(image: str | None) -> str:
-    found = _REPOSITORY.match(image or "")
-    return f"{found['name']}-job" if found else "job"
+    match = _REPOSITORY.match(image or "")
+    return f"{match['name']}-job" if match else "job"
 
 
 def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -> Hyperparameters:
@@ -69,17 +69,17 @@ def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -
     if isinstance(value, str):
         problems.add(where, f"found {shown(value)}; give what the file holds, as a dictionary")
         value = None
-    given = value if isinstance(value, dict) else {}
+    values = value if isinstance(value, dict) else {}
     # a command of its own isn't given them as arguments; on other backends it would be
-    return hyperparameters(given, "Bare", "Bare" if start.takes_arguments else None, where, problems)
+    return hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
 
 
 def _metrics(arguments: Arguments) -> list[JSON]:
     metrics: list[JSON] = []
     for value in arguments.listed("metric_definitions"):
-        found = inside(arguments, "metric_definitions", value, "MetricDefinition")
-        if found is not None:
-            metrics.append({"name": found.text("name"), "regex": found.text("regex")})
+        settings = inside(arguments, "metric_definitions", value, "MetricDefinition")
+        if settings is not None:
+            metrics.append({"name": settings.text("name"), "regex": settings.text("regex")})
     return metrics
 
 
@@ -132,8 +132,8 @@ def _switches(arguments: Arguments) -> dict[str, JSON]:
         ("infra_check_config", "InfraCheckConfig", "enable_infra_check", "infraCheck"),
         ("session_chaining_config", "SessionChainingConfig", "enable_session_tag_chaining", "sessionTagChaining"),
     ):
-        found = arguments.built(name, config)
-        set_field(fields, field, _ENABLED[found.truth(switch)] if found is not None else None)
+        settings = arguments.built(name, config)
+        set_field(fields, field, _ENABLED[settings.truth(switch)] if settings is not None else None)
     board = arguments.built("tensorboard_output_config", "TensorBoardOutputConfig")
     if board is not None:
         local_path = board.text("local_path") or "/opt/ml/output/tensorboard"
@@ -152,8 +152,8 @@ def _tags(arguments: Arguments) -> dict[str, JSON]:
         if isinstance(tag, dict):
             key, text = tag.get("key"), tag.get("value")
         else:
-            found = inside(arguments, "tags", tag, "Tag")
-            key, text = (found.text("key"), found.text("value")) if found is not None else (None, None)
+            settings = inside(arguments, "tags", tag, "Tag")
+            key, text = (settings.text("key"), settings.text("value")) if settings is not None else (None, None)
         if isinstance(key, str) and isinstance(text, str):
             tags[key] = text
     return tags

@@ -18,11 +18,11 @@ def nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
     groups: list[JSON] = []
     total = 0
     for value in compute.listed("instance_groups"):
-        found = inside(compute, "instance_groups", value, "InstanceGroup")
-        if found is not None:
-            size = found.whole("instance_count") or 0
+        settings = inside(compute, "instance_groups", value, "InstanceGroup")
+        if settings is not None:
+            size = settings.whole("instance_count") or 0
             total += size
-            name, kind = found.text("instance_group_name"), found.text("instance_type")
+            name, kind = settings.text("instance_group_name"), settings.text("instance_type")
             groups.append({"name": name, "instanceType": kind, "instanceCount": size})
     if groups:
         return total, {"instanceGroups": groups}

@@ -49,16 +49,16 @@ def slices(collector: CollectorEndpoints, service_uid: str, leader_term: int) ->
     return tuple(_slice(collector, family, found, service_uid, leader_term) for family, found in families.items())
 
 
-def leader_term_of(found: Object) -> int:
+def leader_term_of(stored: Object) -> int:
     """The term of the leader that wrote the slice; -1 when none did. Pure."""
-    text = string(mapping(mapping(found.get("metadata")).get("annotations")).get(LEADER_TERM))
+    text = string(mapping(mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM))
     return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
 
 
-def is_as_wanted(found: Object, wanted: Object) -> bool:
+def is_as_wanted(stored: Object, wanted: Object) -> bool:
     """Whether a slice of the cluster says what it should. Pure."""
-    return leader_term_of(found) == leader_term_of(wanted) and all(
-        _reduced(found.get(name)) == wanted[name] for name in ("addressType", "endpoints", "ports")
+    return leader_term_of(stored) == leader_term_of(wanted) and all(
+        _reduced(stored.get(name)) == wanted[name] for name in ("addressType", "endpoints", "ports")
     )
 
 
@@ -92,17 +92,17 @@ async def _write_all(client: Client, collector: CollectorEndpoints, leader_term:
 async def _write(client: Client, namespace: str, wanted: Object, leader_term: int) -> None:
     name = string(mapping(wanted.get("metadata")).get("name"))
     try:
-        found = await client.get(ENDPOINT_SLICES, namespace, name)
+        stored = await client.get(ENDPOINT_SLICES, namespace, name)
     except ApiError as error:
         if not error.is_not_found:
             raise
         await client.create(ENDPOINT_SLICES, namespace, wanted)
         return
-    if leader_term_of(found) > leader_term:
+    if leader_term_of(stored) > leader_term:
         raise NotLeading
-    if is_as_wanted(found, wanted):
+    if is_as_wanted(stored, wanted):
         return
-    version = mapping(found.get("metadata")).get("resourceVersion")
+    version = mapping(stored.get("metadata")).get("resourceVersion")
     metadata = {**mapping(wanted.get("metadata")), "resourceVersion": version}
     await client.replace(ENDPOINT_SLICES, namespace, name, {**wanted, "metadata": metadata})
 

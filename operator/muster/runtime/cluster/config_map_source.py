@@ -22,13 +22,13 @@ class ConfigMapSource:
     async def __call__(self, namespace: str, name: str) -> SourceFiles:
         """Its entries as files. Raises `StorageError` when there is none, and `ApiError`."""
         try:
-            found = await self.client.get(CONFIG_MAPS, namespace, name)
+            stored = await self.client.get(CONFIG_MAPS, namespace, name)
         except ApiError as error:
             if not error.is_not_found:
                 raise
             raise StorageError(
                 SOURCE_REFUSED, f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}", may_pass=True
             ) from error
-        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(found.get("data")).items()}
-        binary = mapping(found.get("binaryData")).items()
+        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(stored.get("data")).items()}
+        binary = mapping(stored.get("binaryData")).items()
         return {**texts, **{path: SourceFile(base64.b64decode(string(text))) for path, text in binary}}

@@ -191,10 +191,10 @@ class MainProcess:
 def is_stopped(pid: int) -> bool:
     """Whether the process is stopped, as by SIGSTOP; never where the system doesn't say."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
-    return told.rpartition(")")[2].split()[:1] in (["T"], ["t"])
+    return text.rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
 async def _connect() -> Client:

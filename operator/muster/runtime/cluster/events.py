@@ -125,8 +125,8 @@ def event(resource: Resource, note: Note, identity: str, now: float) -> Object:
     """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
     at = to_seconds(now)
     occasion = note.message if note.occasion is None else note.occasion
-    told = (resource.uid, note.type, note.reason, note.since, occasion)
-    name = f"{resource.name}.{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
+    value = (resource.uid, note.type, note.reason, note.since, occasion)
+    name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -73,13 +73,17 @@ class Resource:
         return int(self.version) > int(other.version)
 
 
-def read_resource(source: Object, known: Resource | None = None) -> Resource:
-    """Read a resource; `known` is an earlier version of it, whose spec need not be read again."""
+def read_resource(source: Object, previous: Resource | None = None) -> Resource:
+    """Read a resource; `previous` is an earlier version of it, whose spec need not be read again."""
     metadata, missing = mapping(source.get("metadata")), left_out(source)
     generation = _integer(metadata.get("generation"))
     written = part_of(source, "status")
     uid, status = str(metadata.get("uid")), status_of({"status": dict(written)})
-    is_known = known is not None and (known.uid, known.generation) == (uid, generation) and not known.waits_for_room
+    is_known = (
+        previous is not None
+        and (previous.uid, previous.generation) == (uid, generation)
+        and not previous.waits_for_room
+    )
     return Resource(
         namespace=str(metadata.get("namespace")),
         name=str(metadata.get("name")),
@@ -89,7 +93,9 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         created_at=_time(metadata.get("creationTimestamp")) or 0.0,
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
-        job=known.job if known is not None and is_known and ROOM not in missing else _job(source, missing, status),
+        job=previous.job
+        if previous is not None and is_known and ROOM not in missing
+        else _job(source, missing, status),
         status=status,
         unclear=(*_left_out_of_status(missing), *status_problems(written)),
         status_fields=written,

@@ -187,8 +187,8 @@ def _type(kind: str | None) -> Literal["ADDED", "MODIFIED", "DELETED"]:
 
 def _object(event: kopf.RawEvent) -> Object:
     source: Any = event["object"]
-    found: Object = source
-    return found
+    stored: Object = source
+    return stored
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

@@ -100,8 +100,8 @@ def allowed(review: Review, warning: str) -> dict[str, JSON]:
 def denial(problems: Sequence[FieldProblem]) -> str:
     """Why, in one text."""
     more = len(problems) - MAX_PROBLEMS
-    told = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
-    return "; ".join([*told, f"and {more} more"] if more > 0 else told)
+    lines = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
+    return "; ".join([*lines, f"and {more} more"] if more > 0 else lines)
 
 
 def refused_status(review: Review, problems: Sequence[FieldProblem]) -> Object:

@@ -52,9 +52,9 @@ class StatusWriterDependencies:
     holds_lease: Callable[[], bool]
     room: JobRoom = field(default_factory=JobRoom)
 
-    def read(self, source: Object, known: Resource | None = None) -> Resource:
+    def read(self, source: Object, previous: Resource | None = None) -> Resource:
         """As `read_resource`; of a spec that is refused nothing counts as held any more."""
-        resource = read_resource(source, known)
+        resource = read_resource(source, previous)
         if isinstance(resource.job, InvalidResource):
             self.room.is_refused(identity_of(source))
         return resource
@@ -186,8 +186,8 @@ class StatusWriter:
 
     async def _merge(self, metadata: dict[str, JSON]) -> None:
         # A merge patch replaces lists: nobody's word may come between.
-        known: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
-        await self._patch({"metadata": {**metadata, **known}}, None)
+        by_key: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
+        await self._patch({"metadata": {**metadata, **by_key}}, None)
 
     async def _patch(self, body: Object, subresource: str | None) -> None:
         base = self._base

@@ -75,16 +75,16 @@ class Sweep:
     async def _look(self) -> None:
         for namespace in self.namespaces or (None,):
             listing = await self.client.list(JOB_IDENTITIES, namespace)
-            known = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
-            for uid in vanished(known, listing):
+            items = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
+            for uid in vanished(items, listing):
                 self.drop(uid)
 
 
-def vanished(known: Iterable[Held], listing: Listing) -> tuple[str, ...]:
+def vanished(allowed: Iterable[Held], listing: Listing) -> tuple[str, ...]:
     """The uids that are known and not listed; one that is newer than the list may well be there."""
     there = {_uid(item) for item in listing.items}
     as_of = int(listing.resource_version)
-    return tuple(resource.uid for resource in known if resource.uid not in there and int(resource.version) <= as_of)
+    return tuple(resource.uid for resource in allowed if resource.uid not in there and int(resource.version) <= as_of)
 
 
 def _uid(item: Object) -> str:

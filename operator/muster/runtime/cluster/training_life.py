@@ -97,8 +97,8 @@ class TrainingLife:
             admit(resource.job)
         except InvalidResource:
             return Location(self.default_region)
-        told = location(resource.job)
-        return Location(told.region or self.default_region, told.assume_role_arn)
+        place = location(resource.job)
+        return Location(place.region or self.default_region, place.assume_role_arn)
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class _TrainingJobBackend:
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    told, where = sagemaker_status_of(previous), location(job)
-                    where = where if told is None else Location(told.region, told.assume_role_arn)
+                    record, where = sagemaker_status_of(previous), location(job)
+                    where = where if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():
                     await self.status_writer.delete()
@@ -149,14 +149,14 @@ class _TrainingJobBackend:
 
     def _where(self, job: Job) -> Location:
         """The spec's place, or as the operator itself what its namespace may not ask as: the spec may have changed."""
-        told = location(job)
-        if told.assume_role_arn is None:
-            return told
+        place = location(job)
+        if place.assume_role_arn is None:
+            return place
         try:
             self.admit(job)
         except InvalidResource:
-            return Location(told.region)
-        return told
+            return Location(place.region)
+        return place
 
 
 def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:

@@ -147,16 +147,16 @@ class Trust:
     async def _agree(self) -> _Held:
         """What all replicas have, rotated if need be: who writes second reads what the first one wrote."""
         for _ in range(ATTEMPTS):
-            found = await self._read()
+            result = await self._read()
             # a Secret that was deleted under us comes back: agents trust what they were told
-            known = self._held if found is None else self._read_secret(found)
+            current = self._held if result is None else self._read_secret(result)
             # one of an earlier release has no seed, and may have come back without ours
-            seed = known.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
-            wanted = _Held(rotate(known.authorities, self.clock(), make_authority), seed)
-            if found is not None and wanted == known:
-                return known
+            seed = current.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
+            wanted = _Held(rotate(current.authorities, self.clock(), make_authority), seed)
+            if result is not None and wanted == current:
+                return current
             try:
-                await self._write(found, wanted)
+                await self._write(result, wanted)
             except ApiError as error:
                 # deleted meanwhile is as good a reason to look again as changed
                 if not (error.already_exists or error.is_conflict or error.is_not_found):
@@ -179,13 +179,13 @@ class Trust:
                 return None
             raise
 
-    async def _write(self, found: Object | None, held: _Held) -> None:
+    async def _write(self, stored: Object | None, held: _Held) -> None:
         namespace, name = self.setting.namespace, self.setting.secret
         written: dict[str, JSON] = {
             _DATA_KEY: _encoded(to_text(held.authorities).encode()),
             _SEED_KEY: _encoded(held.seed),
         }
-        if found is None:
+        if stored is None:
             body: Object = {
                 "apiVersion": SECRETS.api_version,
                 "kind": SECRETS.name,
@@ -194,20 +194,20 @@ class Trust:
             }
             await self.client.create(SECRETS, namespace, body)
             return
-        data = found.get("data")
+        data = stored.get("data")
         kept = data if isinstance(data, dict) else {}
         # its resourceVersion goes along: an update of another replica in between makes this one a conflict
-        await self.client.replace(SECRETS, namespace, name, {**found, "data": {**kept, **written}})
+        await self.client.replace(SECRETS, namespace, name, {**stored, "data": {**kept, **written}})
 
     def _read_secret(self, secret: Object) -> _Held:
         authorities, seed = (self._entry(secret, key) for key in (_DATA_KEY, _SEED_KEY))
         if seed is not None and len(seed) != SEED_BYTES:
             raise self._unusable(_SEED_KEY, f"it has {len(seed)} bytes, not {SEED_BYTES}")
         try:
-            known = () if authorities is None else from_text(authorities.decode())
+            current = () if authorities is None else from_text(authorities.decode())
         except ValueError as error:
             raise self._unusable(_DATA_KEY, _safe(error)) from None
-        return _Held(known, seed or b"")
+        return _Held(current, seed or b"")
 
     def _entry(self, secret: Object, key: str) -> bytes | None:
         """An entry of the Secret; None for one that nobody has filled yet."""

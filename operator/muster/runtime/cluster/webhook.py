@@ -98,8 +98,8 @@ class Webhook:
 def _registry(accept: Accept) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
 
-    async def judge(*, warnings: list[str], **given: Any) -> None:
-        problems = _problems(given["new"], given["old"], accept, warnings)
+    async def judge(*, warnings: list[str], **value: Any) -> None:
+        problems = _problems(value["new"], value["old"], accept, warnings)
         if problems:
             object_to(problems)
             raise kopf.AdmissionError(denial(problems), UNPROCESSABLE)

@@ -106,9 +106,9 @@ class ToolkitBackend:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
             process = replace(process, problem=self._problem(process))
-        known = agent or self._silent(job, process, node)
-        known = replace(known, metrics=(*known.metrics, *self.read_metrics(node)))
-        return NodeFacts(node, self.hosts[node], process, known, command, at)
+        current = agent or self._silent(job, process, node)
+        current = replace(current, metrics=(*current.metrics, *self.read_metrics(node)))
+        return NodeFacts(node, self.hosts[node], process, current, command, at)
 
     def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """A host whose ranks have said nothing."""

@@ -116,9 +116,9 @@ def wait_for_daemons() -> list[object]:
     while True:
         # they leave who let them in, for the guardian
         below = psutil.Process(os.getppid()).children(recursive=True)
-        found = [process for process in below if process.name() in {"orted", "prted"}]
-        if found:
-            return found
+        result = [process for process in below if process.name() in {"orted", "prted"}]
+        if result:
+            return result
         time.sleep(_POLL_SECONDS)
 
 

@@ -111,14 +111,14 @@ def _collection(collection: Collection) -> Fields:
 
 
 def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
-    found: list[JSON] = []
+    result: list[JSON] = []
     for index, rule in enumerate(rules):
         try:
-            found.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
+            result.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
         except NoSuchImage as problem:
             words = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
             raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
-    return found
+    return result
 
 
 def _rule(rule: DebugRule, image: str) -> Fields:

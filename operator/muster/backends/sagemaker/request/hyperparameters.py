@@ -23,9 +23,9 @@ def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fi
     """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
     spec, block = job.spec, block_of(job.spec)
     own = _encoded(_visible(spec, block, how, source, setting))
-    given = {**_user(spec, how), **block.raw_hyperparameters}
+    value = {**_user(spec, how), **block.raw_hyperparameters}
     _refuse_lost(spec, own)
-    return {**given, **own}
+    return {**value, **own}
 
 
 def _user(spec: Spec, how: Launch) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _user(spec: Spec, how: Launch) -> dict[str, str]:
 def _visible(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
     if how.start != "Toolkit":
         return {}
-    told: dict[str, JSON] = {
+    fields: dict[str, JSON] = {
         "sagemaker_submit_directory": source.directory,
         "sagemaker_program": how.program,
         "sagemaker_container_log_level": block.container_log_level,
@@ -54,25 +54,25 @@ def _visible(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: S
     }
     framework = block.framework
     if framework is None:
-        return told
+        return fields
     if how.distribution is not None:
-        told.update(distribution_parameters(spec, block, framework, how.distribution))
-    return {**told, **_model_dir(spec, framework, setting, told)}
+        fields.update(distribution_parameters(spec, block, framework, how.distribution))
+    return {**fields, **_model_dir(spec, framework, setting, fields)}
 
 
-def _model_dir(spec: Spec, framework: Framework, setting: Setting, told: Mapping[str, JSON]) -> dict[str, JSON]:
+def _model_dir(spec: Spec, framework: Framework, setting: Setting, fields: Mapping[str, JSON]) -> dict[str, JSON]:
     """TensorFlow's model_dir (tensorflow/estimator.py, hyperparameters)."""
     if framework.name != "TensorFlow" or framework.model_dir == "None":
         return {}
     if framework.model_dir != "Auto":
         return {"model_dir": framework.model_dir}
-    if told.get(MPI_ENABLED) is True:
+    if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
     return {"model_dir": joined(output_uri(spec, setting), setting.training_job, "model")}
 
 
-def _encoded(told: Mapping[str, JSON]) -> dict[str, str]:
-    return {name: json.dumps(value) for name, value in told.items()}
+def _encoded(fields: Mapping[str, JSON]) -> dict[str, str]:
+    return {name: json.dumps(value) for name, value in fields.items()}
 
 
 def _refuse_lost(spec: Spec, own: Mapping[str, str]) -> None:

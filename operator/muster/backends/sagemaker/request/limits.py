@@ -27,8 +27,8 @@ def refuse_what_is_too_much(body: Fields) -> None:
 
 
 def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
-    found = body.get("HyperParameters")
-    values = found if isinstance(found, dict) else {}
+    result = body.get("HyperParameters")
+    values = result if isinstance(result, dict) else {}
     if len(values) > MAX_HYPERPARAMETERS:
         own = sum(name.startswith("sagemaker_") for name in values)
         yield FieldProblem(
@@ -50,10 +50,10 @@ def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
 
 
 def _channels(body: Fields) -> Iterator[FieldProblem]:
-    found = body.get("InputDataConfig")
+    result = body.get("InputDataConfig")
     names = (
-        [str(channel.get("ChannelName")) for channel in found or () if isinstance(channel, dict)]
-        if isinstance(found, list)
+        [str(channel.get("ChannelName")) for channel in result or () if isinstance(channel, dict)]
+        if isinstance(result, list)
         else []
     )
     if len(names) > MAX_CHANNELS:
@@ -64,8 +64,8 @@ def _channels(body: Fields) -> Iterator[FieldProblem]:
 
 
 def _tags(body: Fields) -> Iterator[FieldProblem]:
-    found = body.get("Tags")
-    tags = [tag for tag in found if isinstance(tag, dict)] if isinstance(found, list) else []
+    result = body.get("Tags")
+    tags = [tag for tag in result if isinstance(tag, dict)] if isinstance(result, list) else []
     names = [str(tag["Key"]) for tag in tags]
     if len(names) > MAX_TAGS:
         yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker takes {MAX_TAGS}")
@@ -75,8 +75,8 @@ def _container(body: Fields) -> Iterator[FieldProblem]:
     algorithm = body["AlgorithmSpecification"]
     fields = algorithm if isinstance(algorithm, dict) else {}
     for field, path in (("ContainerEntrypoint", "spec.command"), ("ContainerArguments", "spec.command")):
-        found = fields.get(field)
-        words = [str(word) for word in found] if isinstance(found, list) else []
+        result = fields.get(field)
+        words = [str(word) for word in result] if isinstance(result, list) else []
         if len(words) > MAX_WORDS:
             yield FieldProblem(path, f"found {len(words)} words with the hyperparameters; SageMaker takes {MAX_WORDS}")
         for word in words:

@@ -53,9 +53,9 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
     return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, wanted)
 
 
-def _hyperparameters(found: Fields, how: Launch) -> Fields:
+def _hyperparameters(result: Fields, how: Launch) -> Fields:
     # SDK 3 sends none, too
-    return {"HyperParameters": found} if found or how.start == "Channels" else {}
+    return {"HyperParameters": result} if result or how.start == "Channels" else {}
 
 
 def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:

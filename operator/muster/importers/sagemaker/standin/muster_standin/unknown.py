@@ -25,8 +25,8 @@ _LAUNCHES = frozenset(
 
 def unknown_origin(text: str) -> str | None:
     """Where the unknown part of a text comes from."""
-    found = _MARK.search(text)
-    return found[1] if found else None
+    match = _MARK.search(text)
+    return match[1] if match else None
 
 
 class Unknown:
