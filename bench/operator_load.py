@@ -135,12 +135,12 @@ class Server:
         body = await request.json() if request.can_read_body else {}
         if request.method != "PATCH":
             return web.json_response(body)
-        known = self.kept[request.path.split("/")[-2]]
-        status = known.get("status")
-        known["status"] = _merged(status, body["status"])
-        metadata = _fields(known, "metadata")
-        known["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
-        return web.json_response(known)
+        current = self.kept[request.path.split("/")[-2]]
+        status = current.get("status")
+        current["status"] = _merged(status, body["status"])
+        metadata = _fields(current, "metadata")
+        current["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
+        return web.json_response(current)
 
 
 def _fields(source: Object, part: str) -> dict[str, JSON]:
@@ -274,7 +274,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         before, spent = (turns.count, _requests(pipe)), Spent()
         reports = 0 if suspended else await _reports(store, resources, size)
         await asyncio.sleep(max(0.0, size.seconds - spent.wall_seconds))
-        found = {
+        result = {
             **starting,
             "cores": spent.cores,
             "reports_per_s": reports / spent.wall_seconds,
@@ -283,7 +283,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
             "peak_mib": limits.getrusage(limits.RUSAGE_SELF).ru_maxrss / 2**10,
         }
         await jobs.stop(1.0)
-        return {name: round(value, 3) for name, value in found.items()}
+        return {name: round(value, 3) for name, value in result.items()}
 
 
 def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None:
@@ -295,10 +295,10 @@ def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> Non
 
 async def _settle(turns: Turns, pipe: Connection) -> None:
     """Wait until no job has a turn any more, and none is written."""
-    before, known = None, (0, 0)
-    while before != known:
+    before, current = None, (0, 0)
+    while before != current:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, known = known, (turns.count, _requests(pipe))
+        before, current = current, (turns.count, _requests(pipe))
 
 
 async def _first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:

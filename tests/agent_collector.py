@@ -117,8 +117,8 @@ class FakeCollector:
         """The newest report of the node once it meets the condition."""
 
         def newest() -> Report | None:
-            found = self.reports.get(node, [])
-            return found[-1][1] if found and condition(found[-1][1]) else None
+            result = self.reports.get(node, [])
+            return result[-1][1] if result and condition(result[-1][1]) else None
 
         with self._changed:
             self._changed.wait_for(lambda: newest() is not None, patience)

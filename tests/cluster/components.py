@@ -64,7 +64,7 @@ def start(
 
 def marked() -> list[Found]:
     """All processes of any cluster on this machine, whoever started them."""
-    found = []
+    result = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
@@ -76,8 +76,8 @@ def marked() -> list[Found]:
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")
             if key == MARK:
-                found.append(Found(value, int(process.name)))
-    return found
+                result.append(Found(value, int(process.name)))
+    return result
 
 
 def kill(processes: Sequence[Found], seconds: float) -> list[Found]:

@@ -183,4 +183,4 @@ def remove_folder(state: State, keep: Path | None) -> None:
 
 def running() -> list[Found]:
     """The cluster's processes, by name."""
-    return sorted(components.marked(), key=lambda found: found.name)
+    return sorted(components.marked(), key=lambda result: result.name)

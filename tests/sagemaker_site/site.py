@@ -247,8 +247,8 @@ class Site:
 
     def condition(self, kind: str, name: str = "vit") -> tuple[str, str, str]:
         """One of the job's conditions: status, reason, message."""
-        found = next((one for one in self.status(name).conditions if one.type == kind), None)
-        return ("", "", "") if found is None else (found.status, found.reason, found.message)
+        result = next((one for one in self.status(name).conditions if one.type == kind), None)
+        return ("", "", "") if result is None else (result.status, result.reason, result.message)
 
     def record(self, name: str = "vit") -> SageMakerStatus:
         """What the status tells of the training job."""

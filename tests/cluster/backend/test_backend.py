@@ -264,8 +264,8 @@ async def test_a_replaced_pod_has_heard_nothing(world: World) -> None:
     exit_ = Command(1, job.metadata.uid, 1, CommandKind.EXIT)
     world.clock.now += 1
     await operator.apply(job, SendCommand((0, 1), exit_))
-    told = (await operator.nodes(job))[0]
-    assert (told.command, told.commanded_at) == (exit_, world.clock.now)
+    value = (await operator.nodes(job))[0]
+    assert (value.command, value.commanded_at) == (exit_, world.clock.now)
     assert operator.store.command(job.metadata.uid, 0, None) == exit_
     await operator.apply(job, CreateNode(0, 1))
     replaced, other = await operator.nodes(job)

@@ -74,21 +74,21 @@ def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
 
 def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
     """Where a status took back what the one before it had told."""
-    found = []
+    result = []
     for before, after in pairwise(statuses):
         if after.get("attempt", 0) < before.get("attempt", 0):
-            found.append(f"attempt {before['attempt']} became {after.get('attempt')}")
+            result.append(f"attempt {before['attempt']} became {after.get('attempt')}")
         if before.get("observedGeneration", 0) > after.get("observedGeneration", 0):
-            found.append("observedGeneration fell")
-        found += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
+            result.append("observedGeneration fell")
+        result += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
         same_start = before.get("attempt") == after.get("attempt")
         began, begins = before.get("startTime"), after.get("startTime")
         if same_start and began is not None and begins is not None and began != begins:
-            found.append(f"startTime {began} became {begins}")
+            result.append(f"startTime {began} became {begins}")
         # Ranks that run don't become pending but by a suspension.
         if (before.get("phase"), after.get("phase")) in _BACKWARDS:
-            found.append(f"{before['phase']} became {after['phase']}")
-    return found
+            result.append(f"{before['phase']} became {after['phase']}")
+    return result
 
 
 _BACKWARDS = {("Running", "Starting"), ("Running", "Pending"), ("Stopping", "Running"), ("Stopping", "Starting")}

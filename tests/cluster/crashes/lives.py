@@ -39,8 +39,8 @@ class Place:
 
     def wrongs(self, job: str, clean: Ending) -> str:
         """What is wrong with a job that should have ended so; "" for nothing."""
-        found = (*self.mistakes(job), self.ending(job).differs(clean))
-        return "; ".join(each for each in found if each)
+        result = (*self.mistakes(job), self.ending(job).differs(clean))
+        return "; ".join(each for each in result if each)
 
     def mistakes(self, job: str) -> list[str]:
         """What must not have been."""
@@ -78,8 +78,8 @@ class Life:
 
     def is_over(self, seen: Seen) -> bool:
         """Whether the job came to its end, and was tidied up."""
-        told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
-        return told and seen.there == self.left
+        is_told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
+        return is_told and seen.there == self.left
 
     async def begin(self, place: Place, job: str) -> None:
         """Have the job applied."""

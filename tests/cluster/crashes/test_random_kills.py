@@ -88,15 +88,15 @@ async def live(place: Place, role: Role, job: str) -> str:
         await life.live(place, job)
         if not await place.world.until(job, life.is_over, OVER_SECONDS):
             return f"not over: {place.ending(job)}"
-        found = place.ending(job)
+        result = place.ending(job)
     except NotReached as halt:
         return str(halt)
     problems = place.mistakes(job)
-    if (found.phase, found.attempt) != (role.phase, role.attempt if role.phase else 0):
-        problems.append(f"ended as {found.phase} after {found.attempt} starts: {found}")
-    if role.root_cause is not None and (found.root_causes[0][0], found.root_causes[0][2]) != role.root_cause:
-        problems.append(f"{found.root_causes} are blamed, not {role.root_cause}")
-    problems += [f"{count} events {told}" for told, count in found.events if count != _times(role, told[1])]
+    if (result.phase, result.attempt) != (role.phase, role.attempt if role.phase else 0):
+        problems.append(f"ended as {result.phase} after {result.attempt} starts: {result}")
+    if role.root_cause is not None and (result.root_causes[0][0], result.root_causes[0][2]) != role.root_cause:
+        problems.append(f"{result.root_causes} are blamed, not {role.root_cause}")
+    problems += [f"{count} events {told}" for told, count in result.events if count != _times(role, told[1])]
     await place.client.delete(JOBS, place.namespace, job)
     return "; ".join(problems)
 
@@ -149,9 +149,9 @@ async def test_every_job_comes_to_its_right_end(
             role = draw(chance)
             job = f"{role.life.name}{next(numbers)}"
             jobs.append(job)
-            found = await live(place, role, job)
-            if found:
-                problems.append(f"{job}: {found}")
+            result = await live(place, role, job)
+            if result:
+                problems.append(f"{job}: {result}")
 
     async with dying(place, tmp_path, chance) as operator:
         await asyncio.gather(*(slot() for _ in range(JOBS_AT_ONCE)))

@@ -101,10 +101,10 @@ def events(jobs: Jobs, name: str, reason: str) -> list[str]:
     """The job's events of a reason; waits for the first."""
     chosen = f"--field-selector=involvedObject.name={name},reason={reason}"
     deadline = time.monotonic() + 10
-    while not (found := jobs.run("get", "events", chosen, "--output=name").split()):
+    while not (result := jobs.run("get", "events", chosen, "--output=name").split()):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def odd(fields_site: Site) -> Jobs:
 def told(jobs: Jobs, pod: str) -> dict[str, object]:
     """What the pod's rank told of itself."""
     (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
-    found: dict[str, object] = json.loads(line.partition("] ")[2])
-    return found
+    result: dict[str, object] = json.loads(line.partition("] ")[2])
+    return result
 
 
 def test_nodes_on_their_machines_network_find_each_other(odd: Jobs) -> None:

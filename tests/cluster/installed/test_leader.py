@@ -80,5 +80,5 @@ def pod_of(identity: str) -> str:
 
 def operator(training: Installation, pod: str) -> object:
     """The pod's object."""
-    found: object = json.loads(training.kubectl("get", "pod", pod, f"--namespace={training.system}", "--output=json"))
-    return found
+    result: object = json.loads(training.kubectl("get", "pod", pod, f"--namespace={training.system}", "--output=json"))
+    return result

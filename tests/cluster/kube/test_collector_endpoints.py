@@ -46,8 +46,8 @@ async def leader(client: Client, namespace: str, leader_term: int, *addresses: s
 
 
 def addresses(kubectl: Kubectl, namespace: str) -> list[str]:
-    found: Any = json.loads(kubectl("get", "endpointslices", f"--namespace={namespace}", "--output=json"))
-    return sorted(one for each in found["items"] for end in each["endpoints"] or () for one in end["addresses"])
+    result: Any = json.loads(kubectl("get", "endpointslices", f"--namespace={namespace}", "--output=json"))
+    return sorted(one for each in result["items"] for end in each["endpoints"] or () for one in end["addresses"])
 
 
 async def until(what: Callable[[], bool]) -> None:

@@ -138,9 +138,9 @@ async def test_what_vanished_in_a_gap_is_told(proxy: ApiProxy, proxied: Client, 
     first = await client.get(CONFIG_MAPS, namespace, "replaced")
     async with running(informer(proxied, namespace, listener)):
         await gap(proxy, listener, client, namespace)
-        told = (await listener.until(9))[4:]
-    assert told[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
-    assert told[4:] == [("DELETED", "gone")]
+        value = (await listener.until(9))[4:]
+    assert value[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
+    assert value[4:] == [("DELETED", "gone")]
     assert listener.last is not None
     assert meta(listener.last.object, "uid") not in ("", meta(first, "uid"))
     assert meta(listener.last.object, "name") == "gone"

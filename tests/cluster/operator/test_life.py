@@ -12,8 +12,8 @@ RUNNING = "jsonpath={.status.phase}=Running"
 def events(jobs: Jobs, name: str) -> list[str]:
     """The reasons of the job's events, in the order in which they were told."""
     listed = json.loads(jobs.run("get", "events", f"--field-selector=involvedObject.name={name}", "--output=json"))
-    told = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
-    return [event["reason"] for event in told if event["involvedObject"]["kind"] == "DistributedTrainingJob"]
+    value = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
+    return [event["reason"] for event in value if event["involvedObject"]["kind"] == "DistributedTrainingJob"]
 
 
 def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, jobs: Jobs) -> None:

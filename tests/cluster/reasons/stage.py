@@ -112,9 +112,9 @@ class Stage:
     def warned_once(self, name: str, reason: str, *, maybe_before: str | None = None) -> None:
         """The job has a warning of this reason and no other, but for one that `maybe_before` names."""
         self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason, SOON_SECONDS)
-        told = self.timeline.all(lambda seen: _warns(seen, name))
-        reasons = [seen.object["reason"] for seen in told]
-        assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in told]
+        value = self.timeline.all(lambda seen: _warns(seen, name))
+        reasons = [seen.object["reason"] for seen in value]
+        assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in value]
 
 
 def _is_node(pod: Any, node: int) -> bool:

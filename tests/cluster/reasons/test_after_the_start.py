@@ -193,7 +193,7 @@ SIDECARS: dict[str, dict[str, list[Manifest]]] = {
 @pytest.mark.parametrize(("name", "container", "code"), [("beside", "logs", 3), ("proxied", "proxy", 4)])
 @pytest.mark.usefixtures("put_on")
 def test_a_failing_sidecar_is_told_and_the_ranks_go_on(stage: Stage, name: str, container: str, code: int) -> None:
-    told = stage.told(name, pod_of(name, failed_in_pod), "SidecarFailed")
-    assert f"container {container} failed with exit code {code}" in told.status["message"]
+    value = stage.told(name, pod_of(name, failed_in_pod), "SidecarFailed")
+    assert f"container {container} failed with exit code {code}" in value.status["message"]
     stage.completes(name)
     stage.warned_once(name, "SidecarFailed")

@@ -161,11 +161,11 @@ def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_is_told(stage: Stage, put_on: Path, case: Case) -> None:
-    told = stage.told(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
-    message = told.status["message"]
+    value = stage.told(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
+    message = value.status["message"]
     assert all(part in message for part in case.says), message
-    assert condition(told, "Accepted")["status"] == "True"
-    assert condition(told, "Scheduled")["status"] == str(case.scheduled)
+    assert condition(value, "Accepted")["status"] == "True"
+    assert condition(value, "Scheduled")["status"] == str(case.scheduled)
     stage.warned_once(case.name, case.reason)
     if case.mend is not None:
         case.mend(stage, put_on)

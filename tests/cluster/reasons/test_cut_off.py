@@ -61,10 +61,10 @@ def test_agents_that_are_not_heard(stage: Stage, cut: ExitStack) -> None:
     cut.enter_context(machine.cut_off(stage.pod("mute")))
     a_running_job_that_is_cut_off_comes_back(stage)
     began = stage.timeline.first(pod_of("mute", _runs))
-    told = stage.timeline.first(says("mute", "AgentUnreachable"), UNREACHABLE_SECONDS + SOON_SECONDS)
-    say(f"mute: AgentUnreachable {told.at - began.at:.2f} s after its container ran: {told.status['message']}")
-    assert told.at - began.at <= UNREACHABLE_SECONDS + SOON_SECONDS
-    assert "NetworkPolicy" in told.status["message"]
+    value = stage.timeline.first(says("mute", "AgentUnreachable"), UNREACHABLE_SECONDS + SOON_SECONDS)
+    say(f"mute: AgentUnreachable {value.at - began.at:.2f} s after its container ran: {value.status['message']}")
+    assert value.at - began.at <= UNREACHABLE_SECONDS + SOON_SECONDS
+    assert "NetworkPolicy" in value.status["message"]
     cut.close()
     stage.completes("mute")
     stage.warned_once("mute", "AgentUnreachable")

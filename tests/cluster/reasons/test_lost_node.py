@@ -142,8 +142,8 @@ def test_a_machine_that_is_lost(jobs: Stage) -> None:
 def a_short_cut_ends_nothing(stage: Stage) -> None:
     began = stage.now()
     with machine.lost(LOST):
-        told = stage.timeline.first(is_silent("ring", "True", began), 10.0)
-        say(f"ring: Stalled {NODE_SILENT} {told.at - began:.1f} s after the cut: {told.status['message']}")
+        value = stage.timeline.first(is_silent("ring", "True", began), 10.0)
+        say(f"ring: Stalled {NODE_SILENT} {value.at - began:.1f} s after the cut: {value.status['message']}")
         stage.until(lambda: stage.now() >= began + SHORT_CUT_SECONDS)
     healed = stage.now()
     for name in ("ring", "apart", "peer", "paused", "late", "again"):

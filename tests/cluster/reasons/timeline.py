@@ -72,9 +72,9 @@ class Timeline:
         looked_at = 0
         with self._more:
             while True:
-                found = next((seen for seen in self._told[looked_at:] if sight(seen)), None)
-                if found is not None:
-                    return found
+                result = next((seen for seen in self._told[looked_at:] if sight(seen)), None)
+                if result is not None:
+                    return result
                 looked_at = len(self._told)
                 left = deadline - time.monotonic()
                 assert left > 0, f"not seen within {within:.0f} s; jobs said: {self._messages()}"

@@ -47,8 +47,8 @@ def test_tokens_and_keys_are_in_no_log_event_or_status(guarded: Site) -> None:
     ]
     answers = ask(guarded, "probing-0-0", collector(guarded, "probing"), asked)
     assert [status for status, _ in answers] == [400, 401, 404, 400]
-    told = jobs.run("get", "dtj,events", "--output=json")
+    value = jobs.run("get", "dtj,events", "--output=json")
     logs = [jobs.log(pod) for pod in ("quiet-0-0", "probing-0-0")]
-    for text in (told, json.dumps(answers), guarded.said, *logs):
+    for text in (value, json.dumps(answers), guarded.said, *logs):
         assert not CONFIDENTIAL.search(text)
     jobs.run("delete", "dtj", "quiet", "probing", "--wait=false")

@@ -67,9 +67,9 @@ def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results
     assert sorted(contents(s3.client, "data", "ckpt/")) == [f"ckpt/rank-{rank}.pt" for rank in range(4)]
     stage.jobs.patch("vit", suspend=False)
     stage.completes("vit")
-    told = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/vit/").items()}
-    assert sorted(told) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
-    ranks = [told[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
+    document = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/vit/").items()}
+    assert sorted(document) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
+    ranks = [document[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
     assert [(rank["host"], rank["user"]) for rank in ranks] == [(f"algo-{node}", USER) for node in (1, 1, 2, 2)]
     # a suspension changes nothing in who has which share
     assert [rank["inputs"] for rank in ranks] == [
@@ -221,11 +221,11 @@ def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
         seen.status["podIP"]: seen.object["metadata"]["labels"]["muster.dev/node"]
         for seen in stage.timeline.all(pod_of(name, lambda pod: pod.get("status", {}).get("podIP")))
     }
-    found: dict[str, list[str]] = {node: [] for node in pods.values()}
+    result: dict[str, list[str]] = {node: [] for node in pods.values()}
     for asked in s3.asked:
         if asked.address in pods and asked.path.startswith("/data/train/"):
-            found[pods[asked.address]].append(asked.path.removeprefix("/data/"))
-    return {node: sorted(set(keys)) for node, keys in found.items()}
+            result[pods[asked.address]].append(asked.path.removeprefix("/data/"))
+    return {node: sorted(set(keys)) for node, keys in result.items()}
 
 
 def _credentials(pod: Any) -> list[str]:

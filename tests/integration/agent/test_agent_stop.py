@@ -205,7 +205,7 @@ def test_the_next_attempt_starts_in_the_same_agent(world: AgentWorld) -> None:
     world.launch()
     assert world.wait_ended().ranks[0].exit_code == 3
     world.send(CommandKind.START, attempt=2)
-    report = world.wait(0, lambda found: found.attempt == 2 and found.phase == AgentPhase.ENDED)
+    report = world.wait(0, lambda result: result.attempt == 2 and result.phase == AgentPhase.ENDED)
     assert (report.ranks[0].exit_code, report.sequence > 2) == (3, True)
     assert world.leave() == 3
 

@@ -32,8 +32,8 @@ class SyncServer:
     def expect(self, request: str) -> None:
         assert self.asked.get(timeout=30) == request
 
-    def answer(self, **told: str) -> None:
-        self.answers.put(json.dumps(told).encode() + b"\n")
+    def answer(self, **value: str) -> None:
+        self.answers.put(json.dumps(value).encode() + b"\n")
 
     def close(self) -> None:
         self.answers.put(b"")

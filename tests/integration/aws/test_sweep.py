@@ -204,10 +204,10 @@ def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None
         assert isinstance(problem(watch), AccessDenied)
         assert secondary(watch) == "Starting"
         site.service.faults.chance = lambda _operation: None
-        told = len(site.told)
+        value = len(site.told)
         await asyncio.sleep(2 * ONE_AND_A_HALF)
         assert problem(watch) is None
-        assert len(site.told) > told
+        assert len(site.told) > value
 
     at_a_site(test)
 
@@ -242,9 +242,9 @@ def test_a_service_that_stays_away_is_told() -> None:
         site.service.faults.chance = lambda _operation: Fault.DROP
         watch = site.watch("a-1")
         await asyncio.sleep(60)
-        found = problem(watch)
-        assert isinstance(found, Unavailable)
-        assert "no answer to sagemaker:" in found.message
+        result = problem(watch)
+        assert isinstance(result, Unavailable)
+        assert "no answer to sagemaker:" in result.message
 
     at_a_site(test)
 
@@ -289,7 +289,7 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
         site.jobs.lag_seconds = 20.0
         site.create("a-1")
         watch = site.watch("a-1")
-        seen: list[str] = []
+        visited: list[str] = []
         for second in range(400):
             if second == 100:
                 site.turn("a-1", Stage("Uploading", 30), Stage("Completed", status="Completed"))
@@ -297,9 +297,9 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
             if second == 110:
                 assert secondary(watch) == "Uploading"
             await asyncio.sleep(1)
-            if secondary(watch) and (not seen or seen[-1] != secondary(watch)):
-                seen.append(secondary(watch))
-        assert seen == ["Starting", "Training", "Uploading", "Completed"]
+            if secondary(watch) and (not visited or visited[-1] != secondary(watch)):
+                visited.append(secondary(watch))
+        assert visited == ["Starting", "Training", "Uploading", "Completed"]
 
     at_a_site(test)
 
@@ -341,8 +341,8 @@ class Mistaken:
         return Page((self._made("page", since, more),), "", None)
 
     async def describe(self, name: str) -> Description:
-        found = self._made("describe", name)
-        return Description(name, found.arn, found.status, "Described", found.created_at, found.modified_at)
+        result = self._made("describe", name)
+        return Description(name, result.arn, result.status, "Described", result.created_at, result.modified_at)
 
     def _made(self, call: str, *_: object) -> Summary:
         self.calls.append(call)

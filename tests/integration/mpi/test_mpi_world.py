@@ -131,8 +131,8 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
     assert live.ranks[0].pid is not None
     os.kill(live.ranks[0].pid, signal.SIGKILL)
-    told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
-    assert (told.ranks[0].rank, told.ranks[0].signal, told.ranks[0].reason) == (4, 9, None)
+    is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    assert (is_told.ranks[0].rank, is_told.ranks[0].signal, is_told.ranks[0].reason) == (4, 9, None)
     # Hydra's mpirun waits for the others of a program that is none of MPI's
     world.send(CommandKind.STOP, grace=2.0)
     launcher = world.wait_ended(0).launcher

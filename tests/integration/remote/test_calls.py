@@ -27,8 +27,8 @@ def test_names_of_a_node(rank_group: RemoteRankGroup, name: str) -> None:
 def test_a_name_that_is_none(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-3", "true")
     assert rank_group.ended(called) == 255
-    told = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
-    assert called.err.read_text() == told
+    value = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
+    assert called.err.read_text() == value
 
 
 def test_a_command_for_a_csh_is_run_by_one(

@@ -102,8 +102,8 @@ def mpi_image(image: dict[str, str]) -> dict[str, str]:
 
 
 def status_of(done: Started) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.stdout)["status"]
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)["status"]
+    return result
 
 
 def states(status: dict[str, Any]) -> dict[str, str]:

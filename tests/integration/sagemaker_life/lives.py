@@ -65,13 +65,13 @@ def ending(site: Site) -> Ending:
     if site.stored.read(JOB) is None:
         return Ending("", 0, frozenset(), jobs, (), events)
     status = site.status(JOB)
-    told = None if status.backend is None else status.backend.sagemaker
+    record = None if status.backend is None else status.backend.sagemaker
     return Ending(
         phase=status.phase,
         attempt=status.attempt,
         conditions=frozenset((one.type, one.status, one.reason) for one in status.conditions),
         jobs=jobs,
-        earlier=() if told is None else tuple((one.attempt, one.status, one.reason) for one in told.earlier),
+        earlier=() if record is None else tuple((one.attempt, one.status, one.reason) for one in record.earlier),
         events=events,
     )
 
@@ -83,19 +83,19 @@ def wrongs(site: Site) -> list[str]:
     ]
     names = [str(call.request["TrainingJobName"]) for call in made]
     attempts = [job.tags["muster.dev/attempt"] for job in site.service.jobs().by_name.values()]
-    found = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
-    found += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
-    found += _together(site)
+    result = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
+    result += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
+    result += _together(site)
     if site.stored.read(JOB) is None:
         now = site.service.now()
         left = [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
-        found += [f"{name} was left running" for name in left]
+        result += [f"{name} was left running" for name in left]
     for statuses in site.stored.statuses.values():
         starts = [one.get("attempt", 0) for one in statuses]
-        found += ["the attempt fell"] if starts != sorted(starts) else []
+        result += ["the attempt fell"] if starts != sorted(starts) else []
         ends = [_is_over(one) for one in statuses]
-        found += ["an end was taken back"] if ends != sorted(ends) else []
-    return found
+        result += ["an end was taken back"] if ends != sorted(ends) else []
+    return result
 
 
 def _together(site: Site) -> list[str]:

@@ -32,13 +32,20 @@ def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:
         assert [(one.state, one.ranks) for one in running.ranks.by_state] == [("Unknown", "0-1")]
         assert running.ranks.details == ()
         await site.until(lambda: site.phase() == "Succeeded")
-        told = site.record()
-        assert [one.status for one in told.history] == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
-        assert (told.training_job_name, told.attempt, told.status) == (NAME, 1, "Completed")
-        assert told.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
-        assert (told.billable_seconds, told.instance_type, told.instance_count) == (80, "ml.c5.xlarge", 2)
+        value = site.record()
+        assert [one.status for one in value.history] == [
+            "Starting",
+            "Downloading",
+            "Training",
+            "Uploading",
+            "Completed",
+        ]
+        assert (value.training_job_name, value.attempt, value.status) == (NAME, 1, "Completed")
+        assert value.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
+        assert (value.billable_seconds, value.instance_type, value.instance_count) == (80, "ml.c5.xlarge", 2)
         assert (
-            told.console_url == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
+            value.console_url
+            == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
         )
         progress = site.status().progress
         assert progress is not None

@@ -58,13 +58,13 @@ def test_objects_become_files_and_are_not_fetched_twice(s3: S3Client, tmp_path: 
     content = {"a.txt": b"a", "x/b.bin": bytes(1000), "empty": b""}
     for path, data in content.items():
         s3.put_object(Bucket="data", Key=f"train/{path}", Body=data)
-    told: list[int] = []
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 3
-    assert (_files(tmp_path), sum(told)) == (content, 1001)
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 0
+    value: list[int] = []
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 3
+    assert (_files(tmp_path), sum(value)) == (content, 1001)
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 0
     s3.put_object(Bucket="data", Key="train/a.txt", Body=b"z")
     (tmp_path / "data" / "empty").unlink()
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 2
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 2
     assert _files(tmp_path) == {**content, "a.txt": b"z"}
 
 
@@ -74,26 +74,26 @@ def test_a_large_object_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(download, "RANGE_BYTES", 64 * 1024)
     data = os.urandom(1_000_000)
     s3.put_object(Bucket="data", Key="train/weights", Body=data)
-    listed, told = _listed(s3), list[int]()
+    listed, value = _listed(s3), list[int]()
 
     class Cut(Exception):
         pass
 
     def cut(count: int) -> None:
-        told.append(count)
-        if sum(told) > 300_000:
+        value.append(count)
+        if sum(value) > 300_000:
             raise Cut
 
     with pytest.raises(Cut):
         fetch(_bucket(s3), listed, _into(tmp_path), _nothing, cut)
     assert _files(tmp_path) == {}
-    before = sum(told)
-    told.clear()
-    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, told.append)
+    before = sum(value)
+    value.clear()
+    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, value.append)
     assert _files(tmp_path) == {"weights": data}
     # what is there counts at once, and with what came since it is all of it
-    assert told[0] >= before - 16 * 64 * 1024
-    assert (sum(told), told[0] > 0) == (len(data), True)
+    assert value[0] >= before - 16 * 64 * 1024
+    assert (sum(value), value[0] > 0) == (len(data), True)
     assert [path.name for path in (tmp_path / "notes").iterdir()] == ["fetched.jsonl"]
 
 
@@ -148,11 +148,11 @@ def test_nodes_get_disjoint_shares_that_are_all_of_it(
         s3.put_object(Bucket="data", Key=f"train/{number}", Body=b"x")
     s3.put_object(Bucket="data", Key="train/folder/", Body=b"")
     plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
-    found = []
+    result = []
     for node in range(3):
         download_node(plan, node, below(tmp_path / str(node)), None, dependencies)
-        found.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
-    assert found == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
+        result.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
+    assert result == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
 
 
 def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:

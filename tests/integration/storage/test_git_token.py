@@ -81,47 +81,47 @@ def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted
     ],
 )
 def test_a_host_that_refuses_is_told(hosted: Hosted, token: str | None, username: str | None, says: str) -> None:
-    found = _refused(replace(hosted.place, username=username), token)
-    assert found.reason == "GitAccessDenied"
-    assert says in found.message
-    assert token is None or token not in found.message
+    result = _refused(replace(hosted.place, username=username), token)
+    assert result.reason == "GitAccessDenied"
+    assert says in result.message
+    assert token is None or token not in result.message
 
 
 def test_a_repository_that_the_token_may_not_read_is_told(hosted: Hosted) -> None:
-    found = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
-    assert found.reason == "GitUnreachable"
-    assert "with this token" in found.message
+    result = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
+    assert result.reason == "GitUnreachable"
+    assert "with this token" in result.message
 
 
 def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> None:
     with git_server(tmp_path / "repositories") as other:
         hosted.server.redirect = f"{other.url}/code.git/info/refs?service=git-upload-pack"
-        found = _refused(hosted.place, TOKEN)
+        result = _refused(hosted.place, TOKEN)
         assert not other.asked
-    assert "leads to" in found.message
+    assert "leads to" in result.message
 
 
 def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
-        found = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
+        result = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
         assert not server.asked
-    assert "over https only" in found.message
+    assert "over https only" in result.message
 
 
 def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
-    found = _refused(hosted.place, TOKEN)
-    assert "certificate" in found.message.lower()
+    result = _refused(hosted.place, TOKEN)
+    assert "certificate" in result.message.lower()
     assert not hosted.server.shown
 
 
 @pytest.mark.parametrize("says", ["your credentials were {}", "{}"])
 def test_what_a_host_repeats_is_not_told(hosted: Hosted, says: str) -> None:
     hosted.server.says = says
-    found = _refused(hosted.place, TOKEN)
-    assert BASIC not in found.message
-    assert TOKEN not in found.message
+    result = _refused(hosted.place, TOKEN)
+    assert BASIC not in result.message
+    assert TOKEN not in result.message
 
 
 def _means(token: str | None) -> StorageDependencies:

@@ -148,9 +148,9 @@ def part(value: JSON, *path: str | int) -> JSON:
 
 def fields(value: JSON, *path: str | int) -> dict[str, JSON]:
     """The map that lies at `path`."""
-    found = part(value, *path)
-    assert isinstance(found, dict)
-    return found
+    result = part(value, *path)
+    assert isinstance(result, dict)
+    return result
 
 
 def openapi_schema() -> dict[str, JSON]:

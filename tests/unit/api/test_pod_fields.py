@@ -62,8 +62,8 @@ def test_one_wrong_value_in_it_is_found_where_it_is(data: st.DataObject) -> None
         if at in ({}, [{}]):
             break
     around[path[-1]] = 1.5 if kind not in ("quantity", "anything") else [[]]  # type: ignore[index]
-    found = list(wrong_fields(pod, ()))  # type: ignore[arg-type]
-    assert [one.path for one in found] == ([] if kind == "anything" else [tuple(path)])
+    result = list(wrong_fields(pod, ()))  # type: ignore[arg-type]
+    assert [one.path for one in result] == ([] if kind == "anything" else [tuple(path)])
 
 
 @pytest.mark.parametrize("name", ["", "trainer", "training", "log", "tail", "restrainer", "t"])

@@ -88,8 +88,8 @@ def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], p
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    found = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
-    assert [problem.path for problem in found] == [
+    result = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
+    assert [problem.path for problem in result] == [
         "status.attempt",
         "status.startTime",
         "status.conditions[0].status",

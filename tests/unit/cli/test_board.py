@@ -178,12 +178,12 @@ def test_clock() -> None:
 
 
 def test_without_facts_the_steps_are_those_of_the_status() -> None:
-    known = status(("Running", "0-3", 4))
-    assert known.ranks is not None
+    current = status(("Running", "0-3", 4))
+    assert current.ranks is not None
     by_step = (StepRange(step=120, ranks="1"), StepRange(step=135, ranks="0,2"))
-    seen = known.model_copy(
+    seen = current.model_copy(
         update={
-            "ranks": known.ranks.model_copy(update={"by_step": by_step}),
+            "ranks": current.ranks.model_copy(update={"by_step": by_step}),
             "progress": Progress(step=120, slowest_rank=1),
         }
     )

@@ -16,10 +16,10 @@ OVER = Condition(type="Failed", status="True", reason="RankFailed", last_transit
 def resource(status: Status | None) -> dict[str, JSON]:
     metadata: dict[str, JSON] = {"name": "digits", "namespace": "default", "uid": "u", "creationTimestamp": CREATED}
     # Whatever the spec is: the board shows what the operator says.
-    found: dict[str, JSON] = {"metadata": metadata, "spec": {"field": "of a later version"}}
+    result: dict[str, JSON] = {"metadata": metadata, "spec": {"field": "of a later version"}}
     if status is not None:
-        found["status"] = status_fields(status)
-    return found
+        result["status"] = status_fields(status)
+    return result
 
 
 def seen(**fields: object) -> ObservedJob:

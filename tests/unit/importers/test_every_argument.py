@@ -164,8 +164,8 @@ def told(**fields: object) -> EstimatorFit | TrainerRun:
 
 
 def of_estimator(kind: str, **arguments: JSON) -> Imported:
-    given = {"role": ROLE, **RIGHT[kind], **arguments}
-    return _imported(told(kind="fit", **{"class": kind}, arguments=given, hyperparameters={}))
+    value = {"role": ROLE, **RIGHT[kind], **arguments}
+    return _imported(told(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
 
 
 def of_trainer(**arguments: JSON) -> Imported:
@@ -188,14 +188,14 @@ def test_the_runs_of_these_tests_are_right() -> None:
 def test_no_argument_of_an_estimator_is_lost(kind: str, name: str) -> None:
     beside = WITH.get(name, {})
     without = of_estimator(kind, **beside)
-    given = of_estimator(kind, **beside, **{name: GIVEN[name]})
-    assert given != without
+    value = of_estimator(kind, **beside, **{name: GIVEN[name]})
+    assert value != without
 
 
 @pytest.mark.parametrize("name", sorted({*trainer.NAMES, *TRAINER} - NOT_OF_THE_JOB))
 def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
-    given = of_trainer(**{name: TRAINER[name]})
-    assert given != of_trainer()
+    value = of_trainer(**{name: TRAINER[name]})
+    assert value != of_trainer()
 
 
 def test_an_argument_that_nobody_knows_is_told() -> None:

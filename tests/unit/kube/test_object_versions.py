@@ -11,36 +11,36 @@ def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:
     return {"kind": "Pod", "metadata": dict(metadata), "spec": {"big": "x" * 100}}
 
 
-def told(known: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
-    return [change.type for change in known.take(Change(kind, item))]
+def told(current: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
+    return [change.type for change in current.take(Change(kind, item))]
 
 
 def test_what_is_new_is_told_once() -> None:
-    known = ObjectVersions()
-    assert told(known, "ADDED", thing("a")) == ["ADDED"]
-    assert told(known, "ADDED", thing("a")) == []
-    assert told(known, "ADDED", thing("a", version="2")) == ["MODIFIED"]
-    assert told(known, "MODIFIED", thing("b")) == ["ADDED"]
+    current = ObjectVersions()
+    assert told(current, "ADDED", thing("a")) == ["ADDED"]
+    assert told(current, "ADDED", thing("a")) == []
+    assert told(current, "ADDED", thing("a", version="2")) == ["MODIFIED"]
+    assert told(current, "MODIFIED", thing("b")) == ["ADDED"]
 
 
 def test_what_is_deleted_is_told_whole_and_once() -> None:
-    known = ObjectVersions()
-    known.take(Change("ADDED", thing("a")))
+    current = ObjectVersions()
+    current.take(Change("ADDED", thing("a")))
     gone = Change("DELETED", thing("a", version="2"))
-    assert known.take(gone) == (gone,)
-    assert known.take(gone) == ()
+    assert current.take(gone) == (gone,)
+    assert current.take(gone) == ()
 
 
 def test_another_of_the_same_name_is_another() -> None:
-    known = ObjectVersions()
-    known.take(Change("ADDED", thing("a", uid="first")))
+    current = ObjectVersions()
+    current.take(Change("ADDED", thing("a", uid="first")))
     second = thing("a", uid="second")
     remains: Object = {
         "kind": "Pod",
         "metadata": {"name": "a", "namespace": "ns", "uid": "first", "resourceVersion": "1"},
     }
-    assert known.take(Change("ADDED", second)) == (Change("DELETED", remains), Change("ADDED", second))
-    assert told(known, "DELETED", thing("a", uid="first")) == []
+    assert current.take(Change("ADDED", second)) == (Change("DELETED", remains), Change("ADDED", second))
+    assert told(current, "DELETED", thing("a", uid="first")) == []
 
 
 Names = st.sampled_from("abc")
@@ -49,12 +49,12 @@ Worlds = st.dictionaries(Names, st.tuples(st.sampled_from(["u", "v"]), st.sample
 
 @given(st.lists(Worlds, max_size=6))
 def test_who_follows_what_is_told_knows_every_world(worlds: list[dict[str, tuple[str, str]]]) -> None:
-    known = ObjectVersions()
+    current = ObjectVersions()
     view: dict[str, tuple[str, str]] = {}
     for world in worlds:
         items = [thing(name, uid, version) for name, (uid, version) in world.items()]
-        changes = [change for item in items for change in known.take(Change("ADDED", item))]
-        changes += known.keep_only(frozenset(key(item) for item in items))
+        changes = [change for item in items for change in current.take(Change("ADDED", item))]
+        changes += current.keep_only(frozenset(key(item) for item in items))
         for change in changes:
             metadata = change.object["metadata"]
             assert isinstance(metadata, dict)

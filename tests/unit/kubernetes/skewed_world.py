@@ -32,14 +32,14 @@ class SkewedNode(SimulatedNode):
             self.told.remove((at, pod))
 
     def facts(self) -> NodeFacts:
-        known = super().facts()
+        current = super().facts()
         if self.pod is None or self.seen is None or self.process.state is ProcessState.MISSING:
-            return known
-        told = process_facts(self.pod, (), self.seen)
+            return current
+        value = process_facts(self.pod, (), self.seen)
         ended = self.seen.ended
-        process = as_heard(told, self.known, None if ended is None else ended.at)
+        process = as_heard(value, self.known, None if ended is None else ended.at)
         # The agents here meet on a loopback, which pods can't.
-        return replace(known, process=replace(process, lost_at=self.lost_at, name=None))
+        return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 
     def as_pod(self) -> PodView:
         """The pod as its kubelet has it."""

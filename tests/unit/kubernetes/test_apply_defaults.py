@@ -15,10 +15,10 @@ RUNS = Status(start_time="2026-11-21T04:05:00Z", ranks=RankStatus(world=16, runn
 
 
 def test_pool_and_ranks_follow_from_the_configuration() -> None:
-    found = apply_defaults(JOB, Status(), POOLS)
-    assert procs_per_node(found) == 8
-    assert found.spec.node_pool is not None
-    assert found.spec.node_pool.instance_type == "p5.48xlarge"
+    result = apply_defaults(JOB, Status(), POOLS)
+    assert procs_per_node(result) == 8
+    assert result.spec.node_pool is not None
+    assert result.spec.node_pool.instance_type == "p5.48xlarge"
 
 
 def test_an_unknown_pool_is_refused_before_the_start() -> None:

@@ -202,8 +202,8 @@ CASES = [
 def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
     facts = process_facts(view(name), warned(name))
     assert facts.state is state
-    told = facts.problem
-    assert (None if told is None else told.reason, None if told is None else told.message) == (reason, message)
+    value = facts.problem
+    assert (None if value is None else value.reason, None if value is None else value.message) == (reason, message)
 
 
 def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:
@@ -316,9 +316,9 @@ def test_who_took_a_pod_away_is_told(reason: str, message: str, problem: str) ->
         assert condition["type"] == "DisruptionTarget"
         condition.update(reason=reason, message=message)
 
-    found = process_facts(changed("evicted-by-api", disrupt)).problem
-    assert found is not None
-    assert found.reason == problem
+    result = process_facts(changed("evicted-by-api", disrupt)).problem
+    assert result is not None
+    assert result.reason == problem
 
 
 def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:

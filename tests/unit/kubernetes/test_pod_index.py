@@ -275,18 +275,18 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int, int]]) -> None:
-    index, there, seen = Index(), set[tuple[int, int]](), set[tuple[int, int]]()
+    index, there, visited = Index(), set[tuple[int, int]](), set[tuple[int, int]]()
     for kind, node, replacement in steps:
         index.tell(kind, _pod(node, replacement))
         if kind == "DELETED":
             there.discard((node, replacement))
         else:
             there.add((node, replacement))
-            seen.add((node, replacement))
+            visited.add((node, replacement))
     assert {(known.pod.node, known.pod.replacement) for known in index.of(UID)} == there
     for node in range(3):
         newest = max((replacement for at, replacement in there if at == node), default=None)
         for replacement in range(3):
             expected = Member(UID, node, replacement) if replacement == newest else None
             assert index.find(f"pod-{node}-{replacement}") == expected
-        assert index.highest(UID, node) == max((replacement for at, replacement in seen if at == node), default=-1)
+        assert index.highest(UID, node) == max((replacement for at, replacement in visited if at == node), default=-1)

@@ -114,8 +114,8 @@ def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> 
 def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
-    found = find_problem(pod, (Warned(pod.uid, "FailedMount", words),))
-    assert found == Problem("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
+    result = find_problem(pod, (Warned(pod.uid, "FailedMount", words),))
+    assert result == Problem("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_a_deleted_pod_that_had_not_begun_was_not_lost_by_its_machine() -> None:
         ended: JSONObject = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
         part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
 
-    found = find_problem(changed("deleted", end))
-    assert found is not None
-    assert found.reason == "PodDeleted"
+    result = find_problem(changed("deleted", end))
+    assert result is not None
+    assert result.reason == "PodDeleted"
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_an_agent_that_leaves_with_the_code_of_a_killed_rank_was_not_killed(mess
         ended: JSONObject = {"exitCode": 137, "reason": "Error", "message": message}
         part(pod, "status", "containerStatuses", 0)["state"] = {"terminated": ended}
 
-    found = find_problem(changed("running", end))
-    assert (None if found is None else found.reason) == reason
+    result = find_problem(changed("running", end))
+    assert (None if result is None else result.reason) == reason
 
 
 def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None:
@@ -177,9 +177,9 @@ def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None
 def test_a_volume_that_another_machine_holds() -> None:
     pod = view("hostpath-missing")
     words = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'
-    found = find_problem(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
+    result = find_problem(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
     why = "volume pvc-1 can't be mounted on node-1: Volume is already used by pod(s) other-0"
-    assert found == Problem("VolumeNotMounted", why)
+    assert result == Problem("VolumeNotMounted", why)
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_data_that_is_being_fetched_is_told_as_such() -> None:
         part(pod, "spec", "initContainers", 0).update(name="muster-download")
         part(pod, "status", "initContainerStatuses", 0).update(name="muster-download")
 
-    found = find_problem(changed("init-running", rename))
-    assert found is not None
-    assert found.reason == "FetchingFiles"
-    assert "-c muster-download` tells how far" in found.message
+    result = find_problem(changed("init-running", rename))
+    assert result is not None
+    assert result.reason == "FetchingFiles"
+    assert "-c muster-download` tells how far" in result.message
 
 
 @pytest.mark.parametrize(
@@ -264,11 +264,11 @@ def test_an_image_whose_python_is_none_for_the_agent_is_told_what_brings_one(
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended.update(reason=reason, message=message, exitCode=69)
 
-    found = find_problem(changed("no-python", end))
-    assert found is not None
-    assert found.reason == "AgentNeedsPython"
-    assert words in found.message
-    assert "set spec.agent.inject to InitContainer" in found.message
+    result = find_problem(changed("no-python", end))
+    assert result is not None
+    assert result.reason == "AgentNeedsPython"
+    assert words in result.message
+    assert "set spec.agent.inject to InitContainer" in result.message
 
 
 @pytest.mark.parametrize(
@@ -284,10 +284,10 @@ def test_an_operator_s_image_that_cannot_be_had_is_no_fault_of_the_job(reason: s
         status = part(pod, "status", "initContainerStatuses", 0)
         status.update(name="muster-python", state={"waiting": {"reason": reason, "message": message}})
 
-    found = find_problem(changed("init-running", wait))
-    assert found is not None
-    assert found.reason == kind
-    assert "correct the operator's --agent-image" in found.message
+    result = find_problem(changed("init-running", wait))
+    assert result is not None
+    assert result.reason == kind
+    assert "correct the operator's --agent-image" in result.message
 
 
 def test_a_python_of_another_release_of_the_operator_is_called_so() -> None:
@@ -296,8 +296,8 @@ def test_a_python_of_another_release_of_the_operator_is_called_so() -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended.update(reason="Error", message=f"{UNUSABLE_PYTHON}it is Python 3.11 without the module csv", exitCode=69)
 
-    found = find_problem(changed("no-python", end))
-    assert found is not None
-    assert found.reason == "AgentNeedsPython"
-    assert "the Python from image mirror.example/muster:0 can't run muster's agent" in found.message
-    assert found.message.endswith("has to be of the operator's version")
+    result = find_problem(changed("no-python", end))
+    assert result is not None
+    assert result.reason == "AgentNeedsPython"
+    assert "the Python from image mirror.example/muster:0 can't run muster's agent" in result.message
+    assert result.message.endswith("has to be of the operator's version")

@@ -32,8 +32,8 @@ def test_a_folder_around_ours_holds_all_that_is_in_it() -> None:
 
 
 def test_scripts_find_their_folders_but_no_mount_hides_what_the_image_has_beside_them() -> None:
-    found = mounts(cluster_job())
-    assert {path for path in found if str(path).startswith("/opt/ml")} == {
+    result = mounts(cluster_job())
+    assert {path for path in result if str(path).startswith("/opt/ml")} == {
         "/opt/ml/input",
         "/opt/ml/model",
         "/opt/ml/output",
@@ -47,13 +47,13 @@ def test_data_that_the_job_names_is_where_scripts_look_for_it() -> None:
         checkpoint={"volume": {"nfs": {"server": "s", "path": "/c"}}},
         output={"volume": CLAIM},
     )
-    found = mounts(job)
-    assert found["/opt/ml/input/data/train"]["readOnly"] is True
-    assert found["/opt/ml/model"]["subPath"] == "vit/model"
-    assert found["/opt/ml/output"]["subPath"] == "vit/output"
+    result = mounts(job)
+    assert result["/opt/ml/input/data/train"]["readOnly"] is True
+    assert result["/opt/ml/model"]["subPath"] == "vit/model"
+    assert result["/opt/ml/output"]["subPath"] == "vit/output"
     assert volumes(job)["muster-checkpoint"]["nfs"] == {"server": "s", "path": "/c"}
     assert volumes(job)["muster-input-1"]["hostPath"] == {"path": "/d", "type": "Directory"}
-    assert found["/opt/ml/input"]["name"] == "muster-ml"
+    assert result["/opt/ml/input"]["name"] == "muster-ml"
 
 
 def test_two_volumes_for_one_folder_are_refused() -> None:

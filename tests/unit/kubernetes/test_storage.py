@@ -45,8 +45,8 @@ def test_a_job_without_any_of_it_has_no_more_in_its_pods() -> None:
 
 def test_ranks_find_what_was_brought() -> None:
     job = cluster_job(**ALL)
-    found = {path: mount.get("subPath") for path, mount in mounts(job).items() if mount["name"] == "muster-data"}
-    assert found == {
+    result = {path: mount.get("subPath") for path, mount in mounts(job).items() if mount["name"] == "muster-data"}
+    assert result == {
         "/opt/ml/input/data/train": "input/train",
         "/opt/ml/checkpoints": "checkpoints",
         "/opt/ml/model": "model",
@@ -62,16 +62,16 @@ def test_ranks_find_what_was_brought() -> None:
 
 
 def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
-    found = inits(**ALL)
-    assert list(found) == ["muster-download", "muster-upload"]
+    result = inits(**ALL)
+    assert list(result) == ["muster-download", "muster-upload"]
     shared = ["--plan", "/muster-storage/storage.json", "--root", "/muster-data"]
     brings = ["muster", "storage", "download", *shared, "--node", "0", "--config-map", "/muster-source"]
-    assert found["muster-download"]["command"] == brings
-    assert "restartPolicy" not in found["muster-download"]
+    assert result["muster-download"]["command"] == brings
+    assert "restartPolicy" not in result["muster-download"]
     keeps = ["muster", "storage", "upload", *shared, "--socket", "/muster-data/sync/socket"]
-    assert found["muster-upload"]["command"] == keeps
-    assert found["muster-upload"]["restartPolicy"] == "Always"
-    for one in found.values():
+    assert result["muster-upload"]["command"] == keeps
+    assert result["muster-upload"]["restartPolicy"] == "Always"
+    for one in result.values():
         assert (one["image"], one["imagePullPolicy"]) == ("registry.example/muster:1", "Always")
         # the agent's token is none of theirs
         assert "muster" not in {mount["name"] for mount in entries(one, "volumeMounts")}
@@ -139,9 +139,9 @@ def test_they_may_read_what_the_ranks_write_and_are_as_restricted(template: Fiel
 
 
 def test_what_brings_asks_for_no_more_than_the_ranks_and_a_guaranteed_pod_stays_so() -> None:
-    found = inits(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
-    assert found["muster-download"]["resources"] == {"limits": {"cpu": 4, "memory": "8Gi"}}
-    assert found["muster-upload"]["resources"] == {
+    result = inits(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
+    assert result["muster-download"]["resources"] == {"limits": {"cpu": 4, "memory": "8Gi"}}
+    assert result["muster-upload"]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
         "requests": {"cpu": "1", "memory": "1Gi"},
     }
@@ -170,13 +170,13 @@ def test_without_the_operators_image_nobody_could_bring_it() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    found = explanations(cluster_job(**ALL, procsPerNode=1), 0)
-    sources = {(one.setting.split(".")[1], one.source) for one in found if "initContainers" in one.setting}
+    result = explanations(cluster_job(**ALL, procsPerNode=1), 0)
+    sources = {(one.setting.split(".")[1], one.source) for one in result if "initContainers" in one.setting}
     assert sources == {
         ("initContainers[muster-download]", "spec.inputs[0].s3"),
         ("initContainers[muster-upload]", "spec.checkpoint.s3"),
     }
-    assert ("spec.source", "/opt/ml/code") in {(one.source, one.value) for one in found}
+    assert ("spec.source", "/opt/ml/code") in {(one.source, one.value) for one in result}
 
 
 def test_what_the_api_server_refuses_of_it_is_the_ranks_resources() -> None:

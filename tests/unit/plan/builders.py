@@ -213,14 +213,14 @@ def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
     return StopRequest(START + at, "Ctrl-C", grace)
 
 
-def terminated(known: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
+def terminated(current: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
     """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster gave its word later."""
-    assert known.agent is not None
+    assert current.agent is not None
     commanded_at = None if told_at is None else START + told_at
-    return replace(known, agent=replace(known.agent, terminated_at=START + at), commanded_at=commanded_at)
+    return replace(current, agent=replace(current.agent, terminated_at=START + at), commanded_at=commanded_at)
 
 
-def silence(known: NodeFacts) -> NodeFacts:
+def silence(current: NodeFacts) -> NodeFacts:
     """The same node, not heard of since the job was created."""
-    assert known.agent is not None
-    return replace(known, agent=replace(known.agent, heard_at=T0))
+    assert current.agent is not None
+    return replace(current, agent=replace(current.agent, heard_at=T0))

@@ -31,8 +31,8 @@ def asked(policy: str, after: int | None = None) -> Job:
     return plain.model_copy(update={"spec": plain.spec.model_copy(update=fields)})
 
 
-def actions_of(a_job: Job, previous: Status, known: JobFacts, now: float) -> list[Action]:
-    return list(decide(a_job, known, judge(a_job, previous, known, now), now, 1))
+def actions_of(a_job: Job, previous: Status, current: JobFacts, now: float) -> list[Action]:
+    return list(decide(a_job, current, judge(a_job, previous, current, now), now, 1))
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_the_resource_is_deleted_after_the_time_that_was_asked_for() -> None:
 
 def test_nothing_is_deleted_twice() -> None:
     leaving = replace(GOOD, is_leaving=True)
-    known = facts(*(node(number, process=leaving) for number in range(4)))
+    current = facts(*(node(number, process=leaving) for number in range(4)))
 
-    assert actions_of(asked("All"), OVER, known, T0 + 10) == []
+    assert actions_of(asked("All"), OVER, current, T0 + 10) == []
 
 
 def test_an_agent_that_runs_leaves_before_its_pod_goes() -> None:
-    known = facts(*(node(number, process=running_process()) for number in range(4)))
+    current = facts(*(node(number, process=running_process()) for number in range(4)))
 
-    assert not any(isinstance(action, RemoveNode) for action in actions_of(asked("All", 0), OVER, known, T0 + 10))
+    assert not any(isinstance(action, RemoveNode) for action in actions_of(asked("All", 0), OVER, current, T0 + 10))

@@ -222,9 +222,9 @@ def test_what_is_done_next(case: Case) -> None:
 
 
 def test_start_tells_every_agent_the_same_peers_in_order() -> None:
-    known = facts(ready(0), ready(1), ready(2))
+    current = facts(ready(0), ready(1), ready(2))
 
-    (action,) = decide(job(3), known, judge(job(3), Status(), known, START), START, leader_term=7)
+    (action,) = decide(job(3), current, judge(job(3), Status(), current, START), START, leader_term=7)
 
     assert isinstance(action, SendCommand)
     assert action.command.peers == tuple(Peer(n, f"127.0.0.{n + 1}", 29400 + n) for n in range(3))

@@ -46,13 +46,13 @@ def small(nodes: int = 2) -> Job:
     return job(nodes, startup=STARTUP)
 
 
-def decided(asked: Job, known: JobFacts, at: float, previous: Status | None = None) -> tuple[Action, ...]:
+def decided(asked: Job, current: JobFacts, at: float, previous: Status | None = None) -> tuple[Action, ...]:
     now, before = T0 + at, previous or Status()
-    return decide(asked, known, judge(asked, before, known, now), now, 1)
+    return decide(asked, current, judge(asked, before, current, now), now, 1)
 
 
-def told(known: JobFacts, at: float, previous: Status | None = None) -> Status:
-    return status_of(small(len(known.nodes)), previous or Status(), known, T0 + at)
+def told(current: JobFacts, at: float, previous: Status | None = None) -> Status:
+    return status_of(small(len(current.nodes)), previous or Status(), current, T0 + at)
 
 
 def removed(*nodes: int) -> tuple[Action, ...]:
@@ -77,8 +77,8 @@ def removed(*nodes: int) -> tuple[Action, ...]:
     ],
 )
 def test_when_a_gang_gives_up(known: tuple[NodeFacts, ...], at: float, actions: tuple[Action, ...]) -> None:
-    found = decided(small(len(known)), facts(*known), at)
-    assert tuple(action for action in found if not isinstance(action, CreateNode)) == actions
+    result = decided(small(len(known)), facts(*known), at)
+    assert tuple(action for action in result if not isinstance(action, CreateNode)) == actions
 
 
 def test_a_queue_s_gang_is_its_scheduler_s() -> None:
@@ -88,8 +88,8 @@ def test_a_queue_s_gang_is_its_scheduler_s() -> None:
 
 
 def test_the_plan_wakes_for_it() -> None:
-    asked, known = small(), facts(placed(0, 7), stuck(1))
-    assert next_wake(asked, known, judge(asked, Status(), known, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
+    asked, current = small(), facts(placed(0, 7), stuck(1))
+    assert next_wake(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
 def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
@@ -119,17 +119,17 @@ def test_what_follows_from_the_status_alone(
 
 
 def test_pods_are_made_anew_above_all_that_were() -> None:
-    known = facts(placed(0, replacement=3), stuck(1, replacement=5))
-    status = told(known, STARTUP)
+    current = facts(placed(0, replacement=3), stuck(1, replacement=5))
+    status = told(current, STARTUP)
     assert status.placement == Placement(releases=1, replacement=6, released_at=to_seconds(T0 + STARTUP))
-    later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in known.nodes))
+    later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in current.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
 
 def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
-    known = facts(placed(0), stuck(1), stuck(2), stuck(3))
-    before = told(known, STARTUP - 1)
-    status = told(known, STARTUP, before)
+    current = facts(placed(0), stuck(1), stuck(2), stuck(3))
+    before = told(current, STARTUP - 1)
+    status = told(current, STARTUP, before)
     again = to_seconds(T0 + STARTUP + PAUSE)
     assert status.message == (
         f"Not all 4 nodes found a place within startupTimeoutSeconds (60 s), so that all give theirs up, and are made "

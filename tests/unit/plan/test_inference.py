@@ -21,12 +21,12 @@ RESUMED = Status(
 TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
 
 
-def gone(known: NodeFacts) -> NodeFacts:
-    return replace(known, process=ProcessFacts(ProcessState.MISSING, 0))
+def gone(current: NodeFacts) -> NodeFacts:
+    return replace(current, process=ProcessFacts(ProcessState.MISSING, 0))
 
 
-def inferred(previous: Status, known: NodeFacts) -> NodeFacts:
-    (found,) = infer(job(1), previous, facts(known), START).nodes
+def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
+    (found,) = infer(job(1), previous, facts(current), START).nodes
     return found
 
 
@@ -44,10 +44,10 @@ def inferred(previous: Status, known: NodeFacts) -> NodeFacts:
     ],
 )
 def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: bool, has_command: bool) -> None:
-    found = inferred(previous, known)
+    result = inferred(previous, known)
 
-    assert (found.agent is not None, found.command is not None) == (has_agent, has_command)
-    assert found.commanded_at is None or has_command
+    assert (result.agent is not None, result.command is not None) == (has_agent, has_command)
+    assert result.commanded_at is None or has_command
 
 
 @pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
@@ -75,6 +75,6 @@ def test_a_pod_that_went_with_a_suspension_is_nobodys_problem(
     previous: Status, replacement: int, *, is_problem: bool
 ) -> None:
     deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "somebody deleted it"))
-    found = inferred(previous, replace(ready(0), process=deleted))
+    result = inferred(previous, replace(ready(0), process=deleted))
 
-    assert (found.process.problem is not None) is is_problem
+    assert (result.process.problem is not None) is is_problem

@@ -37,20 +37,20 @@ DUE = NOT_READY + LOST_SECONDS
 
 
 def cut(
-    known: NodeFacts, at: float | None = NOT_READY, *, gone_by: float | None = None, heard: float = 0.0
+    current: NodeFacts, at: float | None = NOT_READY, *, gone_by: float | None = None, heard: float = 0.0
 ) -> NodeFacts:
     """The node, heard last `heard` seconds after the start, of which the cluster hears nothing since `at`."""
-    name, machine = f"{known.name}-0", f"machine-{known.node}"
+    name, machine = f"{current.name}-0", f"machine-{current.node}"
     process = replace(
-        known.process, name=name, machine=machine, cut_off_at=at, gone_by=gone_by, is_leaving=gone_by is not None
+        current.process, name=name, machine=machine, cut_off_at=at, gone_by=gone_by, is_leaving=gone_by is not None
     )
-    agent_facts = None if known.agent is None else replace(known.agent, heard_at=START + heard)
-    return replace(known, process=process, agent=agent_facts)
+    agent_facts = None if current.agent is None else replace(current.agent, heard_at=START + heard)
+    return replace(current, process=process, agent=agent_facts)
 
 
-def heard(known: NodeFacts, at: float) -> NodeFacts:
-    assert known.agent is not None
-    return replace(known, agent=replace(known.agent, heard_at=START + at))
+def heard(current: NodeFacts, at: float) -> NodeFacts:
+    assert current.agent is not None
+    return replace(current, agent=replace(current.agent, heard_at=START + at))
 
 
 TWO = running(1, rank(2), rank(3))
@@ -77,17 +77,17 @@ def test_two_have_to_agree_that_a_machine_is_lost(known: NodeFacts, at: float | 
 
 
 def test_the_heartbeat_of_many_agents_is_waited_for() -> None:
-    known = replace(facts(cut(TWO, heard=45)), heartbeat_seconds=30.0)
-    assert lost_at(known.nodes[0], known) == START + 45 + 3 * 30.0
+    current = replace(facts(cut(TWO, heard=45)), heartbeat_seconds=30.0)
+    assert lost_at(current.nodes[0], current) == START + 45 + 3 * 30.0
 
 
 def test_an_operator_that_has_just_begun_gives_agents_the_time_to_speak() -> None:
-    known = replace(facts(cut(TWO)), listening_since=START + 200)
-    assert lost_at(known.nodes[0], known) == START + 200 + LOST_SECONDS
+    current = replace(facts(cut(TWO)), listening_since=START + 200)
+    assert lost_at(current.nodes[0], current) == START + 200 + LOST_SECONDS
 
 
-def told(known: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
-    return status_of(of or job(), previous or Status(), known, now)
+def told(current: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
+    return status_of(of or job(), previous or Status(), current, now)
 
 
 def begun() -> Status:
@@ -166,8 +166,8 @@ def test_a_silent_agent_on_this_machine_is_a_busy_one() -> None:
 
 def test_done_is_done_on_a_machine_that_is_lost() -> None:
     succeeded = [ended(number, 30, exit_code=0) for number in range(4)]
-    known = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
-    status = told(facts(done(0, *succeeded[:2]), known), DUE + 1, previous=begun())
+    current = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
+    status = told(facts(done(0, *succeeded[:2]), current), DUE + 1, previous=begun())
     assert status.phase == "Succeeded"
 
 

@@ -35,13 +35,13 @@ from unit.plan.builders import (
 OOM = Problem("OOMKilled", "container trainer ran out of memory; its limit is 50Mi")
 
 
-def problems(known: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
-    inferred = infer(job(), previous or Status(), known, now)
+def problems(current: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
+    inferred = infer(job(), previous or Status(), current, now)
     return [entry.process.problem.reason if entry.process.problem else None for entry in inferred.nodes]
 
 
-def with_problem(known: NodeFacts, reason: str, message: str) -> NodeFacts:
-    return replace(known, process=replace(known.process, problem=Problem(reason, message)))
+def with_problem(current: NodeFacts, reason: str, message: str) -> NodeFacts:
+    return replace(current, process=replace(current.process, problem=Problem(reason, message)))
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: flo
 
 
 def test_the_time_alone_wakes_for_it() -> None:
-    known = facts(node(0), node(1))
+    current = facts(node(0), node(1))
 
-    assert next_wake(job(), known, judge(job(), Status(), known, T0), T0) == T0 + 30
+    assert next_wake(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
 
 
 def test_an_unreachable_agent_ends_nothing_and_is_told_with_what_to_look_for() -> None:
@@ -78,9 +78,9 @@ def test_who_held_most_memory_is_suspected() -> None:
         for entry, held in ((rank(2), 12), (rank(3), 412))
     ]
     killed = node(1, agent(1, AgentPhase.RUNNING, ranks), exited(9, signal=9, problem=OOM), command(CommandKind.START))
-    known = facts(halted(0, lost_peer(0, 9.1), lost_peer(1, 9.1)), killed)
+    current = facts(halted(0, lost_peer(0, 9.1), lost_peer(1, 9.1)), killed)
 
-    status = status_of(job(), Status(), known, START + 20)
+    status = status_of(job(), Status(), current, START + 20)
 
     assert status.message == (
         "digits-1: container trainer ran out of memory; its limit is 50Mi; rank 3 held most: 412 MiB; "
@@ -98,12 +98,12 @@ def test_who_held_most_memory_is_suspected() -> None:
 def test_a_rank_that_the_kernel_killed_for_its_memory() -> None:
     killed = ended(3, 9, signal=9, step=1200, reason="OOMKilled")
     killed = replace(killed, report=replace(killed.report, rss_bytes=412 * 2**20))
-    known = facts(
+    current = facts(
         halted(0, stopped(0, 10, "all_reduce"), stopped(1, 10, "all_reduce")),
         halted(1, stopped(2, 10, "all_reduce"), killed),
     )
 
-    status = status_of(job(), Status(), known, START + 20)
+    status = status_of(job(), Status(), current, START + 20)
 
     assert status.message == (
         "Rank 3 on digits-1 was OOM-killed at step 1200: it held 412 MiB; 3 others were in all_reduce"
@@ -131,26 +131,26 @@ def test_the_limit_that_a_killed_rank_met_is_named(held: int | None, why: str) -
 @pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
 def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
     taken = terminated(with_problem(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
-    known = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
+    current = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
 
-    status = status_of(job(), Status(), known, START + 20)
+    status = status_of(job(), Status(), current, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert (failed.reason, status.message) == (reason, "digits-0: machine-1 evicted it; 2 others were cut off")
 
 
 def test_a_pod_that_vanished_has_the_backends_reason() -> None:
-    known = facts(with_problem(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
+    current = facts(with_problem(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
 
-    assert judge(job(), Status(), known, START + 9).reason == "PodDeleted"
+    assert judge(job(), Status(), current, START + 9).reason == "PodDeleted"
 
 
 def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
-    known = replace(facts(node(0), node(1)), listening_since=START + 3600)
+    current = replace(facts(node(0), node(1)), listening_since=START + 3600)
 
-    early = status_of(job(), ongoing, known, START + 3601)
-    late = status_of(job(), early, known, START + 3631)
+    early = status_of(job(), ongoing, current, START + 3601)
+    late = status_of(job(), early, current, START + 3631)
 
     # What was told is not taken back by who knows less.
     assert early == ongoing.model_copy(update={"observed_generation": 3})

@@ -21,9 +21,9 @@ def word(
     number: int, *ranks: RankReport, exit_code: int = 0, problem: AgentProblem | None = None
 ) -> TerminationMessage:
     report = Report(UID, number, 0, 0 if problem else 1, 9, AgentPhase.ENDED, ranks=ranks, problem=problem)
-    told = read_termination_message(summary(report, exit_code).decode())
-    assert told is not None
-    return told
+    value = read_termination_message(summary(report, exit_code).decode())
+    assert value is not None
+    return value
 
 
 def good(number: int) -> RankReport:
@@ -35,9 +35,9 @@ def bad(number: int) -> RankReport:
     return RankReport(number, number % 2, RankState.EXITED, exit_code=7, ended_age=1.0, step=12, last_lines=lines)
 
 
-def left(number: int, told: TerminationMessage, known: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
-    process = replace(exited(20, exit_code=exit_code), termination_message=told)
-    return node(number, known.agent if known is not None else None, process)
+def left(number: int, value: TerminationMessage, current: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
+    process = replace(exited(20, exit_code=exit_code), termination_message=value)
+    return node(number, current.agent if current is not None else None, process)
 
 
 def states(status: Status) -> dict[str, str]:
@@ -46,9 +46,9 @@ def states(status: Status) -> dict[str, str]:
 
 
 def test_all_ranks_succeeded_though_nobody_heard_it() -> None:
-    known = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
+    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
 
-    status = status_of(job(), ONGOING, known, START + 30)
+    status = status_of(job(), ONGOING, current, START + 30)
 
     assert (status.phase, status.message, states(status)) == (
         "Succeeded",
@@ -59,18 +59,18 @@ def test_all_ranks_succeeded_though_nobody_heard_it() -> None:
 
 def test_what_was_heard_before_stays() -> None:
     heard = running(0, rank(0, step=50), ended(1, 3.0, exit_code=0))
-    known = facts(left(0, word(0, good(0), good(1)), heard), left(1, word(1, good(2), good(3))))
+    current = facts(left(0, word(0, good(0), good(1)), heard), left(1, word(1, good(2), good(3))))
 
-    status = status_of(job(), ONGOING, known, START + 30)
+    status = status_of(job(), ONGOING, current, START + 30)
 
     assert states(status) == {"Succeeded": "0-3"}
     assert status.message == "All 4 ranks succeeded at step 50"
 
 
 def test_the_first_failure_is_named() -> None:
-    known = facts(left(0, word(0, good(0), good(1))), left(1, word(1, bad(2), good(3), exit_code=7), exit_code=7))
+    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, bad(2), good(3), exit_code=7), exit_code=7))
 
-    status = status_of(job(), ONGOING, known, START + 30)
+    status = status_of(job(), ONGOING, current, START + 30)
 
     assert (
         status.message
@@ -89,10 +89,10 @@ def test_a_problem_before_the_start_is_told() -> None:
 
 @pytest.mark.parametrize("other", [{"job_uid": "another"}, {"node": 0}, {"replacement": 1}, {"attempt": 0}])
 def test_a_word_of_something_else_does_not_count(other: dict[str, object]) -> None:
-    told = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
-    known = facts(left(0, word(0, good(0), good(1))), left(1, told))
+    value = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
+    current = facts(left(0, word(0, good(0), good(1))), left(1, value))
 
-    assert status_of(job(), ONGOING, known, START + 30).message.startswith(
+    assert status_of(job(), ONGOING, current, START + 30).message.startswith(
         "The agent on digits-1 left with exit code 0"
     )
 
@@ -129,10 +129,10 @@ def test_anything_else_is_no_termination_message(text: str) -> None:
 )
 def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object]) -> None:
     text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
-    told = read_termination_message(text)
-    assert told is not None
+    value = read_termination_message(text)
+    assert value is not None
 
-    status = status_of(job(), ONGOING, facts(running(0, rank(0), rank(1)), left(1, told)), START + 30)
+    status = status_of(job(), ONGOING, facts(running(0, rank(0), rank(1)), left(1, value)), START + 30)
 
     assert status.ranks is not None
     assert sum(entry.count for entry in status.ranks.by_state) == 4

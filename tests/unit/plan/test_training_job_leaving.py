@@ -55,9 +55,9 @@ def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wa
 
 
 def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
-    known = facts(blind=request_failure(FailureKind.ACCESS, T0, refused_seconds=100_000))
-    assert isinstance(decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
-    assert decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS) == LetGo(known.blind)
+    current = facts(blind=request_failure(FailureKind.ACCESS, T0, refused_seconds=100_000))
+    assert isinstance(decide_leaving(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
+    assert decide_leaving(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS) == LetGo(current.blind)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
     ],
 )
 def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:
-    found = decide_leaving(UID, SEEN, known, T0, T0 + 1)
-    assert isinstance(found, Wait)
-    assert found.until is not None
-    assert found.until <= T0 + GIVE_UP_SECONDS
+    result = decide_leaving(UID, SEEN, known, T0, T0 + 1)
+    assert isinstance(result, Wait)
+    assert result.until is not None
+    assert result.until <= T0 + GIVE_UP_SECONDS
 
 
 def test_what_passes_by_itself_is_waited_for() -> None:

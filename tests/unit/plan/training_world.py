@@ -72,16 +72,16 @@ STOPPING = training("Starting", "Training", ends="Stopping")
 STOPPED = training("Starting", "Training", ends="Stopped")
 
 
-def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
-    known = TrainingFacts(
+def facts(result: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
+    current = TrainingFacts(
         created_at=T0,
         location=Location("us-west-2"),
         heartbeat_seconds=60.0,
         looking_since=T0 - 3600,
-        training=found,
+        training=result,
         is_held=True,
     )
-    return replace(known, **changes)
+    return replace(current, **changes)
 
 
 def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> RequestFailure:
@@ -89,25 +89,25 @@ def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_s
 
 
 def turn(
-    asked: Job, previous: Status, known: TrainingFacts, now: float
+    asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Judgement, tuple[TrainingAction, ...], Status]:
     """What is judged, decided and told."""
-    seen = judge_training_job(asked, previous, known, now)
-    actions = decide_training_job(asked, known, seen, now)
-    return seen, actions, summarise_training_job(asked, previous, known, seen, actions, now)
+    judgement = judge_training_job(asked, previous, current, now)
+    actions = decide_training_job(asked, current, judgement, now)
+    return judgement, actions, summarise_training_job(asked, previous, current, judgement, actions, now)
 
 
-def told(asked: Job, *known: TrainingFacts, now: float = T0) -> Status:
+def told(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
     """The status after a turn for each of these, a second apart."""
     status = Status()
-    for index, each in enumerate(known):
+    for index, each in enumerate(current):
         status = turn(asked, status, each, now + index)[2]
     return status
 
 
-def wake(asked: Job, previous: Status, known: TrainingFacts, now: float) -> float | None:
+def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """When time alone may change something."""
-    return training_wake(asked, previous, known, judge_training_job(asked, previous, known, now), now)
+    return training_wake(asked, previous, current, judge_training_job(asked, previous, current, now), now)
 
 
 BEGUN = facts()

@@ -34,11 +34,11 @@ OTHERS = {
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, UIDS, STARTS)
 def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, start: int) -> None:
-    known = derive(seed, uid, start)
+    current = derive(seed, uid, start)
 
-    assert derive(seed, uid, start) == known
-    certificate = x509.load_pem_x509_certificate(known.certificate.encode())
-    assert load_pem_private_key(known.key.encode(), None).public_key() == certificate.public_key()
+    assert derive(seed, uid, start) == current
+    certificate = x509.load_pem_x509_certificate(current.certificate.encode())
+    assert load_pem_private_key(current.key.encode(), None).public_key() == certificate.public_key()
     certificate.verify_directly_issued_by(certificate)
     assert 0 < certificate.serial_number < 2**127
 
@@ -53,9 +53,9 @@ def test_two_rank_groups_have_nothing_in_common(rank_groups: list[tuple[bytes, s
 
 def test_a_release_of_a_library_changes_no_byte() -> None:
     """Agents that were told by an operator before an upgrade know those that are told after it."""
-    told = hashlib.sha256((OWN.certificate + OWN.key).encode()).hexdigest()
+    value = hashlib.sha256((OWN.certificate + OWN.key).encode()).hexdigest()
 
-    assert told == "2e5b9103e12ea822e75d11b6e7f94a6d15730bdd13a56ccc7ae8f384a985331c"
+    assert value == "2e5b9103e12ea822e75d11b6e7f94a6d15730bdd13a56ccc7ae8f384a985331c"
 
 
 def test_a_short_secret_is_refused() -> None:

@@ -110,10 +110,10 @@ async def test_a_mistake_in_one_jobs_turn_is_logged_once_with_its_place_and_leav
         here.hear(name="bert", uid="u-2")
         await here.world.turn(1, "bert")
         await here.world.turn(before + 3)
-    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [record.getMessage().count("the mistake") for record in told] == [1]
-    assert "team/vit" in told[0].getMessage()
-    assert "worlds.py" in told[0].getMessage()
+    value = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.getMessage().count("the mistake") for record in value] == [1]
+    assert "team/vit" in value[0].getMessage()
+    assert "worlds.py" in value[0].getMessage()
 
 
 async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str
     """What the start script is told."""
     archive = made(sagemaker_job(changes, block)).archive
     assert archive is not None
-    found: dict[str, JSON] = json.loads(archive.files["muster_start.json"])
-    return found
+    result: dict[str, JSON] = json.loads(archive.files["muster_start.json"])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_what_the_toolkit_can_do_it_is_told(
 )
 def test_all_else_muster_s_start_script_does(changes: dict[str, JSON], block: dict[str, JSON], launcher: str) -> None:
     spec = sagemaker_spec(changes, {})
-    found = settings(changes, block)
-    assert found["launcher"] == launcher
-    assert found["command"] == spec["command"]
-    assert found["procs"] == "Auto"
+    result = settings(changes, block)
+    assert result["launcher"] == launcher
+    assert result["command"] == spec["command"]
+    assert result["procs"] == "Auto"
 
 
 @pytest.mark.parametrize(

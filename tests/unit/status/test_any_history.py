@@ -162,14 +162,14 @@ def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tup
 
 def told(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
     """The status after all of `mail`; with `each` it is made anew after every report."""
-    known: list[AgentFacts | None] = [None, None, None]
+    allowed: list[AgentFacts | None] = [None, None, None]
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()
     for index, (report, at) in enumerate(mail):
-        known[report.node] = merge(known[report.node], report, at)
+        allowed[report.node] = merge(allowed[report.node], report, at)
         if each or index == len(mail) - 1:
             nodes = (
-                NodeFacts(node, f"digits-{node}", process, known[node], command(CommandKind.STOP, 2.0))
+                NodeFacts(node, f"digits-{node}", process, allowed[node], command(CommandKind.STOP, 2.0))
                 for node in range(3)
             )
             status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes), HEARTBEAT_SECONDS), START + 5)

@@ -204,16 +204,16 @@ def at_generation(number: int, of: Job) -> Job:
 
 @pytest.mark.parametrize("exit_code", [0, 3])
 def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
-    known = facts(done(0, ended(0, 9, exit_code=exit_code)))
-    over = status_of(at_generation(3, job(1, 1)), Status(), known, START + 10)
+    current = facts(done(0, ended(0, 9, exit_code=exit_code)))
+    over = status_of(at_generation(3, job(1, 1)), Status(), current, START + 10)
     invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = at_generation(4, job(1, 1))
     suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
 
-    assert status_of(at_generation(3, job(1, 1)), over, known, START + 20) == over
+    assert status_of(at_generation(3, job(1, 1)), over, current, START + 20) == over
     for status in (
         refused(over, invalid, 4, START + 20),
-        status_of(changed, over, known, START + 20),
+        status_of(changed, over, current, START + 20),
         status_of(suspended, over, facts(missing(0)), START + 20),
     ):
         accepted = condition(status, "Accepted")
@@ -226,7 +226,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
         assert [note.reason for note in notes(over, status)] == ["Refused"]
         # Told once, also of what is changed after that; and a later operator judges as this one did.
-        again = status_of(at_generation(5, job(1, 1)), status, known, START + 30)
+        again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
         assert (notes(status, again), again.observed_generation) == ((), 5)
         assert final_condition(again) == final_condition(over)
 
@@ -244,10 +244,10 @@ def test_the_start_is_written_before_it_is_told() -> None:
 
 
 def test_details_name_the_pod_and_its_machine() -> None:
-    known = running(0, ended(0, 3, exit_code=1))
-    known = replace(known, process=replace(known.process, name="digits-0-0", machine="worker-1"))
+    current = running(0, ended(0, 3, exit_code=1))
+    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
 
-    status = status_of(job(1, 1), Status(), facts(known), START + 4)
+    status = status_of(job(1, 1), Status(), facts(current), START + 4)
 
     assert status.ranks is not None
     assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]

@@ -46,18 +46,18 @@ def waiting(problem: Problem) -> NodeFacts:
 Words = tuple[str, str, str]
 
 
-def words(told: Sequence[Note]) -> list[Words]:
+def words(value: Sequence[Note]) -> list[Words]:
     """What events say."""
-    return [(note.type, note.reason, note.message) for note in told]
+    return [(note.type, note.reason, note.message) for note in value]
 
 
 def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
     """The statuses of a job that is seen like this, one look after the other, each twice."""
-    found = [Status()]
+    result = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
-            found.append(status_of(a_job, found[-1], known, START + seconds))
-    return found
+            result.append(status_of(a_job, result[-1], known, START + seconds))
+    return result
 
 
 def story(*steps: tuple[Job, JobFacts]) -> list[Note]:

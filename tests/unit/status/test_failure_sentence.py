@@ -441,9 +441,9 @@ def test_the_end_is_told_as_it_was(case: Case) -> None:
 
 
 def test_a_nodes_problem_counts_though_another_is_silent() -> None:
-    known = facts(silence(ready(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
+    current = facts(silence(ready(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
 
-    assert status_of(job(), Status(), known, START).message.startswith("digits-1 can't work: no address")
+    assert status_of(job(), Status(), current, START).message.startswith("digits-1 can't work: no address")
 
 
 @pytest.mark.parametrize(
@@ -458,9 +458,9 @@ def test_a_nodes_problem_counts_though_another_is_silent() -> None:
     ],
 )
 def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
-    known = facts(halted(0, ended(0, 1.0, exit_code=1, lines=lines)))
+    current = facts(halted(0, ended(0, 1.0, exit_code=1, lines=lines)))
 
-    status = status_of(job(1, 1), Status(), known, START + 2)
+    status = status_of(job(1, 1), Status(), current, START + 2)
 
     assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
 
@@ -479,9 +479,9 @@ def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> No
 
 
 def test_while_the_others_are_being_stopped_the_cause_is_told_already() -> None:
-    known = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
+    current = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
 
-    status = status_of(job(), Status(), known, START + 1)
+    status = status_of(job(), Status(), current, START + 1)
 
     assert status.phase == "Stopping"
     assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"

@@ -78,12 +78,12 @@ def mpirun(at: float, code: int | None = None, signal: int | None = None, lines:
     return launcher(at, code, signal, lines, name="mpirun")
 
 
-def for_reason(known: LauncherFacts, reason: str) -> LauncherFacts:
-    return replace(known, end=replace(known.end, reason=reason))
+def for_reason(current: LauncherFacts, reason: str) -> LauncherFacts:
+    return replace(current, end=replace(current.end, reason=reason))
 
 
-def after_stop(known: LauncherFacts) -> LauncherFacts:
-    return replace(known, end=replace(known.end, stopped=True))
+def after_stop(current: LauncherFacts) -> LauncherFacts:
+    return replace(current, end=replace(current.end, stopped=True))
 
 
 def terminated_rank(number: int, at: float) -> RankFacts:
@@ -94,11 +94,11 @@ def killed(number: int, at: float) -> RankFacts:
     return ended(number, at, signal=9)
 
 
-def unfit(known: NodeFacts, message: str) -> NodeFacts:
+def unfit(current: NodeFacts, message: str) -> NodeFacts:
     """The same node, whose agent says that its ranks are of another world."""
-    assert known.agent is not None
-    report = replace(known.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
-    return replace(known, agent=replace(known.agent, report=report))
+    assert current.agent is not None
+    report = replace(current.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
+    return replace(current, agent=replace(current.agent, report=report))
 
 
 def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
@@ -458,14 +458,14 @@ def test_nobody_is_named_before_it_is_known_who_was_the_first() -> None:
     """Hydra kills all ranks, and the node of the one that was killed from outside is heard of last."""
     rest = running(1, rank(2), rank(3))
     waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)
-    known = facts(
+    current = facts(
         first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
         halted(1, killed(2, 1.0), killed(3, 1.01)),
     )
 
     assert waiting.phase == "Stopping"
     assert waiting.message == "2 of 4 ranks were killed or failed; who was first is known once all nodes have ended"
-    assert status_of(mpi_job(), waiting, known, START + 2).message.startswith(
+    assert status_of(mpi_job(), waiting, current, START + 2).message.startswith(
         "Rank 2 on digits-1 was killed by SIGKILL"
     )
 

@@ -63,8 +63,8 @@ def test_no_word_of_the_service_model_is_too_much() -> None:
     for status in statuses.enum:
         for secondary in secondaries.enum:
             ends = "" if status == "InProgress" else status
-            found = training("Starting", secondary, ends=ends)
-            assert told(job(), BEGUN, facts(found)).phase
+            result = training("Starting", secondary, ends=ends)
+            assert told(job(), BEGUN, facts(result)).phase
 
 
 def test_a_failure_that_is_followed_by_another_attempt_is_told() -> None:
@@ -100,8 +100,8 @@ def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
 
 def test_one_request_that_went_wrong_is_not_worth_a_word() -> None:
     for tries, stalled in ((1, "False"), (2, "False"), (3, "True")):
-        known = facts(request_failure=request_failure(FailureKind.SERVICE, tries=tries))
-        assert _condition(turn(job(), told(job(), BEGUN), known, T0 + 5)[2], "Stalled")[0] == stalled
+        current = facts(request_failure=request_failure(FailureKind.SERVICE, tries=tries))
+        assert _condition(turn(job(), told(job(), BEGUN), current, T0 + 5)[2], "Stalled")[0] == stalled
 
 
 def test_who_can_not_look_takes_nothing_back() -> None:
@@ -180,5 +180,5 @@ def test_the_console_is_that_of_its_partition(region: str, host: str) -> None:
 
 
 def _condition(status: Status, kind: str) -> tuple[str, str]:
-    found: Condition = next(one for one in status.conditions if one.type == kind)
-    return found.status, found.reason
+    result: Condition = next(one for one in status.conditions if one.type == kind)
+    return result.status, result.reason

@@ -15,9 +15,9 @@ FILE = 0o100644
 
 @pytest.fixture
 def objects() -> Iterator[GitObjects]:
-    found = GitObjects.in_temporary_file()
-    yield found
-    found.close()
+    result = GitObjects.in_temporary_file()
+    yield result
+    result.close()
 
 
 def put(objects: GitObjects, one: ShaFile) -> None:

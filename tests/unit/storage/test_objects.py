@@ -70,11 +70,11 @@ def test_two_keys_that_become_one_file_are_refused() -> None:
 
 
 def test_case_matters_only_where_the_folder_does_not_tell_it() -> None:
-    found = placed(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
-    assert [one.path for one in found] == ["X", "x"]
+    result = placed(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
+    assert [one.path for one in result] == ["X", "x"]
     with pytest.raises(StorageError, match="case counts not"):
-        check_case(found, FIELD)
-    check_case(found[:1], FIELD)
+        check_case(result, FIELD)
+    check_case(result[:1], FIELD)
 
 
 @given(st.sets(st.text("abc/é", min_size=1, max_size=6), max_size=40), st.integers(1, 8), st.randoms())

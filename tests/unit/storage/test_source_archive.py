@@ -39,8 +39,8 @@ def test_the_bytes_are_these_for_ever() -> None:
     assert archive.checksum == b64encode(hashlib.sha256(data).digest()).decode()
     assert archive.sha256 == hashlib.sha256(gzip.decompress(data)).hexdigest()
     with tarfile.open(fileobj=io.BytesIO(data)) as members:
-        found = [(m.name, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members.getmembers()]
-    assert found == [("a/run.sh", 0o755, 0, 0, 0, "", ""), ("b.py", 0o644, 0, 0, 0, "", "")]
+        result = [(m.name, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members.getmembers()]
+    assert result == [("a/run.sh", 0o755, 0, 0, 0, "", ""), ("b.py", 0o644, 0, 0, 0, "", "")]
     assert data[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
     tar = gzip.decompress(data)
     assert (len(tar), tar[:8]) == (10_240, b"a/run.sh")
@@ -171,9 +171,9 @@ class _Endless(io.BytesIO):
     times_read = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        if found:
-            return found
+        result = super().read(size)
+        if result:
+            return result
         self.times_read += 1
         self.seek(0)
         return super().read(size)

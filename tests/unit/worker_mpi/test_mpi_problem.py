@@ -57,6 +57,6 @@ def test_no_problem(kind: str, environment: dict[str, str], interfaces: tuple[In
     ],
 )
 def test_a_problem(kind: str, environment: dict[str, str], interfaces: tuple[Interface, ...], says: str) -> None:
-    found = find_problem(kind, environment, interfaces)
-    assert found is not None
-    assert found.message.startswith(says)
+    result = find_problem(kind, environment, interfaces)
+    assert result is not None
+    assert result.message.startswith(says)

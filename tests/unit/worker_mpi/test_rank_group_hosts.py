@@ -36,8 +36,8 @@ def test_host_files() -> None:
     ],
 )
 def test_the_node_that_a_name_means(host: str, node: int | None) -> None:
-    found = find(host, "vit", peers("10.0.0.1", "10.0.0.2"))
-    assert (None if found is None else found.node) == node
+    result = find(host, "vit", peers("10.0.0.1", "10.0.0.2"))
+    assert (None if result is None else result.node) == node
 
 
 def test_an_address_that_nodes_share_means_none_of_them() -> None:
@@ -45,6 +45,6 @@ def test_an_address_that_nodes_share_means_none_of_them() -> None:
 
 
 def test_an_address_of_ipv6() -> None:
-    found = find("[fd00::2]", "vit", peers("fd00::1", "fd00::2"))
-    assert found is not None
-    assert found.node == 1
+    result = find("[fd00::2]", "vit", peers("fd00::1", "fd00::2"))
+    assert result is not None
+    assert result.node == 1
