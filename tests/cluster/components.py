@@ -37,7 +37,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundComponent:
     """A running process that bears the mark."""
 
     name: str
@@ -62,7 +62,7 @@ def start(
     return Component(name, process, log)
 
 
-def marked() -> list[Found]:
+def marked() -> list[FoundComponent]:
     """All processes of any cluster on this machine, whoever started them."""
     result = []
     for process in Path("/proc").iterdir():
@@ -76,13 +76,13 @@ def marked() -> list[Found]:
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")
             if key == MARK:
-                result.append(Found(value, int(process.name)))
+                result.append(FoundComponent(value, int(process.name)))
     return result
 
 
-def kill(processes: Sequence[Found], seconds: float) -> list[Found]:
+def kill(processes: Sequence[FoundComponent], seconds: float) -> list[FoundComponent]:
     """SIGKILL: nothing of what they keep is needed again. Returns those that are still there after `seconds`."""
-    waiting: dict[int, Found] = {}
+    waiting: dict[int, FoundComponent] = {}
     for found in processes:
         try:
             descriptor = os.pidfd_open(found.pid)

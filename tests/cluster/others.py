@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster import places, programs, torch_volume
-from cluster.choice import Given
+from cluster.choice import NamedCluster
 from cluster.images import PYTHON_IMAGE
 from cluster.places import ROOT
 from cluster.say import CannotGoOn, say
@@ -23,7 +23,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
 class GivenCluster:
     """Somebody's; it's used as it is."""
 
-    def __init__(self, value: Given) -> None:
+    def __init__(self, value: NamedCluster) -> None:
         self.kubeconfig = Path(value.kubeconfig)
         self._given = value
 

@@ -15,7 +15,7 @@ class NodeRanges:
     A range that descends is empty.
     """
 
-    written: tuple[range, ...]
+    intervals: tuple[range, ...]
     joined: tuple[range, ...]
 
     def __contains__(self, node: int) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from muster.storage.bucket import Bucket
 from muster.storage.errors import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageError
 from muster.storage.fetched import Fetched
-from muster.storage.no_way_out import put
+from muster.storage.no_way_out import place_file
 from muster.storage.objects import Placed
 from muster.storage.partial import Partial, part_path
 from muster.storage.retry import Sleep, retry
@@ -116,5 +116,5 @@ class _Transfer:
         if size != one.stored.size:
             what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"
             raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
-        put(part, self.into.folder, one.path)
+        place_file(part, self.into.folder, one.path)
         self.fetched.add(one)

@@ -70,14 +70,14 @@ def _channel(
 def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress:
     progress = {"there": 0, "told": dependencies.clock()}
 
-    def told(count: int) -> None:
+    def count_bytes(count: int) -> None:
         progress["there"] += count
         now = dependencies.clock()
         if now - progress["told"] >= _PROGRESS_SECONDS:
             progress["told"] = now
             dependencies.say(f"input {name}: {_shown(progress['there'])} of {_shown(size)}")
 
-    return told
+    return count_bytes
 
 
 _PROGRESS_SECONDS = 10.0

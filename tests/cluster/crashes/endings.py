@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from cluster.crashes.world import Seen
+from cluster.crashes.world import ObservedJob
 
 FINAL = ("Complete", "Failed")
 TURNS = ("Started", "Suspended", "Resumed", "Completed", "Failed")
@@ -37,7 +37,7 @@ class Ending:
         )
 
 
-def ending(seen: Seen, starts: Counter[int]) -> Ending:
+def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
     """How the job stands now, as if it were over. What the status of a deleted job said last is nobody's business."""
     status = seen.status if seen.exists else {}
     ranks = status.get("ranks", {})
@@ -54,7 +54,7 @@ def ending(seen: Seen, starts: Counter[int]) -> Ending:
     )
 
 
-def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
+def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
     """What must not be, whatever happened to the operator.
 
     A node has one pod at a time and, where nobody takes it away before it begins, one for each start of the gang. That

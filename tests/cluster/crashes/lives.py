@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster.crashes.endings import Ending, ending, wrongs
 from cluster.crashes.rank_desk import Begun, RankDesk
-from cluster.crashes.world import Seen, World
+from cluster.crashes.world import ObservedJob, World
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from muster.api.document import JSON
 from muster.kube.client import Client
@@ -46,7 +46,7 @@ class Place:
         """What must not have been."""
         return wrongs(self.world.of(job), self.starts(job))
 
-    async def stage(self, job: str, holds: Callable[[Seen], bool], what: str) -> None:
+    async def stage(self, job: str, holds: Callable[[ObservedJob], bool], what: str) -> None:
         """Wait until the job has come so far."""
         if not await self.world.until(job, holds, STAGE_SECONDS):
             raise NotReached(f"never {what}: {self.ending(job)}")
@@ -76,7 +76,7 @@ class Life:
     last: str
     left: frozenset[str] = frozenset()
 
-    def is_over(self, seen: Seen) -> bool:
+    def is_over(self, seen: ObservedJob) -> bool:
         """Whether the job came to its end, and was tidied up."""
         is_told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
         return is_told and seen.there == self.left
@@ -107,10 +107,10 @@ class Life:
         }
 
 
-def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[Seen], bool]:
+def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[ObservedJob], bool]:
     """Whether each rank has begun so often."""
 
-    def holds(_: Seen) -> bool:
+    def holds(_: ObservedJob) -> bool:
         starts = place.starts(job)
         return sum(count >= times for count in starts.values()) == world
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.operator.cluster_jobs import OK
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import ObservedTrainingJob, condition, pod_of, says, waits, warned
+from cluster.reasons.timeline import Predicate, condition, pod_of, says, waits, warned
 from cluster.shared import Manifest
 
 
@@ -19,7 +19,7 @@ class Case:
 
     name: str
     spec: Callable[[Path], dict[str, object]]
-    sign: ObservedTrainingJob
+    sign: Predicate
     reason: str
     says: tuple[str, ...]
     mend: Callable[[Stage, Path], object] | None = None
@@ -161,7 +161,7 @@ def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_is_told(stage: Stage, put_on: Path, case: Case) -> None:
-    value = stage.told(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
+    value = stage.wait_for_reason(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
     message = value.status["message"]
     assert all(part in message for part in case.says), message
     assert condition(value, "Accepted")["status"] == "True"

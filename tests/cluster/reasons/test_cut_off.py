@@ -10,7 +10,7 @@ from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import SOON_SECONDS, Stage, template
-from cluster.reasons.timeline import ObservedTrainingJob, Seen, pod_of, says
+from cluster.reasons.timeline import ObservedChange, Predicate, pod_of, says
 from cluster.say import say
 from muster.plan.nodes import SILENT_PACES
 from muster.plan.problems import UNREACHABLE_SECONDS
@@ -31,8 +31,8 @@ while True:
 """
 
 
-def ranks_are(name: str, state: str, count: int) -> ObservedTrainingJob:
-    def is_it(seen: Seen) -> bool:
+def ranks_are(name: str, state: str, count: int) -> Predicate:
+    def is_it(seen: ObservedChange) -> bool:
         by_state = seen.status.get("ranks", {}).get("byState", []) if seen.kind == "Job" and seen.name == name else []
         return {"state": state, "count": count}.items() <= next(
             (entry for entry in by_state if entry["state"] == state), {}

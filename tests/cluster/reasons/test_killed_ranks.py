@@ -9,7 +9,7 @@ import pytest
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import ObservedTrainingJob, Seen, says
+from cluster.reasons.timeline import ObservedChange, Predicate, says
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
@@ -71,17 +71,17 @@ def all_at_work(stage: Stage, job: Job) -> bool:
     return all(WORD.format(rank=rank) in logs for rank in range(4))
 
 
-def names_it(job: Job) -> ObservedTrainingJob:
+def names_it(job: Job) -> Predicate:
     """The status tells of the rank's end, with all that is asked for."""
 
-    def is_it(seen: Seen) -> bool:
+    def is_it(seen: ObservedChange) -> bool:
         detail = first_detail(seen) if seen.kind == "Job" and seen.name == job.name else {}
         return (detail.get("rank"), detail.get("signal")) == (job.rank, 9)
 
     return is_it
 
 
-def first_detail(seen: Seen) -> Any:
+def first_detail(seen: ObservedChange) -> Any:
     return next(iter(seen.status.get("ranks", {}).get("details", [])), {})
 
 

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.reasons.stage import Stage
-from cluster.reasons.timeline import ObservedTrainingJob, Seen, condition
+from cluster.reasons.timeline import ObservedChange, Predicate, condition
 from cluster.shared import Manifest
 
 
-def applied(name: str) -> ObservedTrainingJob:
+def applied(name: str) -> Predicate:
     """Nobody but the operator hears the API server refuse its pods: it's asked as soon as the job is there."""
     return lambda seen: seen.kind == "Job" and seen.name == name and seen.type == "ADDED"
 
 
-def refused(stage: Stage, name: str, reason: str, *says: str) -> Seen:
-    value = stage.told(name, applied(name), reason, "Scheduled")
+def refused(stage: Stage, name: str, reason: str, *says: str) -> ObservedChange:
+    value = stage.wait_for_reason(name, applied(name), reason, "Scheduled")
     message = value.status["message"]
     assert all(part in message for part in says), message
     assert condition(value, "Accepted")["status"] == "True"

@@ -49,7 +49,7 @@ def logs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudWatchLogsCl
     client.close()
 
 
-def put(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
+def put_lines(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
     """Write lines, the first of which came `at` seconds after the job's beginning."""
     names = logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=stream)["logStreams"]
     if not names:
@@ -74,7 +74,7 @@ def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool
     return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
 
 
-class Told:
+class Recorder:
     """What a follower's readers were told, and how often AWS was asked."""
 
     def __init__(self, url: str) -> None:
@@ -107,9 +107,9 @@ class Told:
         return JobLogs(counted)  # type: ignore[arg-type]
 
 
-def run(url: str, scene: Callable[[Told], object]) -> None:
+def run(url: str, scene: Callable[[Recorder], object]) -> None:
     async def main() -> None:
-        value = Told(url)
+        value = Recorder(url)
         try:
             await scene(value)  # type: ignore[misc]
         finally:
@@ -119,19 +119,19 @@ def run(url: str, scene: Callable[[Told], object]) -> None:
 
 
 def test_ranks_are_heard_while_the_log_grows(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, "Starting", line(0, 10, Event.STARTED), line(1, 10, step=3), "loss=0.5")
-    put(logs, f"{NAME}-other/algo-1-1", 10, line(2, 10, step=9))
-    put(logs, "digits-0123456789-10/algo-1-1", 10, line(3, 10, step=9))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, "Starting", line(0, 10, Event.STARTED), line(1, 10, step=3), "loss=0.5")
+    put_lines(logs, f"{NAME}-other/algo-1-1", 10, line(2, 10, step=9))
+    put_lines(logs, "digits-0123456789-10/algo-1-1", 10, line(3, 10, step=9))
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source())
         value.follow(source())
         await asyncio.sleep(1)
         assert value.steps() == {0: ("Running", None), 1: ("Running", 3)}
         assert value.woken == 1
         assert value.asked == ["FilterLogEvents"]
-        put(logs, f"{NAME}/algo-2-1", 20, line(2, 20, step=7))
-        put(logs, f"{NAME}/algo-1-1", 21, line(1, 21, step=8))
+        put_lines(logs, f"{NAME}/algo-2-1", 20, line(2, 20, step=7))
+        put_lines(logs, f"{NAME}/algo-1-1", 21, line(1, 21, step=8))
         await asyncio.sleep(LOOK_SECONDS)
         assert value.steps() == {0: ("Running", None), 1: ("Running", 8), 2: ("Running", 7)}
         assert not value.follower.is_complete(UID, 1)
@@ -141,12 +141,12 @@ def test_ranks_are_heard_while_the_log_grows(url: str, logs: CloudWatchLogsClien
 
 
 def test_a_host_s_lines_that_come_late_are_heard(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 100, line(0, 100, step=30))
+    put_lines(logs, f"{NAME}/algo-1-1", 100, line(0, 100, step=30))
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source())
         await asyncio.sleep(1)
-        put(logs, f"{NAME}/algo-2-1", 80, line(2, 80, step=29))
+        put_lines(logs, f"{NAME}/algo-2-1", 80, line(2, 80, step=29))
         await asyncio.sleep(LOOK_SECONDS)
         assert value.steps() == {0: ("Running", 30), 2: ("Running", 29)}
 
@@ -154,12 +154,12 @@ def test_a_host_s_lines_that_come_late_are_heard(url: str, logs: CloudWatchLogsC
 
 
 def test_a_training_job_that_is_over_is_read_to_its_end(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, *(line(rank, 10, step=3) for rank in range(4)))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, *(line(rank, 10, step=3) for rank in range(4)))
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source(is_over=True))
         await asyncio.sleep(1)
-        put(logs, f"{NAME}/algo-1-1", 11, *(line(rank, 11, Event.ENDED, 4, 0) for rank in range(4)))
+        put_lines(logs, f"{NAME}/algo-1-1", 11, *(line(rank, 11, Event.ENDED, 4, 0) for rank in range(4)))
         assert not value.follower.is_complete(UID, 1)
         await asyncio.sleep(SETTLE_SECONDS)
         assert value.follower.is_complete(UID, 1)
@@ -175,8 +175,8 @@ def test_a_training_job_that_is_over_is_read_to_its_end(url: str, logs: CloudWat
 
 
 def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, "rank 3 goes", "[1,3]<stderr>:ValueError: boom")
-    put(
+    put_lines(logs, f"{NAME}/algo-1-1", 10, "rank 3 goes", "[1,3]<stderr>:ValueError: boom")
+    put_lines(
         logs,
         f"{NAME}/algo-1-1",
         11,
@@ -184,7 +184,7 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
         "with errorcode 1.",
     )
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source(has_reports=False))
         await asyncio.sleep(3 * LOOK_SECONDS)
         assert value.asked == []
@@ -199,11 +199,11 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
 def test_a_log_that_is_not_there_is_waited_for(url: str, logs: CloudWatchLogsClient) -> None:
     logs.delete_log_group(logGroupName=GROUP)
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source())
         await asyncio.sleep(1)
         logs.create_log_group(logGroupName=GROUP)
-        put(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
+        put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
         await asyncio.sleep(LOOK_SECONDS)
         assert value.steps() == {0: ("Running", 3)}
 
@@ -211,9 +211,9 @@ def test_a_log_that_is_not_there_is_waited_for(url: str, logs: CloudWatchLogsCli
 
 
 def test_another_attempt_is_another_log(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
 
-    async def scene(value: Told) -> None:
+    async def scene(value: Recorder) -> None:
         value.follow(source())
         await asyncio.sleep(1)
         value.follow(replace(source(), attempt=2, name="digits-0123456789-2"))

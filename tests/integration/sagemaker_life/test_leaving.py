@@ -31,7 +31,7 @@ def _runs(site: Site) -> bool:
     return any(state not in ENDED for state in states)
 
 
-async def _gone(site: Site) -> None:
+async def _is_deleted(site: Site) -> None:
     await site.until(lambda: site.stored.read("vit") is None)
     await site.until_settled(5.0)
 
@@ -47,7 +47,7 @@ def test_one_refusal_after_aws_was_away_lets_nothing_go(wire: Wire, away: Fault,
         await site.until_settled(10 * MINUTE)
         answers = itertools.chain((refusal,), itertools.repeat(None))
         site.service.faults.chance = lambda _: next(answers)
-        await _gone(site)
+        await _is_deleted(site)
         assert not _runs(site)
         assert site.service.called("StopTrainingJob")
         assert not _left_running(site)
@@ -69,7 +69,7 @@ def test_time_without_an_answer_is_not_counted(wire: Wire) -> None:
 
         site.service.faults.chance = fault
         site.stored.delete("vit")
-        await _gone(site)
+        await _is_deleted(site)
         assert not _runs(site)
         assert not _left_running(site)
 
@@ -89,7 +89,7 @@ def test_nine_minutes_of_refusals_let_nothing_go(wire: Wire) -> None:
 
         site.service.faults.chance = fault
         site.stored.delete("vit")
-        await _gone(site)
+        await _is_deleted(site)
         assert not _runs(site)
         assert not _left_running(site)
 
@@ -108,7 +108,7 @@ def test_another_operator_counts_from_its_own_beginning(wire: Wire, caplog: pyte
         site.operator_dies()
         await site.until(lambda: site.deaths == 1)
         died_at = site.now()
-        await _gone(site)
+        await _is_deleted(site)
         assert site.now() - died_at > 10 * MINUTE
         (message,) = _left_running(site)
         command = f"`aws sagemaker stop-training-job --training-job-name {name} --region {HERE.region}`"
@@ -127,7 +127,7 @@ def test_giving_up_always_says_what_a_person_can_do(wire: Wire, is_wiped: bool) 
             site.stored.wipe("vit")
         site.service.faults.chance = lambda _: Fault.UNKNOWN_CALLER
         site.stored.delete("vit")
-        await _gone(site)
+        await _is_deleted(site)
         (message,) = _left_running(site)
         wanted = "list-training-jobs --status-equals InProgress" if is_wiped else "stop-training-job"
         assert f"aws sagemaker {wanted}" in message

@@ -35,7 +35,7 @@ def some_script(draw: random.Random) -> Script:
     )
 
 
-def told(site: Site, name: str) -> tuple[str, str] | None:
+def reason_of(site: Site, name: str) -> tuple[str, str] | None:
     """Status and secondary status, as the resource has them now."""
     status = site.stored.kept[name].get("status", {})
     record = status.get("backend", {}).get("sagemaker", {})
@@ -47,7 +47,7 @@ async def watched(site: Site, names: Sequence[str]) -> Seen:
     seen: Seen = {name: [] for name in names}
     while True:
         for name, states in seen.items():
-            state = told(site, name)
+            state = reason_of(site, name)
             if state is not None and (not states or states[-1][1] != state):
                 states.append((site.now(), state))
         if all(site.stored.kept[name].get("status", {}).get("phase") == "Succeeded" for name in names):

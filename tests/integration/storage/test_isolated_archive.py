@@ -46,7 +46,7 @@ def slow() -> Iterator[SlowHost]:
         yield host
 
 
-async def _told(event: object) -> bool:
+async def _is_reported(event: object) -> bool:
     assert hasattr(event, "wait")
     return bool(await asyncio.to_thread(event.wait, PATIENCE_SECONDS))
 
@@ -171,18 +171,18 @@ async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
 async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) -> None:
     result = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=3.0)))
     assert result.reason == "GitTooSlow"
-    assert await _told(slow.left)
+    assert await _is_reported(slow.left)
 
 
 async def test_who_is_not_waited_for_ends_at_once(slow: SlowHost) -> None:
     with TemporaryFile() as into:
         task = asyncio.create_task(make_archive(order(f"http://{slow.netloc}/code.git"), into))
-        assert await _told(slow.asked)
+        assert await _is_reported(slow.asked)
         assert _children()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert await _told(slow.left)
+    assert await _is_reported(slow.left)
     assert not _children()
 
 

@@ -22,32 +22,32 @@ def resource(status: Status | None) -> dict[str, JSON]:
     return result
 
 
-def seen(**fields: object) -> ObservedJob:
+def observed_job(**fields: object) -> ObservedJob:
     return read(resource(Status.model_validate(fields)))
 
 
 def test_a_job_that_nobody_has_looked_at_says_so() -> None:
     assert read(resource(None)).status.message == NOBODY_LOOKED
     accepted = Condition(type="Accepted", status="True", reason="Valid", last_transition_time=CREATED)
-    assert seen(conditions=(accepted,)).status.message == ""
+    assert observed_job(conditions=(accepted,)).status.message == ""
 
 
 def test_time_counts_from_the_creation_until_the_ranks_start_and_ends_with_the_job() -> None:
-    assert elapsed(seen(), CREATED_AT + 7) == 7
-    assert elapsed(seen(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
-    over = seen(start_time="2026-11-21T05:01:00Z", completion_time="2026-11-21T05:03:00Z", conditions=(OVER,))
+    assert elapsed(observed_job(), CREATED_AT + 7) == 7
+    assert elapsed(observed_job(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
+    over = observed_job(start_time="2026-11-21T05:01:00Z", completion_time="2026-11-21T05:03:00Z", conditions=(OVER,))
     assert (over.is_over, elapsed(over, CREATED_AT + 10**6)) == (True, 120)
 
 
 def test_a_clock_that_is_behind_the_clusters_shows_no_negative_time() -> None:
-    assert elapsed(seen(), CREATED_AT - 5) == 0
+    assert elapsed(observed_job(), CREATED_AT - 5) == 0
 
 
 def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() -> None:
     source = resource(Status(phase="Refused", message="no", observed_generation=2))
     verdicts = [read({**source, "metadata": {"generation": number}}).is_refused for number in (2, 3)]
     assert verdicts == [True, False]
-    assert not seen(phase="Running").is_refused
+    assert not observed_job(phase="Running").is_refused
 
 
 def test_ranks_are_told_to_their_nodes_without_the_spec() -> None:
@@ -58,7 +58,7 @@ def test_ranks_are_told_to_their_nodes_without_the_spec() -> None:
 
 def test_a_status_without_process_ids_has_no_column_for_them() -> None:
     nodes, ranks = NodeCounts(desired=1, ready=1), RankStatus(world=1, running=1, ready="1/1")
-    view = view_of(seen(phase="Running", message="The rank runs", nodes=nodes, ranks=ranks), CREATED_AT)
+    view = view_of(observed_job(phase="Running", message="The rank runs", nodes=nodes, ranks=ranks), CREATED_AT)
     console = Console(file=io.StringIO(), width=80, color_system=None)
     with console.capture() as capture:
         console.print(board(view, 80, 24))

@@ -157,7 +157,7 @@ KINDS = {
 PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.parameters()) if name not in ELSEWHERE]
 
 
-def told(**fields: object) -> EstimatorFit | TrainerRun:
+def fit_of(**fields: object) -> EstimatorFit | TrainerRun:
     run = record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
     assert isinstance(run, (EstimatorFit, TrainerRun))
     return run
@@ -165,11 +165,11 @@ def told(**fields: object) -> EstimatorFit | TrainerRun:
 
 def of_estimator(kind: str, **arguments: JSON) -> Imported:
     value = {"role": ROLE, **RIGHT[kind], **arguments}
-    return _imported(told(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
+    return _imported(fit_of(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
 
 
 def of_trainer(**arguments: JSON) -> Imported:
-    return _imported(told(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
+    return _imported(fit_of(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
 
 
 def _imported(run: EstimatorFit | TrainerRun) -> Imported:

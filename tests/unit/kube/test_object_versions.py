@@ -11,16 +11,16 @@ def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:
     return {"kind": "Pod", "metadata": dict(metadata), "spec": {"big": "x" * 100}}
 
 
-def told(current: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
+def changes_of(current: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
     return [change.type for change in current.take(Change(kind, item))]
 
 
 def test_what_is_new_is_told_once() -> None:
     current = ObjectVersions()
-    assert told(current, "ADDED", thing("a")) == ["ADDED"]
-    assert told(current, "ADDED", thing("a")) == []
-    assert told(current, "ADDED", thing("a", version="2")) == ["MODIFIED"]
-    assert told(current, "MODIFIED", thing("b")) == ["ADDED"]
+    assert changes_of(current, "ADDED", thing("a")) == ["ADDED"]
+    assert changes_of(current, "ADDED", thing("a")) == []
+    assert changes_of(current, "ADDED", thing("a", version="2")) == ["MODIFIED"]
+    assert changes_of(current, "MODIFIED", thing("b")) == ["ADDED"]
 
 
 def test_what_is_deleted_is_told_whole_and_once() -> None:
@@ -40,7 +40,7 @@ def test_another_of_the_same_name_is_another() -> None:
         "metadata": {"name": "a", "namespace": "ns", "uid": "first", "resourceVersion": "1"},
     }
     assert current.take(Change("ADDED", second)) == (Change("DELETED", remains), Change("ADDED", second))
-    assert told(current, "DELETED", thing("a", uid="first")) == []
+    assert changes_of(current, "DELETED", thing("a", uid="first")) == []
 
 
 Names = st.sampled_from("abc")

@@ -20,7 +20,7 @@ class SkewedNode(SimulatedNode):
     delay: float = 0.0
     told: list[tuple[float, PodView]] = field(default_factory=list)
     pod: PodView | None = None
-    seen: Observations | None = None
+    observations: Observations | None = None
 
     def tick(self, now: float, first_rank: int) -> None:
         super().tick(now, first_rank)
@@ -28,15 +28,15 @@ class SkewedNode(SimulatedNode):
             self.told.append((now + self.delay, self.as_pod()))
         for at, pod in [entry for entry in self.told if entry[0] <= now]:
             if pod != self.pod:
-                self.pod, self.seen = pod, look(pod, self.seen, now)
+                self.pod, self.observations = pod, look(pod, self.observations, now)
             self.told.remove((at, pod))
 
     def facts(self) -> NodeFacts:
         current = super().facts()
-        if self.pod is None or self.seen is None or self.process.state is ProcessState.MISSING:
+        if self.pod is None or self.observations is None or self.process.state is ProcessState.MISSING:
             return current
-        value = process_facts(self.pod, (), self.seen)
-        ended = self.seen.ended
+        value = process_facts(self.pod, (), self.observations)
+        ended = self.observations.ended
         process = as_heard(value, self.known, None if ended is None else ended.at)
         # The agents here meet on a loopback, which pods can't.
         return replace(current, process=replace(process, lost_at=self.lost_at, name=None))

@@ -51,7 +51,7 @@ def decided(asked: Job, current: JobFacts, at: float, previous: Status | None = 
     return decide(asked, current, judge(asked, before, current, now), now, 1)
 
 
-def told(current: JobFacts, at: float, previous: Status | None = None) -> Status:
+def status_after(current: JobFacts, at: float, previous: Status | None = None) -> Status:
     return status_of(small(len(current.nodes)), previous or Status(), current, T0 + at)
 
 
@@ -120,7 +120,7 @@ def test_what_follows_from_the_status_alone(
 
 def test_pods_are_made_anew_above_all_that_were() -> None:
     current = facts(placed(0, replacement=3), stuck(1, replacement=5))
-    status = told(current, STARTUP)
+    status = status_after(current, STARTUP)
     assert status.placement == Placement(releases=1, replacement=6, released_at=to_seconds(T0 + STARTUP))
     later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in current.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
@@ -128,8 +128,8 @@ def test_pods_are_made_anew_above_all_that_were() -> None:
 
 def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
     current = facts(placed(0), stuck(1), stuck(2), stuck(3))
-    before = told(current, STARTUP - 1)
-    status = told(current, STARTUP, before)
+    before = status_after(current, STARTUP - 1)
+    status = status_after(current, STARTUP, before)
     again = to_seconds(T0 + STARTUP + PAUSE)
     assert status.message == (
         f"Not all 4 nodes found a place within startupTimeoutSeconds (60 s), so that all give theirs up, and are made "
@@ -139,18 +139,18 @@ def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
     assert (scheduled.status, scheduled.reason, scheduled.message) == ("False", "GangReleased", status.message)
     assert status.phase == "Pending"
     gone = facts(*(missing(number) for number in range(4)))
-    assert told(gone, STARTUP + 5, status).message == status.message
+    assert status_after(gone, STARTUP + 5, status).message == status.message
     (note,) = notes(before, status)
     assert (note.type, note.reason, note.message) == ("Warning", "GangReleased", status.message)
-    assert notes(status, told(gone, STARTUP + 5, status)) == ()
-    after = told(gone, STARTUP + PAUSE + 1, status)
+    assert notes(status, status_after(gone, STARTUP + 5, status)) == ()
+    after = status_after(gone, STARTUP + PAUSE + 1, status)
     assert after.message == "0 of 4 nodes are ready: digits-0, digits-1, digits-2 and 1 more do not exist yet"
 
 
 def test_the_next_time_is_an_event_of_its_own() -> None:
-    first = told(facts(placed(0), stuck(1)), STARTUP)
+    first = status_after(facts(placed(0), stuck(1)), STARTUP)
     at = STARTUP + PAUSE + 1
-    second = told(facts(placed(0, at, 1), stuck(1, replacement=1)), at + STARTUP, first)
+    second = status_after(facts(placed(0, at, 1), stuck(1, replacement=1)), at + STARTUP, first)
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time," in second.message

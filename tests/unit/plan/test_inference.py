@@ -21,7 +21,7 @@ RESUMED = Status(
 TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
 
 
-def gone(current: NodeFacts) -> NodeFacts:
+def without_pod(current: NodeFacts) -> NodeFacts:
     return replace(current, process=ProcessFacts(ProcessState.MISSING, 0))
 
 
@@ -35,12 +35,12 @@ def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
     [
         (Status(), running(0, rank(0)), True, True),
         (FIRST, running(0, rank(0)), True, True),
-        (FIRST, gone(running(0, rank(0))), True, True),
+        (FIRST, without_pod(running(0, rank(0))), True, True),
         # Both are of the start before.
         (RESUMED, halted(0, rank(0)), False, False),
         (RESUMED, TOLD, True, False),
         # Whoever was ready went with its pod.
-        (Status(), gone(TOLD), False, False),
+        (Status(), without_pod(TOLD), False, False),
     ],
 )
 def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: bool, has_command: bool) -> None:

@@ -86,26 +86,26 @@ def test_an_operator_that_has_just_begun_gives_agents_the_time_to_speak() -> Non
     assert lost_at(current.nodes[0], current) == START + 200 + LOST_SECONDS
 
 
-def told(current: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
+def status_after(current: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
     return status_of(of or job(), previous or Status(), current, now)
 
 
 def begun() -> Status:
-    return told(facts(running(0, rank(0), rank(1)), TWO), START + 1)
+    return status_after(facts(running(0, rank(0), rank(1)), TWO), START + 1)
 
 
 def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> None:
     survivors = running(0, rank(0), rank(1), heard=109)
-    before = told(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
+    before = status_after(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
     assert final_condition(before) is None
-    after = told(facts(survivors, cut(TWO)), DUE, previous=before)
+    after = status_after(facts(survivors, cut(TWO)), DUE, previous=before)
     assert after.phase == "Stopping"
     assert after.message.startswith(
         "digits-1: machine-1 is lost: neither the cluster nor muster has heard of pod digits-1-0 for 60 s and more"
         " (at 2025-11-21T04:06:55Z); "
     )
     settled = done(0, stopped(0, 111), stopped(1, 111))
-    over = told(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
+    over = status_after(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
     final = final_condition(over)
     assert final is not None
     assert (final.type, final.reason) == ("Failed", "NodeLost")
@@ -125,7 +125,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
 )
 def test_who_failed_first_is_the_cause(first: object, reason: str) -> None:
     failed = heard(running(0, first, rank(1)), 110)  # type: ignore[arg-type]
-    status = told(facts(failed, cut(TWO)), DUE + 1, previous=begun())
+    status = status_after(facts(failed, cut(TWO)), DUE + 1, previous=begun())
     assert status.phase == "Stopping"
     assert ("NodeLost" if "is lost" in status.message else "RankFailed") == reason
 
@@ -135,39 +135,39 @@ def test_mpirun_ends_its_ranks_because_a_node_is_lost(*, explained: bool) -> Non
     lines = ("ORTE has lost communication with a remote daemon.", "the remote node and daemon is no longer reachable")
     mpirun = launcher(21, exit_code=1, lines=lines, name="mpirun") if explained else None
     killed = done(0, ended(0, 20, signal=15), ended(1, 20.5, signal=9), launched=mpirun)
-    status = told(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    status = status_after(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("digits-1: machine-1 is lost"), status.message
     own = done(0, ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), ended(1, 5.5, signal=15), launched=mpirun)
-    status = told(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    status = status_after(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("Rank 0 on digits-0 failed with exit code 7: ValueError: bad label")
 
 
 def test_a_cut_that_heals_in_time_ends_nothing() -> None:
-    status = told(facts(running(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun())
+    status = status_after(facts(running(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun())
     assert status.phase == "Running"
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_a_silent_agent_stalls_its_job() -> None:
     survivors = heard(running(0, rank(0), rank(1)), 15)
-    status = told(facts(survivors, cut(TWO, None)), START + 3 * HEARTBEAT_SECONDS, previous=begun())
+    status = status_after(facts(survivors, cut(TWO, None)), START + 3 * HEARTBEAT_SECONDS, previous=begun())
     stalled = next(entry for entry in status.conditions if entry.type == "Stalled")
     assert (stalled.status, stalled.reason) == ("True", NODE_SILENT)
     assert "`kubectl get node machine-1`" in stalled.message
     assert status.message.count("has not reported since") == 1
-    back = told(facts(heard(survivors, 20), cut(TWO, None, heard=20)), START + 21, previous=status)
+    back = status_after(facts(heard(survivors, 20), cut(TWO, None, heard=20)), START + 21, previous=status)
     assert next(entry for entry in back.conditions if entry.type == "Stalled").reason == "NoProblemKnown"
 
 
 def test_a_silent_agent_on_this_machine_is_a_busy_one() -> None:
-    status = told(facts(heard(running(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
+    status = status_after(facts(heard(running(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_done_is_done_on_a_machine_that_is_lost() -> None:
     succeeded = [ended(number, 30, exit_code=0) for number in range(4)]
     current = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
-    status = told(facts(done(0, *succeeded[:2]), current), DUE + 1, previous=begun())
+    status = status_after(facts(done(0, *succeeded[:2]), current), DUE + 1, previous=begun())
     assert status.phase == "Succeeded"
 
 
@@ -267,11 +267,11 @@ def test_problem_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None
         node(1),
         process=replace(node(1).process, state=ProcessState.MISSING, problem=Problem("PodDeleted", "somebody did")),
     )
-    status = told(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
+    status = status_after(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
     assert status.ranks is not None
     assert "Pending" not in {entry.state for entry in status.ranks.by_state}
 
 
 def test_a_gang_does_not_start_without_a_node_that_is_silent() -> None:
     silent = cut(ready(1), None, heard=-60)
-    assert told(facts(ready(0), silent), START + 1).start_time is None
+    assert status_after(facts(ready(0), silent), START + 1).start_time is None

@@ -29,18 +29,18 @@ from unit.plan.training_world import (
     facts,
     job,
     request_failure,
-    told,
+    status_after,
     training,
     turn,
     wake,
 )
 
 FRESH = Status()
-MADE = told(job(), BEGUN)
-SEEN = told(job(), BEGUN, facts(RUNNING))
+MADE = status_after(job(), BEGUN)
+SEEN = status_after(job(), BEGUN, facts(RUNNING))
 SUSPENDING = turn(job(suspend=True), SEEN, facts(RUNNING), T0 + 5)[2]
 SUSPENDED = turn(job(suspend=True), SUSPENDING, facts(STOPPED), T0 + 60)[2]
-OVER = told(job(), BEGUN, facts(DONE))
+OVER = status_after(job(), BEGUN, facts(DONE))
 WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no such bucket")
 NOT_ALLOWED, TAKEN = Problem("Invalid", "that role is not yours"), Problem("TrainingJobExists", "it is theirs")
 ON_ITS_WAY = facts(request_failure=request_failure(FailureKind.SERVICE), refusal=NOT_ALLOWED)

@@ -8,10 +8,22 @@ from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import CREATION_SECONDS
 from muster.plan.training_job_facts import FailureKind, TrainingFacts
 from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
-from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0, UID, facts, job, request_failure, told
+from unit.plan.training_world import (
+    BEGUN,
+    DONE,
+    RUNNING,
+    STOPPED,
+    STOPPING,
+    T0,
+    UID,
+    facts,
+    job,
+    request_failure,
+    status_after,
+)
 
-SEEN = told(job(), BEGUN, facts(RUNNING))
-MADE = told(job(), BEGUN)
+SEEN = status_after(job(), BEGUN, facts(RUNNING))
+MADE = status_after(job(), BEGUN)
 LATE = GIVE_UP_SECONDS + 1
 DENIED = request_failure(FailureKind.ACCESS, T0, refused_seconds=LATE)
 DENIED_ONCE = request_failure(FailureKind.ACCESS, T0 + LATE)

@@ -97,7 +97,7 @@ def turn(
     return judgement, actions, summarise_training_job(asked, previous, current, judgement, actions, now)
 
 
-def told(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
+def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
     """The status after a turn for each of these, a second apart."""
     status = Status()
     for index, each in enumerate(current):

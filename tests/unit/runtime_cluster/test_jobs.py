@@ -193,7 +193,7 @@ async def test_a_deleted_job_is_forgotten(tmp_path: Path) -> None:
         here.hear()
         await idle(here)
         here.jobs.take(Change("DELETED", resource(version=300)))
-        assert (here.jobs.known(), here.forgotten) == ((), ["u-1"])
+        assert (here.jobs.resources(), here.forgotten) == ((), ["u-1"])
         with pytest.raises(UnknownJob):
             here.store.changed("u-1")
         turns = here.world.turns["vit"]
@@ -209,7 +209,7 @@ async def test_a_job_whose_end_nobody_told_is_forgotten_when_its_status_has_no_p
         here.world.process = ProcessFacts(ProcessState.MISSING, replacement=0)
         here.jobs.wake("u-1")
         await idle(here)
-        assert here.jobs.known() == ()
+        assert here.jobs.resources() == ()
         assert here.world.applied == []
 
 
@@ -220,7 +220,7 @@ async def test_a_resource_made_anew_takes_the_place_of_the_one_of_its_name(tmp_p
         here.server.resource = dict(resource(uid="u-2", version=400))
         here.hear()
         await idle(here)
-        assert [one.uid for one in here.jobs.known()] == ["u-2"]
+        assert [one.uid for one in here.jobs.resources()] == ["u-2"]
         assert here.forgotten == ["u-1"]
 
 

@@ -36,7 +36,7 @@ def made(job: Job) -> TrainingRequest:
     return request(job, Setting("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
 
 
-def told(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
+def hyperparameters_of(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
     """The toolkit's hyperparameters, decoded."""
     quiet = {"rankReports": "Off", **block}
     return {name: json.loads(value) for name, value in made(sagemaker_job(changes, quiet)).hyperparameters.items()}
@@ -71,7 +71,7 @@ def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str
 def test_what_the_toolkit_can_do_it_is_told(
     changes: dict[str, JSON], block: dict[str, JSON], expected: dict[str, JSON]
 ) -> None:
-    hyperparameters = told(changes, block)
+    hyperparameters = hyperparameters_of(changes, block)
     assert hyperparameters["sagemaker_program"] == "train.py"
     assert expected.items() <= hyperparameters.items()
     assert PROCS in expected or PROCS not in hyperparameters
@@ -137,7 +137,9 @@ def test_the_start_script_has_the_agent_beside_it_for_ranks_that_it_starts(
     ],
 )
 def test_the_toolkit_starts_a_file_where_that_is_the_command(command: list[str], launcher: str, program: str) -> None:
-    assert told({"command": list(command), "launcher": {launcher: {}}}, {})["sagemaker_program"] == program
+    assert (
+        hyperparameters_of({"command": list(command), "launcher": {launcher: {}}}, {})["sagemaker_program"] == program
+    )
 
 
 def test_a_container_without_a_toolkit_runs_the_command_itself() -> None:

@@ -43,7 +43,7 @@ def condition(status: Status, kind: str) -> Condition:
     return next(entry for entry in status.conditions if entry.type == kind)
 
 
-def told(status: Status, kind: str) -> tuple[str, str]:
+def condition_of(status: Status, kind: str) -> tuple[str, str]:
     return (condition(status, kind).status, condition(status, kind).reason)
 
 
@@ -90,7 +90,11 @@ def test_placement_and_what_a_person_has_to_solve(
 ) -> None:
     status = status_of(job(), Status(), known, START + 10)
 
-    assert (told(status, "Scheduled"), told(status, "Stalled"), status.phase) == (scheduled, stalled, phase)
+    assert (condition_of(status, "Scheduled"), condition_of(status, "Stalled"), status.phase) == (
+        scheduled,
+        stalled,
+        phase,
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,9 +159,9 @@ def test_a_refused_pod_is_told_by_accepted() -> None:
 
     status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
 
-    assert told(status, "Accepted") == ("False", "InvalidPod")
-    assert told(status, "Stalled") == ("True", "InvalidPod")
-    assert (status.phase, told(status, "Failed")[0]) == ("Refused", "False")
+    assert condition_of(status, "Accepted") == ("False", "InvalidPod")
+    assert condition_of(status, "Stalled") == ("True", "InvalidPod")
+    assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
     # It says Refused no longer than it is so.
     assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
     assert status.message == refusal.message == condition(status, "Accepted").message
@@ -173,14 +177,17 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
         "The resource is refused: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
         "spec.x2: found 0; allowed are 1 to 9; and 2 more"
     )
-    assert (told(status, "Accepted"), told(status, "Stalled")) == (("False", "Invalid"), ("True", "Invalid"))
+    assert (condition_of(status, "Accepted"), condition_of(status, "Stalled")) == (
+        ("False", "Invalid"),
+        ("True", "Invalid"),
+    )
     assert (status.phase, final_condition(status), was_started(status)) == ("Refused", None, False)
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
     assert refused(status, InvalidResource(problems), 7, START + 99) == status
     corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
-    assert (corrected.phase, told(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
+    assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
 
 def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
@@ -188,7 +195,7 @@ def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
 
     status = refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
-    assert (status.phase, told(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+    assert (status.phase, condition_of(status, "Accepted")) == (before.phase, ("False", "Invalid"))
 
 
 def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:

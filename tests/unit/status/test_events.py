@@ -143,12 +143,12 @@ def test_a_long_message_fits_an_event() -> None:
     assert len(note.message.encode()) <= 1024
 
 
-def seen(*nodes: NodeFacts, at: float = 10) -> Status:
+def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
     before = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
     return status_of(job(2, 1), before, facts(*nodes), START + at)
 
 
-RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
+RUNS = status_at(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,15 @@ RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, st
     [
         (RUNS, False),
         (
-            seen(running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))),
+            status_at(
+                running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))
+            ),
             False,
         ),
-        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
-        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
+        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
+        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
         # It does not report any more.
-        (seen(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
+        (status_at(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
         (RUNS.model_copy(update={"attempt": 2}), True),
         (RUNS.model_copy(update={"start_time": None}), True),
         (RUNS.model_copy(update={"observed_generation": 4}), True),

@@ -97,7 +97,7 @@ class KubernetesBackend:
 
     def _is_past(self, entry: PodEntry, ledger: Ledger) -> bool:
         """Whether a pod is only there because its machine doesn't delete it: nothing waits for that any more."""
-        gone_by = entry.seen.gone_by
+        gone_by = entry.observations.gone_by
         return gone_by is not None and (entry.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
@@ -173,7 +173,7 @@ class KubernetesBackend:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
-            process = missing_process(process, replacement, last.seen.looked_at)
+            process = missing_process(process, replacement, last.observations.looked_at)
         problem, removal = process.problem, ledger.removed.get(last.pod.uid)
         if problem is not None and removal is not None and is_own_doing(problem, last.process.ended_at, removal.at):
             problem = None
@@ -255,7 +255,7 @@ class KubernetesBackend:
 
 def _ended_by(last: PodEntry | None) -> float | None:
     """When the operator saw that the pod's container had ended."""
-    return None if last is None or last.seen.ended is None else last.seen.ended.at
+    return None if last is None or last.observations.ended is None else last.observations.ended.at
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:

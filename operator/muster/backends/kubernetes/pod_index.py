@@ -44,7 +44,7 @@ class PodEntry:
     """
 
     pod: PodView
-    seen: Observations
+    observations: Observations
     warnings: tuple[Warned, ...] = ()
     untold_since: float | None = None
 
@@ -57,7 +57,7 @@ class PodEntry:
     @cached_property
     def process(self) -> ProcessFacts:
         """The pod as its node's process: worked out once for every change of it."""
-        return process_facts(self.pod, self.warnings, self.seen)
+        return process_facts(self.pod, self.warnings, self.observations)
 
 
 @dataclass
@@ -67,7 +67,7 @@ class _Entry:
     pods: dict[int, dict[int, PodEntry]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
     last: dict[int, PodEntry] = field(default_factory=dict)
-    gone: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    removed: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def all(self) -> Iterator[PodEntry]:
         for replacements in self.pods.values():
@@ -132,17 +132,17 @@ class PodIndex:
         if change.type == "DELETED" or read is None:
             self._drop(pod)
         else:
-            self._put(pod)
+            self._store(pod)
         self.on_change(pod.job_uid)
 
     def adopt(self, pod: PodView, at: float) -> None:
         """Know of a pod, as it was answered at `at` (Unix s), before the informer tells. What it told already stays."""
         entry = self._entries.get((pod.namespace, pod.job_uid))
-        if entry is not None and pod.uid in entry.gone:
+        if entry is not None and pod.uid in entry.removed:
             return
         place = self._places.get(pod.uid)
         if place is None or self._entries[place[0]].pods[place[1]][place[2]].untold_since is not None:
-            self._put(pod, at)
+            self._store(pod, at)
 
     def lost(self, pod: PodView) -> None:
         """A pod is gone that the informer never heard of, and so can't tell of its end."""
@@ -233,11 +233,11 @@ class PodIndex:
             del self._early[pod.namespace]
         return warnings
 
-    def _put(self, pod: PodView, untold_since: float | None = None) -> None:
+    def _store(self, pod: PodView, untold_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
         place = self._places.get(pod.uid)
         former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
-        observations = look(pod, None if former is None else former.seen, self.clock())
+        observations = look(pod, None if former is None else former.observations, self.clock())
         pod_entry = PodEntry(
             pod, observations, self._warned_early(pod) if former is None else former.warnings, untold_since
         )
@@ -268,12 +268,12 @@ class PodIndex:
         dropped = replacements.pop(replacement)
         if not replacements:
             del entry.pods[node]
-        entry.gone[pod.uid] = None
-        if len(entry.gone) > MAX_GONE:
-            entry.gone.popitem(last=False)
+        entry.removed[pod.uid] = None
+        if len(entry.removed) > MAX_GONE:
+            entry.removed.popitem(last=False)
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
         pod = pod if pod.phase else dropped.pod
-        last = PodEntry(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
+        last = PodEntry(pod, look(pod, dropped.observations, self.clock()), dropped.warnings)
         if replacement == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
             entry.last[node] = last
         # The garbage collector is done with a job that is gone.

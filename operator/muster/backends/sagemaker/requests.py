@@ -111,7 +111,7 @@ class PreparedRequests:
             return made.body
         for uri, content in made.archive.objects.items():
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
-            await self._put(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
+            await self._send_bytes(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
         return await self._with_code(job, made, made.archive, place) if made.archive.uri else made.body
 
     async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
@@ -162,10 +162,10 @@ class PreparedRequests:
         # who wants the SDK's own request gets it to the letter
         is_shared = (block is None or block.rank_reports != "Off") and names(made.body, archive.uri)
         if not is_shared:
-            await self._put(archive.uri, file, packed.checksum, archive.kms_key, place)
+            await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, place)
             return made.body
         if not await self._is_there(shared, packed.checksum, place):
-            await self._put(shared, file, packed.checksum, archive.kms_key, place)
+            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
         return with_uri(made.body, archive.uri, shared)
 
     async def _is_there(self, uri: str, checksum: str, place: Place) -> bool:
@@ -177,7 +177,7 @@ class PreparedRequests:
             return False
         return head.get("ChecksumSHA256") == checksum
 
-    async def _put(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
+    async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
         """Upload a file. `checksum` is what S3 works out itself of it, and nobody can say otherwise."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)

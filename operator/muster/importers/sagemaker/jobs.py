@@ -36,7 +36,7 @@ class Sources:
     """Where code is found: below `folder`, unless `given` is the source that the user says."""
 
     folder: Path
-    given: Mapping[str, JSON] | None
+    override: Mapping[str, JSON] | None
 
 
 Judge = Callable[[Job], None]
@@ -94,8 +94,8 @@ def _source(
 ) -> Mapping[str, JSON] | None:
     if result.code is None or not isinstance(result.code, Folder):
         return result.code
-    if sources.given is not None:
-        return sources.given
+    if sources.override is not None:
+        return sources.override
     code = inline(result.code, sources.folder, files)
     if code.left_out:
         problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")

@@ -80,7 +80,7 @@ class Jobs:
             task.cancel()
         return resource
 
-    def known(self) -> tuple[Resource, ...]:
+    def resources(self) -> tuple[Resource, ...]:
         """The newest known version of each job's resource."""
         return tuple(controller.resource for controller in self._controllers.values())
 

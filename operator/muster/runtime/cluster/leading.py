@@ -102,7 +102,7 @@ class Leading:
         jobs = self._jobs = Jobs(controller_dependencies, events.catch_up, partial(_forget, backend, training), gap.set)
         inbox = Inbox(controller_dependencies.processor, jobs.take)
         sweep = Sweep(
-            dependencies.client, dependencies.namespaces, lambda: (*jobs.known(), *room.held()), jobs.drop, gap
+            dependencies.client, dependencies.namespaces, lambda: (*jobs.resources(), *room.held()), jobs.drop, gap
         )
         resources = self._resources = ResourceWatch(
             dependencies.namespaces, room, inbox.put, time.monotonic, random.random
