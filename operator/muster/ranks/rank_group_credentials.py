@@ -20,7 +20,7 @@ from muster_worker.contract import Command, CommandKind, Credentials
 SEED_BYTES = 32
 """As many as the key has: a shorter secret would be the weakest part."""
 
-_PURPOSE = b"muster rank group credentials 1"
+_PURPOSE = b"muster gang credentials 1"
 """Keeps this use of the secret apart from any other. Another number: other credentials from the same secret."""
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551

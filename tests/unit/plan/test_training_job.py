@@ -4,6 +4,7 @@ import pytest
 
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.plan.actions import DeleteResource
 from muster.plan.facts import Problem
 from muster.plan.training_job import (
     CreateTrainingJob,
@@ -114,7 +115,7 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("it runs elsewhere", job(suspend=True), SEEN, facts(RUNNING, seen_at=THERE), 40, (StopTrainingJob(1, THERE),)),
     ("it is kept", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 50, ()),
     ("long enough", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 62, (DeleteTrainingJob("vit-1"),)),
-    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, ()),
+    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, (DeleteResource(),)),
 ]
 
 
