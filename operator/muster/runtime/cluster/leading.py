@@ -101,17 +101,14 @@ class Leading:
         controller_dependencies = self._controller_dependencies(backend, training, events, room)
         jobs = self._jobs = Jobs(controller_dependencies, events.catch_up, partial(_forget, backend, training), gap.set)
         inbox = Inbox(controller_dependencies.processor, jobs.take)
-        sweep = Sweep(
-            dependencies.client, dependencies.namespaces, lambda: (*jobs.resources(), *room.held()), jobs.drop, gap
-        )
-        resources = self._resources = ResourceWatch(
-            dependencies.namespaces, room, inbox.put, time.monotonic, random.random
-        )
+        client, namespaces = dependencies.client, dependencies.namespaces
+        sweep = Sweep(client, namespaces, lambda: (*jobs.resources(), *room.held()), jobs.drop, gap)
+        resources = self._resources = ResourceWatch(namespaces, room, inbox.put, time.monotonic, random.random)
         resources.start()
         beside = (
             _supervised("the look for jobs that vanished", sweep.run),
             _supervised("the sending of Events", events.run),
-            _supervised("the look for jobs that wait for room", Readmission(dependencies.client, room, inbox.put).run),
+            _supervised("the look for jobs that wait for room", Readmission(client, room, inbox.put).run),
             _supervised("the way of agents here", self._lead_agents_here),
         )
         try:
