@@ -130,7 +130,7 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.inputs[]",),
-        why="With two places nobody could say which of them counts.",
+        why="With two places it would not be clear which one counts.",
         sentence="exactly one of volume, s3 and sagemaker.fileSystem must be set",
         breaches=_one_place,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
@@ -138,7 +138,7 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.output",),
-        why="With two places nobody could say which of them counts.",
+        why="With two places it would not be clear which one counts.",
         sentence="exactly one of volume and s3 must be set",
         breaches=_one_output,
         cel="has(self.volume) != has(self.s3)",

@@ -9,7 +9,7 @@ from muster.api.document import JSON, Path
 from muster.api.pod_schema import POD_SPEC, pod_schema
 
 _LONGEST_NAME = 40
-"""Of a field, in characters: nobody mistypes a longer one, and comparing long names takes time."""
+"""Of a field, in characters: a longer one is no typing error, and comparing long names takes time."""
 
 _CLOSE = 0.6
 

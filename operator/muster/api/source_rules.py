@@ -127,7 +127,7 @@ SOURCE_RULES = (
     ),
     Rule(
         places=("spec.source.git.url",),
-        why="What reads a URL in two ways lets a job reach a host that nobody allowed.",
+        why="What reads a URL in two ways lets a job reach a host that is not allowed.",
         sentence="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
         " escapes; a repository that needs a token names its Secret in secretKeyRef",
         breaches=_git_url,

@@ -48,7 +48,7 @@ def names_git_host(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
 
 
 def _sentence(by: Allowance, namespace: str) -> str:
-    listed = f"whoever runs the operator lists it there, in tenancy[].{by}"
+    listed = f"ask the operator's administrator to list it there, in tenancy[].{by}"
     return f"{_WORDS[by]} is not allowed to namespace {namespace}: {listed}"
 
 

@@ -50,18 +50,18 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     strays = (*remove_strays(facts), *kill_lost(facts))
     if outcome.is_decided:
         return (*strays, *_end(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
-    # What can't be made as it is written is not made in part either.
+    # Create nothing for a job of which a part is refused.
     if facts.refusal is not None and not outcome.started:
         return strays
-    # Pods of two specs make no gang, and none of them has begun to work.
+    # Delete pods of an earlier spec: none of them has started its ranks.
     if facts.outdated and not outcome.started:
         return (*strays, *remove_outdated(facts))
     release = outcome.release
-    # What half a gang holds is of use to others only.
+    # Release the nodes of half a gang: others can use them.
     if release is not None and is_apart(facts, release, now):
         return (*strays, *remove_released(facts, release))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
-    # Nobody starts before everybody is there: the peers' addresses are part of Start.
+    # Start needs the addresses of all nodes, so create the missing ones first.
     if missing:
         lowest = 0 if release is None else release.replacement
         return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
@@ -74,7 +74,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
 
 def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status; None: never."""
-    # A suspension that nobody wants any more had to come to its end first.
+    # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     times = [at for node in facts.nodes for at in (silent_at(node, facts), lost_at(node, facts))]
@@ -132,7 +132,7 @@ def _send_where_needed(
     kills: list[Action] = []
     fields: dict[Command, list[int]] = {}
     for node, command in wanted:
-        # A pod whose agent has not begun has nobody to tell.
+        # The agent of this pod has not started, so there is no one to send a command to.
         if node.process.state is not ProcessState.RUNNING:
             continue
         killed_at = _killed_at(facts, outcome, node)
@@ -159,7 +159,7 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
     # Nothing of the job runs there.
     if agent is None or has_ended(node) or agent.report.phase == AgentPhase.READY:
         return CommandKind.EXIT
-    # Somebody is in a hurry.
+    # Ctrl-C was pressed twice: kill at once.
     if grace <= 0:
         return CommandKind.KILL
     return CommandKind.STOP

@@ -26,8 +26,8 @@ class Subject(StrEnum):
 class End:
     """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
-    `since` is set where it may have ended earlier than it showed: what follows from an end that nobody saw, others may
-    tell before.
+    `since` is set where it may have ended earlier than it showed: others may report what follows
+    from an end before the end itself is seen.
     """
 
     subject: Subject

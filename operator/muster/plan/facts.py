@@ -33,10 +33,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class TerminationMessage:
-    """What a node's agent left in its pod's termination log: how the node ended, though nobody may have heard it.
+    """What a node's agent left in its pod's termination log: how the node ended, even if no report arrived.
 
     `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
-    that failed before all others of the node, `terminated` says that somebody other than muster made the agent stop.
+    that failed before all others of the node, `terminated` says that the agent was stopped, but not by muster.
     Its content can come from the job itself, so it speaks of its node only.
     """
 
@@ -59,8 +59,8 @@ class ProcessFacts:
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
     The replacement of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
-    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
-    `memory_limit` is what its ranks may use together, as its owner wrote it; "": nobody set one.
+    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: not set.
+    `memory_limit` is what its ranks may use together, as its owner wrote it; "": not set.
     `lingers` says that the agent has EXITED and other containers of its pod still run. `termination_message` is set
     once it has EXITED and left one.
 
@@ -127,7 +127,7 @@ class AgentFacts:
     ranks: tuple[RankFacts, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     launcher: LauncherFacts | None = None
-    terminated_at: float | None = None  # somebody other than the operator made the agent stop
+    terminated_at: float | None = None  # the agent was stopped, but not by the operator
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """Somebody wants the job to end before it is done."""
+    """A request to end the job before it is done."""
 
     at: float
     by: str  # for people: "Ctrl-C"

@@ -75,7 +75,7 @@ def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
     root_cause, at = _root_cause(facts, ends), ends[0].at
     if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
         return Failure(at, _alike(facts, root_cause, ends))
-    # Nobody is left whose loss the ranks could speak of: an outside service is gone for all of them.
+    # All ranks failed with the same error, so they lost an outside service and not a peer.
     alike = _alike(facts, root_cause, ends)
     if root_cause.subject is Subject.RANK and len({end.rank for end in alike}) == world_size(job) > 1:
         return Failure(at, alike)
@@ -86,7 +86,8 @@ def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
 
 def _root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     first = ends[0]
-    # The first end that is nobody else's fault, though a secondary failure may be seen a little before its cause.
+    # The first end that does not follow from another one, though a secondary failure may be seen a little before its
+    # cause.
     for end in ends:
         if not is_secondary(end) and end.earliest <= first.at + WINDOW_SECONDS:
             return end
@@ -94,7 +95,8 @@ def _root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     for end in rank_ends(facts):
         if end.stopped and end.at <= first.at + WINDOW_SECONDS and _confesses(end):
             return end
-    # A peer that nobody saw fail (it ended with 0, or was cut off): then the first that noticed stands for the failure.
+    # The failed peer was not seen (it ended with 0, or was cut off): then the first that noticed stands for the
+    # failure.
     return first
 
 

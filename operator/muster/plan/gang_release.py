@@ -94,6 +94,6 @@ def _previous_release(job: Job, placement: Placement | None) -> GangRelease | No
     try:
         at = from_text(placement.released_at)
     except ValueError:
-        at = 0.0  # somebody else wrote it: then it is long past
+        at = 0.0  # not a time of muster's: treat it as long past
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
     return GangRelease(placement.releases, placement.replacement, at, until)

@@ -45,7 +45,7 @@ def _without_removal(node: NodeFacts, former: int) -> NodeFacts:
 
 
 def _present(node: NodeFacts, attempt: int, *, started: bool) -> NodeFacts:
-    # Nothing has begun, and there is nobody who could have said or heard anything.
+    # The attempt has not started, so no agent has reported or received anything.
     if node.process.state is ProcessState.MISSING and not started:
         return node if node.agent is None and node.command is None else _without_past(node)
     agent, command = node.agent, node.command

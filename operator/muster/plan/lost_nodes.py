@@ -1,8 +1,8 @@
 """A node whose machine is down, or cut off for so long that the job goes on without it. Pure.
 
-Nobody can tell the one from the other. Two who don't depend on each other have to agree: the node's agent is silent,
-and the cluster says that the machine doesn't answer, or has waited in vain for it to delete the pod. An agent that is
-heard is never lost, and a silent one alone is not either: it may be muster that can't be reached.
+The two look the same from outside. Two witnesses that don't depend on each other have to agree: the node's agent is
+silent, and the cluster says that the machine doesn't answer, or has waited in vain for it to delete the pod. An agent
+that is heard is never lost, and a silent one alone is not either: it may be muster that can't be reached.
 """
 
 from dataclasses import replace

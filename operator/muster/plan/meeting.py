@@ -22,7 +22,7 @@ def meet(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
     """Every node's peer entry, in order; none at all while one of them has not said where it can be reached.
 
     The agents' own choices stand unless another network that all nodes are on is better. Agents that were told before
-    still say what they said, so that whoever asks again gets the same answer.
+    still say what they said, so that asking again gives the same answer.
     """
     reports = [report for report in map(_reachable, nodes) if report is not None]
     if len(reports) < len(nodes):

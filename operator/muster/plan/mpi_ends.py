@@ -55,7 +55,7 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
         return _as_early_as_may_be([launcher, *outside])
     if killed or outside:
         return _as_early_as_may_be([*killed, *outside])
-    # Nobody tells why mpirun ended them: the first that noticed stands for the failure.
+    # The reason why mpirun ended them is unknown: the first that noticed stands for the failure.
     return (tuple(end for end in bad if _lost_its_peer(end)) or bad)[:1]
 
 
@@ -152,7 +152,7 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
     # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
     if rank_output.calls_abort(launcher.lines):
         return False
-    # Hydra, which kills, may fall over what it does. Nobody else's first step is to kill.
+    # Only Hydra kills first, and it may crash when it does.
     return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS
 
 
@@ -166,7 +166,7 @@ def _passes_on(launcher: End, first: End) -> bool:
     """Whether mpirun ended with the rank's exit code or signal, as each implementation passes them on."""
     if first.exit_code is not None:
         return launcher.exit_code == first.exit_code
-    # Whoever sent that to mpirun sent it to the ranks by it.
+    # mpirun passed the signal on to its ranks.
     if first.signal is None or first.signal == signal.SIGTERM:
         return False
     return launcher.exit_code in (first.signal, 128 + first.signal)

@@ -101,13 +101,13 @@ def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now:
     failure = find_failure(job, facts, started=outcome.started)
     ended = (has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
     over = outcome.started and all(ended)
-    # Done is done, even when somebody asked for a stop a moment too late.
+    # The job has completed: ignore a stop request that came later.
     if failure is None and (over or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
         return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
         return _suspended(previous, facts, outcome)
-    # A gang of two specs misses nodes that never were, or does what nobody wants any more.
+    # The pods are of an earlier spec: they would run what the job no longer asks for.
     if outcome.started and not is_failing(previous) and was_missed(job, previous, facts):
         return _suspended(previous, facts, outcome)
     causes = [*_failures(outcome, failure), *_interventions(job, previous, facts, outcome, now)]
@@ -149,7 +149,7 @@ def _failures(outcome: Outcome, failure: Failure | None) -> list[_Cause]:
 
 
 def _interventions(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> list[_Cause]:
-    """What ends a job that hasn't failed: somebody's wish, or a deadline."""
+    """What ends a job that hasn't failed: a stop request, a suspension or a deadline."""
     failed = replace(outcome, verdict=Verdict.FAILED)
     causes = []
     if facts.stop_request is not None:

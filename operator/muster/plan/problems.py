@@ -32,7 +32,7 @@ def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
     process = node.process
     if process.state is not ProcessState.RUNNING or process.started_at is None or current_agent(node) is not None:
         return None
-    # Whoever has just begun to listen gives everybody the time to speak.
+    # An operator that has just started gives agents time to report.
     return max(process.started_at, facts.listening_since) + UNREACHABLE_SECONDS
 
 

@@ -53,8 +53,8 @@ def outside_ends(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]
 
 
 def is_secondary(end: End) -> bool:
-    """Whether an end looks like the secondary failure of another one: a peer is gone, or somebody asked it to leave."""
-    # Nobody gets SIGKILL or a segmentation fault from a lost connection, whatever was logged before.
+    """Whether an end looks like the secondary failure of another one: a peer was lost, or it got SIGTERM."""
+    # A lost connection causes no SIGKILL and no segmentation fault, whatever was logged before.
     if end.signal is not None and end.signal not in _ASKED_TO_LEAVE and end.signal != signal.SIGABRT:
         return False
     # torchrun sends SIGTERM to a failed rank's siblings, and a script may turn that into an exit code.
@@ -89,10 +89,10 @@ def _went_with(end: End, launcher: End) -> bool:
 
 def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
     process = node.process
-    # Until its process has ended nobody knows whether it comes again.
+    # A process that has not ended may still report.
     if process.state is not ProcessState.EXITED:
         return None
-    # Whoever had it deleted, it is made anew: nothing was lost with it.
+    # The pod is being deleted and will be replaced before the start: nothing is lost.
     if process.is_leaving:
         return None
     outside = _stopped_from_outside(node)
@@ -114,7 +114,7 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         if not uploads_to_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
             return None
         return _agent_gone(facts, node, AGENT_LOST)
-    # A process of a gang that has started does not go missing unless somebody removed it.
+    # After the start a process is missing only if it was removed.
     if process.state is ProcessState.MISSING:
         return _agent_gone(facts, node, NODE_LOST)
     return None

@@ -65,12 +65,12 @@ def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, no
     course = judgement.course
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
-        # Whoever may edit the resource may take that off.
+        # Put the finalizer back: users who may edit the resource may remove it.
         return () if facts.is_held else (HoldResource(),)
-    # It would be asked for in vain, until somebody changes that.
+    # Do not ask SageMaker again for what it refuses, until the spec changes.
     if facts.refusal is not None or facts.taken is not None:
         return ()
-    # A resource that goes would leave a training job behind that nobody knows of.
+    # Without the finalizer a deleted resource would leave its training job running.
     if not facts.is_held:
         return (HoldResource(),)
     return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
@@ -79,7 +79,7 @@ def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, no
 def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
     outcome, course = judgement.outcome, judgement.course
-    # A suspension that nobody wants any more had to come to its end first.
+    # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     times = [silent_at(node, judgement.facts) for node in judgement.facts.nodes]
@@ -103,7 +103,7 @@ def _end(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tu
     # Stopping is not an end, whatever the status told before.
     if not judgement.outcome.settled or (training is not None and not training.is_over):
         return ()
-    # Whoever is killed here has told the end, and what is left to do costs nothing.
+    # The status has the end already, so an operator that is killed here loses nothing.
     if facts.is_held:
         return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
     at = expires_at(job, judgement.outcome)

@@ -59,7 +59,7 @@ def attempt_looked_at(previous: Status) -> int | None:
 
 
 def as_found(previous: Status, facts: TrainingFacts) -> Status:
-    """`previous`, or what it would tell if nobody had taken off the training job that runs."""
+    """`previous`, or what it would say if the record of the running training job had not been removed."""
     if facts.unrecorded_attempt is None or facts.training is None:
         return previous
     return previous.model_copy(
@@ -76,7 +76,7 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
     restarts = 0 if record is None else record.restarts
     waiting = _waiting(job, record, attempt, facts)
     training = facts.training
-    # It was decided on, and is not there: whoever decided may not have come to it.
+    # It was decided on and is not there: the operator may have been killed before it asked.
     if training is None:
         return _with_due(job, facts, Course(attempt, is_next=False, restarts=restarts, waiting=waiting))
     here = Course(attempt, is_next=False, restarts=restarts, waiting=None if training.has_instances else waiting)
@@ -93,7 +93,7 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
 
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
-    """Whether the training job was there and is no more: somebody deleted what SageMaker knew of it."""
+    """Whether the training job was there and its record was deleted since."""
     record = sagemaker_status_of(previous)
     return facts.training is None and facts.blind is None and record is not None and record.arn is not None
 
@@ -106,7 +106,7 @@ def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     # None can come to be beside it, or without a request.
     if facts.taken is not None or facts.is_unsent:
         return 0.0
-    # SageMaker said no, or nobody came to ask it.
+    # SageMaker refused, or was not asked yet.
     if request_failure is not None and request_failure.kind in _UNSENT:
         return 0.0
     return max(from_text(record.tried_at), facts.looking_since) + CREATION_SECONDS
@@ -120,7 +120,7 @@ def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: Trai
     request_failure = facts.request_failure
     if request_failure is None or request_failure.kind is not FailureKind.CAPACITY:
         return last
-    # The status knows of it already: nobody asks before the time that it tells.
+    # The status has it already: do not ask before the time that it gives.
     if last is not None and last.until > request_failure.at:
         return last
     tries, problem = 1 if last is None else last.tries + 1, request_failure.problem

@@ -65,6 +65,6 @@ def _stopped(training: TrainingJob) -> BadEnd:
             )
         case sagemaker.INTERRUPTED:
             return BadEnd(SPOT_INTERRUPTED, "its spot instances were taken away", Sequel.RESTART)
-        # Whoever stopped it does not want it to come back.
+        # It was stopped on purpose: do not restart it.
         case _:
-            return BadEnd(STOPPED_ELSEWHERE, "somebody other than muster stopped it", Sequel.NONE)
+            return BadEnd(STOPPED_ELSEWHERE, "it was stopped, but not by muster", Sequel.NONE)

@@ -68,7 +68,7 @@ def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | N
     by_key = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):
         number = node * procs + local
-        # It ran, and nobody knows more.
+        # It ran; nothing else is known.
         by_key.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
     ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(by_key.items()))
     reports = tuple(rank.report for rank in ranks)

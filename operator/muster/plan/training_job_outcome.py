@@ -52,7 +52,7 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         told_at = from_text(last.last_transition_time)
-        # It is told when nothing runs any more, and nobody looks again.
+        # Nothing runs any more, and SageMaker is not asked again.
         outcome = replace(outcome, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
         return Judgement(outcome, course, shown)
     return Judgement(_decided(job, previous, facts, Judgement(outcome, course, shown), now), course, shown)

@@ -12,7 +12,7 @@ NO_CAPACITY = "NoCapacity"
 CAPACITY_REASONS = (NO_CAPACITY, INSUFFICIENT_CAPACITY)
 
 SERVICE_REASONS = ("AwsThrottled", "AwsUnavailable")
-"""Reasons of problems that nobody has to do anything about."""
+"""Reasons of problems that pass without a person."""
 
 WORTH_A_WORD = 3
 """So often in a row AWS has to fail before it is told: once or twice it does so every day."""

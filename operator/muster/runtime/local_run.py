@@ -12,7 +12,7 @@ from muster.api.status import Status
 from muster.runtime.reconcile import Backend, ReconcileResult, reconcile
 
 _LEADER_TERM = 1
-"""Nobody else decides for a local run, so it has one term."""
+"""A local run has one decider, so one leader term."""
 
 _REST_SECONDS = 0.02
 """The least pause between two turns: reports that come together are looked at together."""
@@ -22,7 +22,7 @@ class StoppableBackend(Backend, Protocol):
     """A backend that can be asked to bring its job to an end."""
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody, `by`, wants the job to end; its ranks get so long from SIGTERM to SIGKILL."""
+        """`by` asks the job to end; its ranks get so long from SIGTERM to SIGKILL."""
         ...
 
 
@@ -62,7 +62,7 @@ class LocalRun:
             await self._wait_for_change(result)
 
     async def write(self, status: Status) -> None:
-        """A local run's status ends with it: `publish` shows it, and nobody takes over."""
+        """A local run's status ends with it: `publish` shows it."""
 
     async def _wait_for_change(self, result: ReconcileResult) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())

@@ -73,7 +73,7 @@ class _Decision:
     def result(self, now: float) -> ReconcileResult:
         """The turn, once all was done."""
         is_over = self.outcome.is_decided and all(is_gone(node) for node in self.facts.nodes)
-        # An agent that says nothing any more gives no other cause to look whether it obeyed.
+        # A silent agent sends no event, so check again after LOOK_AGAIN_SECONDS.
         times = (self.requeue_at, now + LOOK_AGAIN_SECONDS if self.actions else None)
         return ReconcileResult(
             self.facts, self.status, min((at for at in times if at is not None), default=None), is_over
@@ -83,12 +83,12 @@ class _Decision:
 async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which belongs to another
     job: Job, previous: Status, backend: Backend, status_writer: StatusWriter, now: float, leader_term: int
 ) -> ReconcileResult:
-    """Bring the world a step nearer to the job's spec, and say how it stands. `leader_term` is the deciding Lease's."""
+    """Bring the job one step closer to its spec, and report its state. `leader_term` is the deciding Lease's."""
     observed = await backend.observe(job)
     work_out = partial(_decide, job, previous, observed, now, leader_term)
-    # Of a hundred ranks that takes a millisecond, of a hundred thousand seconds.
+    # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
     decision = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
-    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    # Write the status before acting: after a crash the next operator finds the decision in it.
     await status_writer.write(decision.status)
     await backend.apply(job, decision.actions)
     return decision.result(now)

@@ -46,11 +46,11 @@ class TrainingReconcileResult:
 async def reconcile_training_job(
     job: Job, previous: Status, backend: TrainingBackend, status_writer: StatusWriter, now: float
 ) -> TrainingReconcileResult:
-    """Bring the world a step nearer to the job's spec, and say how it stands."""
+    """Bring the job one step closer to its spec, and report its state."""
     facts = await backend.observe(job, previous)
     work_out = partial(_decide, job, previous, facts, now)
     decision = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
-    # What was decided is written before it is done: whoever takes over after a crash finds it in the status.
+    # Write the status before acting: after a crash the next operator finds the decision in it.
     await status_writer.write(decision.result.status)
     await backend.apply(job, decision.actions)
     return decision.result

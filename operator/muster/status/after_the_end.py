@@ -7,7 +7,7 @@ from muster.plan.outcome import final_condition
 from muster.status.conditions import ACCEPTED, since
 
 JOB_IS_OVER = "JobIsOver"
-"""Of a spec that was changed after the job's end: nobody ran it, and nobody will."""
+"""The spec was changed after the job's end: it will not run."""
 
 
 def after_the_end(previous: Status, generation: int, now: float) -> Status:

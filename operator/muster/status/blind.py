@@ -9,7 +9,7 @@ from muster.status.sentences import fit
 
 
 def blinded(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
-    """`previous` with why nobody can look, in its message and where a person has to do something in Stalled, too.
+    """`previous` with the reason why AWS can't be asked: in the message, and in Stalled where a person has to act.
 
     `problem` None: it isn't worth a word. `now` is in Unix seconds.
     """

@@ -42,7 +42,7 @@ def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, .
     """Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
 
     A transition time changes only when the condition's status does. Complete and Failed become True when nothing of the
-    job runs any more, so that whoever waits for them finds its devices free.
+    job runs any more, so that a job that waits for its devices finds them free.
     """
     outcome = picture.outcome
     claims = (
@@ -119,7 +119,7 @@ def _stalled(picture: Picture, message: str) -> _Claim:
     if problem is not None and problem.reason not in PASSING:
         return _Claim("Stalled", True, problem.reason, fit(problem.message))
     shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
-    # A job that is over waits for nobody but silent agents.
+    # A job that is over waits only for silent agents.
     for_people = tuple(entry for entry in shared if not entry.passes and _concerns(outcome, entry))
     if for_people:
         return _Claim("Stalled", True, for_people[0].problem.reason, _sentences(for_people))

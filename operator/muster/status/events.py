@@ -79,7 +79,7 @@ def _start(status: Status) -> str:
 
 
 def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
-    """What the network check of this start found, where somebody may want to look."""
+    """What the network check of this start found, as an event."""
     check, since = _check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
@@ -88,7 +88,7 @@ def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
 
 
 def _remarks(previous: Status, status: Status) -> Iterator[Note]:
-    """What the spec says to nobody: once, and again when it has become something else."""
+    """Fields of the spec that have no effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
     if accepted.reason == REMARKS and _tells_more(previous, status, "Accepted", "True"):
         yield Note("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)

@@ -27,7 +27,7 @@ from muster.status.views import (
 from muster_worker.contract import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
-"""More kinds of what the others were doing tell nobody more."""
+"""More kinds of activities than these are left out."""
 
 MAX_RANGE_CHARS = 60
 """Ranks in a sentence; the status has them all in byState."""
@@ -138,9 +138,9 @@ def _agent(failure: Failure) -> str:
     if end.lines:
         return f"{who}: {rank_output.clean(end.lines[0], limit=MAX_PROBLEM_CHARS)}"
     if end.reason == NODE_STOPPED:
-        return f"{end.node_name} was told to stop by somebody other than muster"
+        return f"{end.node_name} was stopped, but not by muster"
     if end.reason == NODE_LOST:
-        return f"{end.node_name} is gone: somebody removed it"
+        return f"{end.node_name} was removed, but not by muster"
     how = _how(end) if end.exit_code != 0 else "left with exit code 0 before its ranks"
     return f"The agent on {end.node_name} {how}"
 
@@ -197,7 +197,7 @@ def _why(job: Job, end: End) -> str:
         return line if program in line else f"{program} is not executable"
     if end.reason == OOM_KILLED and (end.rss_bytes or end.memory_limit):
         return _memory(end)
-    # What a process wrote before somebody killed it is not why.
+    # A process that was killed did not write the reason.
     own_word = end.stopped or end.signal == signal.SIGABRT or rank_output.calls_abort(end.lines)
     if end.signal is not None and not own_word:
         return ""

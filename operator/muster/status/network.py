@@ -9,7 +9,7 @@ from muster.status.ranges import ranges
 from muster_worker.contract import Report
 
 MAX_GROUPS = 16
-"""Machines of a few kinds make a few groups; of a hundred kinds nobody reads the rest."""
+"""Machines of a few kinds make a few groups; of a hundred kinds the rest is left out."""
 
 MAX_NODES = 32
 """Every watcher gets the whole status with every change."""

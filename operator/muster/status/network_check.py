@@ -38,7 +38,7 @@ class Speed:
 
 
 def check_of(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
-    """What was found; None until every node that is heard has told, and when nobody checks."""
+    """What was found; None until every node that is heard has told, and without network.check."""
     heard = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
     value = [(node, report.figures) for node, report in heard if report.figures is not None]
     # A node that ended before it was done has nothing more to say.

@@ -1,4 +1,4 @@
-"""Why nobody has to do anything about a job, and what it waits for: no more than is known. Pure."""
+"""Why a job needs no action of a person, and what it waits for. Pure."""
 
 from muster.api.timestamps import to_seconds
 from muster.plan.nodes import is_placed, is_ready
@@ -9,7 +9,7 @@ from muster.status.progress import counting
 from muster.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, Picture
 
 NO_PROBLEM_KNOWN = "NoProblemKnown"
-"""Ranks run, and nobody says that anything is wrong."""
+"""Ranks run, and no problem is known."""
 
 WAITING = "Waiting"
 """Something is missing that is expected to come by itself: resources, a node, files, word from an agent."""

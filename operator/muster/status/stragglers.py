@@ -20,7 +20,7 @@ class Count:
 
 
 def count_of(rank: RankFacts, heard_at: float) -> Count | None:
-    """What a report heard at `heard_at` (Unix seconds) says of a rank's steps; None when nobody counts them."""
+    """What a report heard at `heard_at` (Unix seconds) says of a rank's steps; None when they are not counted."""
     step = rank.report.step
     if step is None:
         return None

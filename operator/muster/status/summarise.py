@@ -31,7 +31,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
     if final_condition(previous) is not None:
         return after_the_end(previous, job.metadata.generation, now)
     if _is_told_better(previous, facts, outcome, now):
-        # Whoever waits for a change of the spec to be looked at waits for this.
+        # Clients wait for observedGeneration after they change the spec.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     picture = Picture(job, previous, facts, outcome, now)
     progress = progress_of(picture)
@@ -91,7 +91,7 @@ def _phase_on_the_way(picture: Picture) -> str:
 
 
 def _is_queued(job: Job, facts: JobFacts) -> bool:
-    """Whether the nodes wait to be admitted together, by the job's queue or whoever else gates them."""
+    """Whether the nodes wait to be admitted together, by the job's queue or another gate."""
     if any(is_placed(node) for node in facts.nodes):
         return False
     problems = (node.process.problem for node in facts.nodes)
@@ -133,6 +133,6 @@ def _start_time(picture: Picture, actions: Sequence[Action]) -> str | None:
         return picture.previous.start_time
     if not outcome.started:
         return to_seconds(picture.now) if _starts(actions) else None
-    # Somebody emptied the status of a job that runs.
+    # The status of a running job was emptied.
     starts = (view.facts.started_at for view in picture.views if view.facts is not None)
     return to_seconds(min((at for at in starts if at is not None), default=picture.now))

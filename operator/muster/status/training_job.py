@@ -136,7 +136,7 @@ def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str
         return picture.previous.start_time
     if creates:
         return to_seconds(picture.now)
-    # Somebody emptied the status of a job that runs.
+    # The status of a running job was emptied.
     return (
         None if facts.training is None or not was_started(picture.previous) else to_seconds(facts.training.created_at)
     )

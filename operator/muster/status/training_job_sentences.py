@@ -53,7 +53,7 @@ def _ended(picture: Picture, progress: Progress | None, facts: TrainingFacts) ->
     if own:
         return ended(picture, progress)
     if outcome.reason == TRAINING_JOB_GONE or facts.training is None:
-        return f"Training job {_name(picture)} is gone: somebody deleted it"
+        return f"Training job {_name(picture)} was deleted, but not by muster"
     return _end(facts.training)
 
 

@@ -1,4 +1,4 @@
-"""Every rank of the world as the status sees it: one view a rank, also for those that nobody has seen."""
+"""Every rank of the world as the status sees it: one view for each rank, seen or not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ def _state_of_end(rank: int, end: End, picture: Picture) -> tuple[str, str]:
 
 
 def _state_unseen(node: NodeFacts, picture: Picture) -> tuple[str, str]:
-    # It was told to start its ranks; what became of them nobody heard.
+    # It was told to start its ranks and has not reported since.
     if picture.outcome.started and current_agent(node) is None:
         return _state_with_agent(node, picture.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(picture))
     # It went before it told of its ranks.
@@ -135,7 +135,7 @@ def _state_unseen(node: NodeFacts, picture: Picture) -> tuple[str, str]:
         return PENDING, "NeverStarted"
     if is_silent(node, picture.facts, picture.now):
         return UNKNOWN, "NodeSilent"
-    # Whoever is told to stop before it was seen may or may not have been there.
+    # A rank that is stopped before its first report may or may not have run.
     return STARTING, "LauncherRuns"
 
 

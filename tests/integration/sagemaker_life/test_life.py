@@ -259,7 +259,7 @@ def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "StoppedElsewhere"
-        assert site.status().message == f"Training job {NAME} was stopped: somebody other than muster stopped it"
+        assert site.status().message == f"Training job {NAME} was stopped: it was stopped, but not by muster"
         assert list(site.service.jobs().by_name) == [NAME]
 
     lived(wire, life)

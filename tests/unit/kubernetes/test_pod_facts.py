@@ -153,7 +153,7 @@ CASES = [
         "killed",
         EXITED,
         "ContainerKilled",
-        "container trainer was killed as a whole with SIGKILL: it ran out of memory, or somebody killed it on node-1",
+        "container trainer was killed as a whole with SIGKILL: it ran out of memory, or it was killed on node-1",
     ),
     ("init-failed", EXITED, "InitContainerFailed", "init container fetch failed with exit code 1: no such bucket"),
     (
@@ -192,8 +192,8 @@ CASES = [
             "affinity/selector"
         ),
     ),
-    ("deleted", RUNNING, "PodDeleted", "somebody deleted pod vit-34-0"),
-    ("evicted-by-api", RUNNING, "Evicted", "somebody evicted it, as `kubectl drain node-2` does"),
+    ("deleted", RUNNING, "PodDeleted", "pod vit-34-0 was deleted, and not by muster"),
+    ("evicted-by-api", RUNNING, "Evicted", "it was evicted, as by `kubectl drain node-2`"),
     ("preempted", RUNNING, "Preempted", "a pod of a higher priority took its place on node-2"),
 ]
 

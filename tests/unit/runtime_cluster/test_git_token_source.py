@@ -45,7 +45,7 @@ async def test_the_key_of_the_secret_is_the_token() -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (ApiError(403, "Forbidden", "secrets is forbidden"), "lists the Secret in the chart's value gitSecrets"),
+        (ApiError(403, "Forbidden", "secrets is forbidden"), "list the Secret in the chart's value gitSecrets"),
         (ApiError(404, "NotFound", "none"), "namespace team has no Secret git-token"),
         (_secret(password=b"abc"), "Secret team/git-token has no key token"),
         ({}, "Secret team/git-token has no key token"),

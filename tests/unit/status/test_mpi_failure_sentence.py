@@ -335,7 +335,7 @@ CASES = (
             first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
             terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, told_at=1.6),
         ),
-        "digits-1 was told to stop by somebody other than muster; 2 others were stopped",
+        "digits-1 was stopped, but not by muster; 2 others were stopped",
         "NodeStopped",
         {"Stopped": "0-3"},
     ),

@@ -43,7 +43,7 @@ CASES = [
     (STOPPING, "Stopping", "Stopping: Stopping it is"),
     (DONE, "Succeeded", "All 2 ranks succeeded"),
     (CRASHED, "Failed", "Training job vit-1 failed: AlgorithmError: ExitCode 1"),
-    (STOPPED, "Failed", "Training job vit-1 was stopped: somebody other than muster stopped it"),
+    (STOPPED, "Failed", "Training job vit-1 was stopped: it was stopped, but not by muster"),
 ]
 
 

@@ -259,7 +259,7 @@ def _ended_by(last: PodEntry | None) -> float | None:
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
-    """Whether somebody deleted the job's own ConfigMap before the pod had mounted it."""
+    """Whether the job's own ConfigMap was deleted before the pod had mounted it."""
     problem = process.problem
     if problem is None or problem.reason != CONFIG_MISSING:
         return False

@@ -85,9 +85,9 @@ def _disruption(pod: PodView, target: Condition) -> Problem:
             )
             return Problem(NODE_LOST, words)
         case "DeletionByPodGC":
-            return Problem(NODE_LOST, f"{pod.machine} is gone from the cluster")
+            return Problem(NODE_LOST, f"{pod.machine} was removed from the cluster")
         case "EvictionByEvictionAPI":
-            return Problem(EVICTED, f"somebody evicted it, as `kubectl drain {pod.machine}` does")
+            return Problem(EVICTED, f"it was evicted, as by `kubectl drain {pod.machine}`")
         case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
             return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
         case _:
@@ -130,7 +130,7 @@ def deleted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """Somebody deleted the pod. Whether that was muster itself its backend knows."""
     if pod.asked_to_go_at is None or _ended_before(pod, pod.asked_to_go_at):
         return None
-    return Problem(POD_DELETED, f"somebody deleted pod {pod.name}")
+    return Problem(POD_DELETED, f"pod {pod.name} was deleted, and not by muster")
 
 
 def killed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
@@ -143,7 +143,7 @@ def killed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
     words = f"container {pod.trainer.name} was killed as a whole with SIGKILL: it ran out of memory{limit}"
-    return Problem(CONTAINER_KILLED, f"{words}, or somebody killed it on {pod.machine}")
+    return Problem(CONTAINER_KILLED, f"{words}, or it was killed on {pod.machine}")
 
 
 def sidecar_failed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:

@@ -37,7 +37,7 @@ def missing_process(process: ProcessFacts, replacement: int, at: float | None = 
     # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it, or released it.
     # Which of both can't be told: nobody hears any more of a pod without muster's labels.
     problem = process.problem or Problem(
-        POD_DELETED, f"somebody deleted pod {process.name}, or its labels or its owner"
+        POD_DELETED, f"pod {process.name}, its labels or its owner reference was removed, and not by muster"
     )
     return ProcessFacts(
         ProcessState.MISSING, replacement, ended_at=at, problem=problem, name=process.name, machine=process.machine

@@ -102,7 +102,7 @@ class Lookout:
 
     def _lost(self, target: Target, place: Place) -> RequestFailure:
         words = (
-            f"SageMaker doesn't know training job {target.name} in {place} any more: somebody deleted it, or "
+            f"SageMaker doesn't know training job {target.name} in {place} any more: it was deleted, or "
             "the operator's credentials are another account's"
         )
         return RequestFailure(FailureKind.SERVICE, Problem(NotFound.reason, words), self.clock(), WORTH_A_WORD)

@@ -30,7 +30,8 @@ class GitTokenSource:
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 words = (
-                    f"the operator may not read Secret {namespace}/{ref.name}; whoever runs it lists the Secret in the "
+                    f"the operator may not read Secret {namespace}/{ref.name}; "
+                    "ask the operator's administrator to list the Secret in the "
                     "chart's value gitSecrets"
                 )
                 raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {words}", may_pass=True) from error

@@ -178,12 +178,12 @@ class JobController:
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
         resource = status_writer.begin()
-        # Its children go with it: nothing of them may come back. A training job is nobody's child.
+        # Kubernetes deletes its children: create none. A training job has to be stopped.
         if resource.is_leaving:
             if not resource.is_held:
                 return Requeue(None, is_over=True)
             return await dependencies.training.leave(resource, status_writer, dependencies.admit)
-        # Whether the job ran, and how it ended, isn't known: whatever is done could be done twice.
+        # The status does not say whether the job ran: do nothing, or it could run twice.
         if resource.unclear:
             problems, now = resource.unclear, dependencies.clock()
             await status_writer.annotate(unreadable(resource.status_fields, problems, resource.generation, now))
@@ -210,7 +210,7 @@ class JobController:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
-            # What was begun is not given up because less is allowed since; what is resumed may be another job.
+            # A running job keeps running when less is allowed than before; a resumed one is checked again.
             if not was_started(resource.status):
                 self.dependencies.admit(resource.job)
             if resource.job.spec.backend == "SageMaker":

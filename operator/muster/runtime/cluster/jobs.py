@@ -21,7 +21,7 @@ class Jobs:
     """Hears what happens to resources and passes it on to the job's controller.
 
     `met` is called with each resource when it is heard of first, `forget` with a job's uid when its resource is gone,
-    `relisted` when the resources are being told all over again: what vanished meanwhile is told by nobody.
+    `relisted` when the resources are being told all over again: no event tells what vanished meanwhile.
     """
 
     dependencies: JobControllerDependencies
@@ -54,7 +54,7 @@ class Jobs:
             controller.wake()
 
     def drop(self, uid: str) -> None:
-        """The resource is gone, and all that is known of it may go. Its children are the garbage collector's."""
+        """Forget a resource that was deleted. Kubernetes' garbage collector deletes its children."""
         self.dependencies.writing.room.forget(uid)
         resource = self._let_go(uid)
         self.dependencies.store.forget(uid)
@@ -63,7 +63,7 @@ class Jobs:
             _log.info("%s: the resource was deleted", resource)
 
     def let_wait(self, uid: str) -> None:
-        """There is no room for the job: it is heard of again when there is. What is known of its pods stays true."""
+        """Forget a job for which there is no room until there is; its pods stay known."""
         self._let_go(uid)
 
     def _let_go(self, uid: str) -> Resource | None:

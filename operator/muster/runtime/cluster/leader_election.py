@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class ElectorEnded(Exception):
-    """Nobody renews the Lease any more. A new process is the remedy: this one has threads, and can't be forked."""
+    """The process that renews the Lease has ended. Exit, as a process with threads can't fork a new one."""
 
 
 class LeaderElection:

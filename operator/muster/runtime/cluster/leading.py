@@ -48,7 +48,7 @@ class LeaderDependencies:
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
     given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none. `endpoints`
-    is where agents find this collector, None when whoever started it sees to that.
+    is where agents find this collector, None when that is set up elsewhere.
     `identity` is the process' name, `holds_lease` says whether it may act as leader at this moment.
     """
 
@@ -116,15 +116,15 @@ class Leading:
             raise KopfEnded("kopf ended too often in a row; its messages say why")
         finally:
             resources.stop()
-            # Nothing is to be heard any more.
+            # The watch has ended on purpose.
             self._resources = None
             inbox.close()
             await jobs.stop(TURN_SECONDS)
-            # Whoever leads next tells what was not told.
+            # The next leader sends what was not sent.
             await _cancel(beside)
             training.backend.close()
             dependencies.collector.step_down(None)
-            # What agents said and were told in this term is nothing to the next one's.
+            # The next leader starts without this one's reports and commands.
             dependencies.store.clear()
 
     async def _lead_agents_here(self) -> None:

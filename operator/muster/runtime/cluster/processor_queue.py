@@ -11,8 +11,8 @@ class ProcessorQueue:
     """Lets one step of all turns be made at a time, and the rest of the event loop go on between two of them.
 
     A namespace that computed much comes after those that computed little, by start-time fair queuing: one that comes
-    anew is as far as the one whose step is being made, so that nobody saves up time. `clock` gives the thread's
-    processor time in seconds.
+    anew is as far as the one whose step is being made, so that a waiting one saves up no time. `clock` gives the
+    thread's processor time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -61,6 +61,6 @@ class ProcessorQueue:
                 self._granted = ticket
                 ticket.set_result(None)
         if self._granted is None:
-            # All got what they wanted: nobody is owed anything.
+            # All queues are empty: start the accounts anew.
             self._used.clear()
             self._reached = 0.0

@@ -156,7 +156,7 @@ class Replica:
         return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
     def _open_health(self, stack: AsyncExitStack) -> None:
-        alive = (Check("nobody tells of jobs any more", lambda: self._leading is None or self._leading.works),)
+        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.works),)
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),

@@ -81,7 +81,7 @@ def objections_to(
 ) -> tuple[FieldProblem, ...]:
     """What speaks against a resource as it was read. `accept` is as in `muster.plan.admission`."""
     if stored is not None and left_out(stored):
-        # It was stored before anybody looked. What it is now nobody can compare; the operator has said what is wrong.
+        # The stored spec is invalid, so the two cannot be compared; the status says what is wrong.
         return ()
     missing = left_out(wanted)
     if missing:

@@ -121,7 +121,7 @@ class StatusWriter:
         await self._merge({"finalizers": [*self.newest.finalizers, FINALIZER]})
 
     async def release(self) -> None:
-        """Take muster's finalizer off, and nobody else's. Raises what `write` raises."""
+        """Remove muster's finalizer and no other. Raises what `write` raises."""
         kept: list[JSON] = [name for name in self.newest.finalizers if name != FINALIZER]
         await self._merge({"finalizers": kept})
 
@@ -144,7 +144,7 @@ class StatusWriter:
         elif not self._is_due():
             return
         self.due_at = self._turn_at = None
-        # Without an answer nobody knows whether it is written.
+        # Without an answer it is unknown whether the status was written.
         self._untold = base
         await self._send(patch)
         self._untold = None
@@ -185,7 +185,7 @@ class StatusWriter:
         await self._patch(body, "status")
 
     async def _merge(self, metadata: dict[str, JSON]) -> None:
-        # A merge patch replaces lists: nobody's word may come between.
+        # A merge patch replaces lists, so refuse it if the resource has changed since.
         by_key: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
         await self._patch({"metadata": {**metadata, **by_key}}, None)
 

@@ -1,4 +1,4 @@
-"""Looks after resources that vanished while nobody watched: kopf doesn't tell of those."""
+"""Finds resources that were deleted while no watch ran: kopf reports none of those."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 1.0
 """After a gap all resources are told at once: one look serves for them all."""
 
 RETRY_SECONDS = 10.0
-"""After a list that failed: nobody waits for it."""
+"""Seconds until the next try after a list that failed."""
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The validating webhook: kopf's admission, on a thread of its own, in every replica whether it leads or not.
 
-It says before a job is stored what the operator would say of it afterwards. It changes nothing and asks nobody.
+It says before a job is stored what the operator would say of it afterwards. It changes nothing and sends no request.
 """
 
 from __future__ import annotations

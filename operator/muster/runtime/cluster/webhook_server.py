@@ -76,7 +76,7 @@ class WebhookServer:
         self._context = server_context(certificate)
 
     async def __call__(self, ask: Ask) -> AsyncIterator[WebhookClientConfig]:
-        """Serve for as long as it is iterated over. Nobody is told where: the chart says it to the API server."""
+        """Serve for as long as it is iterated over. The chart tells the API server where it listens."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             return await self._answer(request, ask)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Share:
-    """`of_core` in the long run, and so many seconds of processor time that were saved up while nobody asked."""
+    """`of_core` in the long run, and so many seconds of processor time that were saved up while no request came."""
 
     of_core: float
     saved: float
