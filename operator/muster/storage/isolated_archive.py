@@ -105,7 +105,7 @@ def _archive(order: ArchiveOrder, text: bytes, status: int) -> SourceArchive:
 
 
 def _tell(answer: ArchiveAnswer) -> None:
-    """Say in the log what whoever runs the operator wants to know, once."""
+    """Log once what the operator's administrator wants to know."""
     if answer.bug is not None:
         _log.error("a mistake in muster, while a commit was read: %s", answer.bug)
     if not answer.confined and "landlock" not in _told:

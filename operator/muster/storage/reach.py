@@ -9,8 +9,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 class Reach(StrEnum):
     """ANY: whoever asks reaches them with their own rights, in a pod or on their own machine.
 
-    NAMED: whoever runs the operator listed the host by its name; a private network may be meant, but nothing that only
-    this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is meant.
+    NAMED: the operator's configuration lists the host by its name; a private network may be meant, but nothing that
+    only this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is meant.
     """
 
     ANY = "Any"
@@ -36,7 +36,7 @@ def check_address(address: str, host: str, reach: Reach) -> None:
             raise AddressRefused(f"{host} is an address of the machine or the link that the operator is on")
         if reach is Reach.PUBLIC and not one.is_global:
             raise AddressRefused(
-                f"{host} is in a private network; whoever runs the operator lists such a host by its name in "
+                f"{host} is in a private network; ask the operator's administrator to list the host by its name in "
                 "tenancy[].gitHosts"
             )
 

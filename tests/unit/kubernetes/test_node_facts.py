@@ -58,7 +58,9 @@ def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
     lost = missing_process(WAITING, 3)
     assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
-    assert lost.problem == Problem("PodDeleted", "pod vit-0-0, its labels or its owner reference was removed, and not by muster")
+    assert lost.problem == Problem(
+        "PodDeleted", "pod vit-0-0, its labels or its owner reference was removed, and not by muster"
+    )
     evicted = Problem("Evicted", "node-1 evicted it")
     assert missing_process(replace(WAITING, problem=evicted), 3).problem == evicted
 

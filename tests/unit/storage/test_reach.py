@@ -49,5 +49,5 @@ def test_the_public_network_is_asked(address: str) -> None:
 
 
 def test_what_to_do_is_said() -> None:
-    with pytest.raises(AddressRefused, match=r"lists such a host by its name in tenancy\[\]\.gitHosts"):
+    with pytest.raises(AddressRefused, match=r"list the host by its name in tenancy\[\]\.gitHosts"):
         check_address("10.0.0.1", "git.example", Reach.PUBLIC)
