@@ -1,4 +1,4 @@
-"""What is known of the training jobs that somebody watches, and which to have described next. No I/O."""
+"""What is known of watched training jobs, and which to have described next. No I/O."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class Observations:
         self._order = itertools.count()
 
     def add(self, name: str, since: datetime) -> None:
-        """Somebody begins to watch a job that was created after `since`."""
+        """Begin to watch a job that was created after `since`."""
         if name not in self._jobs:
             self._jobs[name] = _Job(since)
             self.want(name)
 
     def drop(self, name: str) -> None:
-        """Nobody watches it any more."""
+        """Stop watching it."""
         self._jobs.pop(name, None)
         self._wanted.pop(name, None)
 
@@ -128,7 +128,7 @@ class Observations:
                 self.want(name)
 
     def want(self, name: str) -> None:
-        """Have it described: jobs that ended before those that somebody has just begun to watch before the others."""
+        """Have it described: jobs that ended first, then those that are newly watched."""
         job = self._jobs.get(name)
         if job is None:
             return

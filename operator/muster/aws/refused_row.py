@@ -1,4 +1,4 @@
-"""How long AWS has refused whoever asks, in a row of tries. Pure."""
+"""How long AWS has refused requests, in a row of tries. Pure."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Jobs(Protocol):
 
 
 class Watch:
-    """Somebody's eye on a job."""
+    """A watch on one job."""
 
     def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
         self.name = name
@@ -77,9 +77,9 @@ class Watch:
 
 
 class Sweep:
-    """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too.
+    """Follows the watched jobs of one place. `run` does it; all else may be called before, too.
 
-    `unneeded` is called when nobody watches one any more; `chance` gives numbers from 0 to 1.
+    `unneeded` is called when no job is watched any more; `chance` gives numbers from 0 to 1.
     """
 
     def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None], chance: Callable[[], float]) -> None:
@@ -122,7 +122,7 @@ class Sweep:
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """Follow the job no longer, unless somebody else has begun to."""
+        """Stop following the job, unless another watch on it has begun."""
         if self._watches.get(watch.name) is not watch:
             return
         del self._watches[watch.name]
@@ -192,7 +192,7 @@ class Sweep:
             except AwsError as error:
                 await self._failed("ListTrainingJobs", error)
                 if more and isinstance(error, Invalid):
-                    # Nobody says how long a token is good for.
+                    # How long a token is valid is not documented.
                     return None
             else:
                 self._succeeded("ListTrainingJobs")

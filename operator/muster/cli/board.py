@@ -113,7 +113,7 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "MEM", "STEP", "BEHIND")]
-    # what nobody knows leaves its room to the notes: a cluster's status tells of neither, the dead hold no memory
+    # unknown values leave their room to the notes: a cluster's status tells of neither, the dead hold no memory
     if not any(row.memory for row in rows):
         columns = [column for column in columns if column.title != "MEM"]
     if all(row.pid is None for row in rows):

@@ -1,4 +1,4 @@
-"""What of a job's file says something to a cluster only, so that nobody believes that `muster run` heeds it."""
+"""What of a job's file says something to a cluster only, which `muster run` does not use."""
 
 from __future__ import annotations
 

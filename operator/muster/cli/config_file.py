@@ -30,7 +30,7 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
 
 
 def with_config(job: Job, config: OperatorConfig | None) -> Job:
-    """The job as an operator with this configuration would take it (None: nobody said which it has).
+    """The job as an operator with this configuration would take it (None: no configuration was given).
 
     Raises `InvalidResource` for a pool that it doesn't have, or that can't be known.
     """

@@ -15,7 +15,7 @@ from muster_worker.contract import Mpi
 
 @dataclass(frozen=True)
 class RootCause:
-    """Whose last words explain a failure; `who` is "rank 3" or "torchrun"."""
+    """Whose last lines explain a failure; `who` is "rank 3" or "torchrun"."""
 
     who: str
     node: int

@@ -70,7 +70,7 @@ def _pod(patches: PodPatchs, bare: PodPatchs) -> list[Explanation]:
         for setting, value in settings(patch.fields).items():
             found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
     for patch in bare.defaults:
-        # what gave way to the owner's word before it became a piece, such as a folder that the owner mounts
+        # what gave way to the owner's word before it became a patch, such as a folder that the owner mounts
         for setting, value in settings(patch.fields).items():
             if setting in final and setting not in found:
                 found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))

@@ -29,7 +29,7 @@ from muster.importers.sagemaker.translation import Place
 _NOT_IMPORTED = 1
 
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""What a script gets of our environment: enough to run Python, and nobody's credentials."""
+"""What a script gets of our environment: enough to run Python, and no credentials."""
 
 _SOME_ACCOUNT = "0" * 12
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")

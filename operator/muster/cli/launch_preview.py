@@ -27,7 +27,7 @@ HOOK_VARIABLES = (HOOK, PYTHONPATH)
 """What a Python rank is started with and doesn't see."""
 
 UNKNOWN_TYPE = "local"
-"""What the agent says of a machine whose type nobody told it: the word of SageMaker's own local mode."""
+"""What the agent says of a machine of unknown type: the word of SageMaker's own local mode."""
 
 _PORT = 29500
 _ATTEMPT = 1

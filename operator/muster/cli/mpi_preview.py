@@ -15,7 +15,7 @@ _MASTER = ("ADDRESS_0", "29501")
 
 
 def command(place: Place) -> tuple[str, ...]:
-    """What node 0 starts, Open MPI's where nobody says whose it is; nothing on any other node."""
+    """What node 0 starts, Open MPI's where the implementation is open; nothing on any other node."""
     plan = place.plan
     if place.node != 0:
         return ()

@@ -38,7 +38,7 @@ class ObservedJob:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the operator has looked at the spec as it is now, and won't run it before somebody corrects it."""
+        """Whether the operator has looked at the spec as it is now, and won't run it before it is corrected."""
         return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 

@@ -18,7 +18,7 @@ _EXPECTED = ("OS signals are ignored",)
 
 
 _ANSWERED = " failed permanently: "
-"""What kopf calls its answer to a job that the webhook refuses: whoever wanted it has heard why."""
+"""What kopf calls its answer to a job that the webhook refuses: the user got the reason."""
 
 
 def start_log(form: LogFormat) -> None:

@@ -1,4 +1,4 @@
-"""The commands of the containers that muster puts beside a job's ranks; nobody types them."""
+"""The commands of the containers that muster puts beside a job's ranks; they are not for users."""
 # ruff: noqa: PLC0415 - each imports its own parts
 
 from __future__ import annotations

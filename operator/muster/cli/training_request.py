@@ -59,7 +59,7 @@ def setting_of(job: Job, region: str, account: str | None) -> Setting:
 
 
 def known_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
-    """The job's region, else the one that is named, else the operator's. Raises `BadInput` when nobody says it."""
+    """The job's region, else the one that is named, else the operator's. Raises `BadInput` when there is none."""
     own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
     if own is not None and region is not None and own != region:
         raise BadInput(f"--aws-region {region}: the job says spec.sagemaker.region: {own}")

@@ -16,7 +16,7 @@ from muster.kube.kinds import JOBS, Object
 
 
 class JobDeleted(Exception):
-    """Somebody deleted the job while it was watched."""
+    """The job was deleted while it was watched."""
 
 
 async def look_at(target: Target) -> ObservedJob:

@@ -71,7 +71,7 @@ class Access:
         return response
 
     async def open_session(self, response_class: type[aiohttp.ClientResponse]) -> aiohttp.ClientSession:
-        """A session of its own, with what proves who asks, whose answers are of this class. Whoever asks closes it."""
+        """A session of its own, with what proves who asks, whose answers are of this class. The caller closes it."""
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
         user, password = self.configuration.username, self.configuration.password
         return aiohttp.ClientSession(

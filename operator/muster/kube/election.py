@@ -19,7 +19,7 @@ RENEW_SECONDS = 2.0
 GIVE_UP_SECONDS = 10.0
 """A leader that couldn't renew for so long stops; the rest of the Lease is for its work to end in.
 
-As long as Kubernetes' own controllers try: an API server that somebody floods takes seconds to answer.
+As long as Kubernetes' own controllers try: an API server under a flood takes seconds to answer.
 """
 
 LOOK_SECONDS = 1.0
@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """What a Lease says. `holder` "": nobody's; `transitions` None: it was never held."""
+    """What a Lease says. `holder` "": it is free; `transitions` None: it was never held."""
 
     holder: str
     seconds: float

@@ -1,4 +1,4 @@
-"""A number of places that namespaces share, so that whoever wants many doesn't keep those waiting that want few."""
+"""A number of places that namespaces share, so that one that wants many doesn't block those that want few."""
 
 from __future__ import annotations
 

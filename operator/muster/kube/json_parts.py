@@ -51,7 +51,7 @@ class TooDeep(ValueError):
 
 
 class Part:
-    """A value within a text. Nothing is copied, and its end isn't looked for, until somebody asks."""
+    """A value within a text. Nothing is copied, and its end isn't looked for, until it is needed."""
 
     __slots__ = ("_end", "_is_deep", "_start", "_text")
 

@@ -31,7 +31,7 @@ REQUEST_SECONDS = 5.0
 """How long one look or renewal may take, so that another is tried before it is too late."""
 
 RELEASE_SECONDS = 2.0
-"""How long the Lease is tried to be given back: somebody waits for the process to end."""
+"""How long the Lease is tried to be given back: the process is asked to end."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def new_identity() -> str:
 
 
 def nothing() -> None:
-    """What is called when nobody wants to hear."""
+    """The default callback: does nothing."""
 
 
 class Leadership:
@@ -68,7 +68,7 @@ class Leadership:
         is_fit: Callable[[], bool] = always,
     ) -> None:
         self.held_until = float("-inf")
-        """Monotonic seconds: until then nobody else takes the Lease, whatever becomes of this process."""
+        """Monotonic seconds: until then no other replica takes the Lease, whatever becomes of this process."""
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -83,7 +83,7 @@ class Leadership:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None when nobody does."""
+        """Who leads, as far as is known; None: no one."""
         current = self._known
         if current is None or not current.holder or self._monotonic() >= self._observed_at + current.seconds:
             return None

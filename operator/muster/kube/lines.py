@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A watch's line is one object: 1.5 MiB in etcd unless somebody raised that, and up to six times that as JSON."""
+"""A watch's line is one object: 1.5 MiB in etcd by default, and up to six times that as JSON."""
 
 
 @dataclass

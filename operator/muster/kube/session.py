@@ -29,7 +29,7 @@ ANSWER_SECONDS = 20.0
 """How long an answer is waited for; of a stream, its beginning."""
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""One object at most: 1.5 MiB in etcd unless somebody raised that, and up to six times that as JSON."""
+"""One object at most: 1.5 MiB in etcd by default, and up to six times that as JSON."""
 
 MAX_REFUSAL_BYTES = 1024 * 1024
 """Of an answer that says why not; of what is longer the HTTP status has to do."""

@@ -1,4 +1,4 @@
-"""Who failed first, and how: the one to blame among many ranks that ended one after another.
+"""Who failed first, and how: the root cause among many ranks that ended one after another.
 
 When a rank dies its peers fail about 0.1 s later, because a connection to it is gone, and torchrun ends its siblings.
 Those ends are secondary failures. The cause is the first end that is not one.

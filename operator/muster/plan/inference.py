@@ -1,4 +1,4 @@
-"""What follows from facts before anything is decided: old news left out, an agent's last word heard, problems named."""
+"""What follows from facts before a decision: old reports left out, termination messages read, problems named. Pure."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a process said last: the line that tells why it ended, and whether that line blames a peer.
+"""What a process said last: the line that tells why it ended, and whether that line names a peer.
 
 The lines come from untrusted programs, so they are cleaned before anybody shows them.
 """

@@ -47,7 +47,7 @@ def is_due(made_at: float, expires_at: float, now: float) -> bool:
 def signer(authorities: Sequence[Authority], now: float) -> Authority:
     """The one that signs at `now`: the newest that agents have heard of. `authorities` are `rotate`'s."""
     announced = [one for one in authorities if now >= one.made_at + SPREAD_SECONDS]
-    # without an older one nobody trusts anything yet, and there is nothing to wait for
+    # without an older one no agent trusts any yet, and there is nothing to wait for
     return announced[-1] if announced else authorities[0]
 
 

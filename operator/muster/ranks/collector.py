@@ -41,9 +41,9 @@ PARSED_BYTES = 2048
 """Of what came in, before it is looked at what it is."""
 
 READ_BUFFER_BYTES = 16 * 1024
-"""Of a body, before whoever reads it has to take it."""
+"""Of a body, before its reader has to take it."""
 
-_NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
+_NO_LOG = logging.Logger("muster.collector.access", logging.CRITICAL + 1)  # noqa: LOG001 - so that it can't be turned on
 """A line for each request would cost as much as the request."""
 
 
@@ -108,7 +108,7 @@ class Collector:
         self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: nobody knows who): every agent gets 503, those that wait for a command at once."""
+        """`leader` decides (None: unknown): every agent gets 503, those that wait for a command at once."""
         self._routes.step_down(leader)
 
     def use(self, certificate: ServingCertificate) -> None:

@@ -40,7 +40,7 @@ class Doorstep(Generic[T]):
 
     @property
     def is_anyone_waiting(self) -> bool:
-        """Whether there is somebody whose handshake has not begun."""
+        """Whether a connection waits for its handshake."""
         return self._waiting > 0
 
     def places(self, address: str) -> int:
@@ -49,7 +49,7 @@ class Doorstep(Generic[T]):
         return 0 if entry is None else entry.places
 
     def arrive(self, guest: T, address: str) -> None:
-        """Somebody new waits."""
+        """A new connection waits."""
         self._addresses.setdefault(address, _Address()).waiting[guest] = None
         self._waiting += 1
 

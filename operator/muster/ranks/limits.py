@@ -1,4 +1,4 @@
-"""How much somebody may ask for: token buckets, one a key, in bounded memory. Pure but for what it remembers."""
+"""How much a client may ask for: token buckets, one a key, in bounded memory. Pure but for what it remembers."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

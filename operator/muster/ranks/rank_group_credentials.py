@@ -33,7 +33,7 @@ _SERIAL_BYTES = 16
 """RFC 5280, 4.1.2.2 allows 20."""
 
 _FROM, _TO = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""For ever (RFC 5280, 4.1.2.5): nobody trusts it after its rank group, and nodes' clocks may be anywhere."""
+"""For ever (RFC 5280, 4.1.2.5): it is not trusted after its rank group, and nodes' clocks may be anywhere."""
 
 
 def with_credentials(job: Job, command: Command, seed: bytes) -> Command:

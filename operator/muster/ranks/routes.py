@@ -81,7 +81,7 @@ class Routes:
         """Answer one request; the only entry."""
         try:
             self._require_leading()
-            # whoever has no good token learns nothing, not even what is there
+            # without a valid token a client learns nothing, not even what is there
             admitted = self._admission.admit(request, self._clock())
         except Refused as refused:
             return self._refuse(refused, request.remote or "")
@@ -98,7 +98,7 @@ class Routes:
         self._leads = holds_lease
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: nobody knows who): agents are sent away, those that wait for a command too."""
+        """`leader` decides (None: unknown): agents are sent away, those that wait for a command too."""
         self._leads = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()

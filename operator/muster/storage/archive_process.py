@@ -56,7 +56,7 @@ def _answer(
         return ArchiveAnswer(confined, problem=_too_much_memory(order))
     except OSError as error:
         return ArchiveAnswer(confined, problem=refused(ORIGIN, f"it can't be put down: {error.strerror or error}"))
-    except Exception:  # noqa: BLE001 - whoever waits for it tells of it
+    except Exception:  # noqa: BLE001 - the waiting process reports it
         return ArchiveAnswer(confined, bug=traceback.format_exc()[-_BUG_CHARS:])
     except BaseException as error:
         # dulwich's parser of trees is Rust, which panics where there is no memory

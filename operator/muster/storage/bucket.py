@@ -32,7 +32,7 @@ _PIECE_BYTES = 2**20
 
 
 def s3_client() -> S3Client:
-    """Whoever the environment says that we are: variables, profile, IRSA, Pod Identity, the machine's role (boto3).
+    """The identity that the environment gives: variables, profile, IRSA, Pod Identity, the machine's role (boto3).
 
     `AWS_ENDPOINT_URL_S3` names another service than Amazon's.
     """

@@ -1,5 +1,5 @@
 """A job's code, from wherever it is to the folder that its command runs in. Blocks."""
-# ruff: noqa: PLC0415 - what asks git or S3 is loaded when somebody does
+# ruff: noqa: PLC0415 - what asks git or S3 is loaded when needed
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ RUN = "/muster-run"
 """The agent's sockets, and what it shares with the ranks."""
 
 DEFAULT_GRACE_SECONDS = 30
-"""What Kubernetes gives a pod from SIGTERM to SIGKILL when nobody says otherwise."""
+"""What Kubernetes gives a pod from SIGTERM to SIGKILL by default."""
 
 LAST_WORD_SECONDS = 5
 """How long before its own SIGKILL an agent kills its ranks: it still has to say how they ended."""

@@ -32,5 +32,5 @@ def _with_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
     try:
         return with_pool(job, pools)
     except InvalidResource:
-        # Its pods have their machines; nobody has to know any more which.
+        # Its pods have their machines already.
         return job

@@ -30,7 +30,7 @@ from muster.ranks.rank_group_credentials import with_credentials
 from muster.ranks.store import RankStore
 
 KILL_GRACE_SECONDS = 1
-"""The least: with none the API server forgets a pod at once, and nobody waits for its processes to be gone."""
+"""The least: with none the API server forgets a pod at once, and does not wait for its processes to end."""
 
 NODES_AT_ONCE = 500
 """Looked at in one piece, in about 10 ms; then others have the event loop."""

@@ -78,7 +78,7 @@ class Creation:
             raise failures[0]
 
     async def _prepare(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> Refusal | None:
-        # Volcano lets nobody make, or rehearse, a pod of a group that isn't there.
+        # Volcano refuses pods of a missing group, in a dry run, too.
         refusal = await self.children.make_pod_group(job)
         if refusal is not None:
             return refusal

@@ -50,7 +50,7 @@ def _limits(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> Fields:
 
 
 def _about_machines(patch: PodPatch) -> PodPatch:
-    """What the piece says of machines and their devices: the rest of a pod need not be merged to count them."""
+    """What the patch says of machines and their devices: the rest of a pod need not be merged to count them."""
     spec = spec_of(patch.fields)
     kept: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
     kept["containers"] = [

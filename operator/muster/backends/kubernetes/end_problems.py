@@ -55,7 +55,7 @@ def refused_by_kubelet(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
 
 
 def machine_lost(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
-    """The machine went down, or nobody hears of it any more."""
+    """The machine went down or is unreachable."""
     if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
         return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
     state = pod.trainer.state
@@ -127,7 +127,7 @@ def _not_brought(container: Container, state: Terminated) -> Problem | None:
 
 
 def deleted(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
-    """Somebody deleted the pod. Whether that was muster itself its backend knows."""
+    """The pod was deleted. Its backend knows whether muster did it."""
     if pod.asked_to_go_at is None or _ended_before(pod, pod.asked_to_go_at):
         return None
     return Problem(POD_DELETED, f"pod {pod.name} was deleted, and not by muster")
@@ -138,7 +138,7 @@ def killed(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
         return None
-    # Who was killed leaves no last word: this one ended by itself, with the code of a rank that was.
+    # A killed agent leaves no termination message: this one ended by itself, with the code of a rank that was.
     if read_termination_message(state.message) is not None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""

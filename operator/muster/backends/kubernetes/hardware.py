@@ -92,7 +92,7 @@ def _count(job: Job, user: Fields, machine: MachineType | None) -> int:
     facts = None if machine is None else machine.facts
     if job.spec.network.efa == "All":
         return _all(machine, facts)
-    # One node has nobody to talk to, and a part of a machine leaves the network to the others there.
+    # One node alone needs no network, and a part of a machine leaves it to the others there.
     if facts is None or job.spec.nodes == 1 or not _is_whole(job, user, facts):
         return 0
     return facts.efa

@@ -1,7 +1,7 @@
 """Partial pods, one over the other: what two of them say both holds, and where they contradict, the later one wins.
 
 As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences:
-lists without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null
+lists without a name for their entries grow instead of being replaced, so that no tolerations are lost; and null
 takes a single value away, but no list and no object: who leaves `resources:` empty does not mean to lose them.
 """
 

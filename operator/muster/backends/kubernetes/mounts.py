@@ -31,7 +31,7 @@ def folders(job: Job, user: Fields) -> tuple[PodPatch, ...]:
 
 
 def _asked_paths(patches: tuple[PodPatch, ...]) -> list[str]:
-    """Where these pieces mount something."""
+    """Where these patches mount something."""
     return [path for patch in patches for path in _mount_paths(patch.fields)]
 
 

@@ -35,7 +35,7 @@ def missing_process(process: ProcessFacts, replacement: int, at: float | None = 
     `at` is when the operator saw that it is gone (Unix seconds).
     """
     # Whatever ends a pod leaves it there for its owner to look at: who takes it away has deleted it, or released it.
-    # Which of both can't be told: nobody hears any more of a pod without muster's labels.
+    # The two look the same: the watch does not show a pod without muster's labels.
     problem = process.problem or Problem(
         POD_DELETED, f"pod {process.name}, its labels or its owner reference was removed, and not by muster"
     )

@@ -54,7 +54,7 @@ class Observations:
 
 
 UNSEEN = Observations(looked_at=math.inf)
-"""Of a pod that nobody watched: all its times stand as they were told."""
+"""Of a pod that was not watched: its times are those of its status."""
 
 
 def look(pod: PodView, before: Observations | None, at: float) -> Observations:
@@ -73,7 +73,7 @@ def look(pod: PodView, before: Observations | None, at: float) -> Observations:
         looked_at=at,
         placed=since(last.placed, holds=placed is not None and placed.is_true),
         begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
-        # While nobody heard of the machine its container may have ended long before that was told.
+        # While the machine was unreachable, its container may have ended long before that was told.
         ended=_as_told_late(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
         disrupted=since(last.disrupted, holds=target is not None and target.is_true),
         leaving=since(last.leaving, holds=pod.asked_to_go_at is not None),

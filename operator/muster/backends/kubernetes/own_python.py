@@ -26,7 +26,7 @@ def program(job: Job) -> str:
 
 
 def brought(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when nobody knows the image.
+    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when the image is unknown.
 
     It stands first: should it fail, nobody has waited for the owner's own init containers, and no sidecar of theirs
     runs beside it yet, whose share of the machine would be added to its own.

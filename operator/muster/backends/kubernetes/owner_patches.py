@@ -8,7 +8,7 @@ from muster.backends.kubernetes.pod_patch import PodPatch, in_trainer
 
 
 def owner_patches(job: Job, node: int) -> tuple[PodPatch, ...]:
-    """The pieces of a node's pod that its owner asked for word by word; later ones win."""
+    """The pod patches that the job's owner wrote; later ones win."""
     return (*_short_fields(job), *_templates(job, node))
 
 

@@ -214,7 +214,7 @@ class PodIndex:
         return Member(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
     def _released(self, source: Object) -> PodView | None:
-        """A pod, as it was last seen, that was a job's and is no more: somebody took its owner away."""
+        """A pod, as it was last seen, that was a job's until its owner reference was removed."""
         place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None

@@ -1,4 +1,4 @@
-"""A pod in pieces: what each of them sets, who asked for it and why. Rendered they are one pod, explained a table."""
+"""A pod as patches: what each of them sets, who asked for it and why. Rendered they are one pod, explained a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from muster.backends.kubernetes.names import TRAINER
 
 @dataclass(frozen=True)
 class PodPatch:
-    """A partial pod. `source` is the field of the resource that asks for it, or `muster` where nobody has to."""
+    """A partial pod. `source` is the field of the resource that asks for it, or `muster` where none does."""
 
     fields: Fields
     source: str
@@ -21,7 +21,7 @@ MUSTER = "muster"
 
 
 def stacked(patches: Iterable[PodPatch]) -> Fields:
-    """One pod out of pieces, later ones over earlier ones."""
+    """Merge patches into one pod, later ones over earlier ones."""
     return merge_all(patch.fields for patch in patches)
 
 

@@ -1,4 +1,4 @@
-"""The pieces of a node's pod: muster's defaults, what the job's owner wrote over them, and what has to be as it is."""
+"""The patches of a node's pod: muster's defaults, what the job's owner wrote over them, and what has to be as it is."""
 
 from dataclasses import dataclass
 

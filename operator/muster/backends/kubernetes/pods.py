@@ -1,6 +1,6 @@
 """A job's pod as the operator sees it, read from the API server's object. Pure.
 
-Pods are written by kubelets and schedulers of many releases, and by whoever may write pods in the namespace: what is
+Pods are written by kubelets and schedulers of many releases, and by users who may write pods in the namespace: what is
 absent or of an unexpected shape counts as not said, and what isn't a job's pod is none of muster's business.
 """
 

@@ -21,7 +21,7 @@ _CHECKS: tuple[Check, ...] = (
     start_problems.not_started,
     start_problems.python_unusable,
     end_problems.init_failed,
-    # Whoever takes a pod away deletes it, too: the reason says more than the deletion.
+    # An eviction deletes the pod, too: its reason says more than the deletion.
     end_problems.disrupted,
     end_problems.deleted,
     end_problems.killed,

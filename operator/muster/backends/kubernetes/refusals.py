@@ -41,7 +41,7 @@ _UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 
 @dataclass(frozen=True)
 class Refusal:
-    """`is_final`: only another spec can change it; any other may pass when somebody changes the cluster."""
+    """`is_final`: only another spec can change it; any other may pass when the cluster changes."""
 
     problem: Problem
     is_final: bool = False
@@ -50,7 +50,7 @@ class Refusal:
 def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
     """What refusing the child `body` of `job` means; None for an error that has nothing to do with what was asked for.
 
-    Those (no answer, a conflict, too many requests, a broken server) are tried again by whoever asked.
+    Those (no answer, a conflict, too many requests, a broken server) are tried again by the caller.
     """
     causes, left = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
@@ -117,7 +117,7 @@ def _admission(error: ApiError, _: Job) -> Problem | None:
     if policy is not None:
         why = quote(error.message[policy.end() :])
         return Problem(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
-    # A server error for HTTP, and yet nothing that goes away before somebody mends the webhook.
+    # A server error for HTTP, but it stays until the webhook is repaired.
     down = _WEBHOOK_DOWN.search(error.message)
     if down is not None:
         why = quote(down.group(2))

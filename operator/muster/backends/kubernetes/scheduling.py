@@ -53,7 +53,7 @@ def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
         return Problem(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
     missing = _MISSING_CLAIM.search(placed.message)
-    # A place is found by and by; a claim that nobody made has to be made.
+    # A place is found by and by; a missing claim has to be created.
     if missing is not None:
         words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
         return Problem(VOLUME_CLAIM_MISSING, words)
@@ -92,7 +92,7 @@ def _problem(what: str) -> str:
     taint = _TAINT.match(what)
     if taint is None:
         return next((f"machines that {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), what)
-    # Nobody runs jobs there: that it is in the way is no news.
+    # No job runs there anyway: leave it out.
     key = taint.group(1) or ""
     return "" if "node-role.kubernetes.io/" in key else f"untolerated taint {key}".rstrip()
 

@@ -45,7 +45,7 @@ class Warned:
 def read_warning(source: Object) -> Warned | None:
     """The warning that an Event is; None for one that tells nothing that the pod itself doesn't.
 
-    It has to be of its pod's namespace: whoever may write Events in one says nothing about another's pods.
+    It has to be of its pod's namespace: the right to write Events in one says nothing about another's pods.
     """
     about = mapping(source.get("involvedObject"))
     warned = Warned(

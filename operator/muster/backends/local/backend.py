@@ -58,7 +58,7 @@ class LocalBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end, or to end sooner."""
+        """Ask the job to end, or to end sooner."""
         self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:

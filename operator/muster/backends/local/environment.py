@@ -24,7 +24,7 @@ class Inherited:
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """The user's environment as a new run may see it: a shell inside SLURM or torchrun carries that one's ranks."""
-    # the token is for whoever fetches the code, and not for the code itself
+    # the token is for fetching the code, and not for the code itself
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     dropped = tuple(sorted(name for name in own if _is_foreign(name)))
     return Inherited({name: value for name, value in own.items() if name not in dropped}, dropped)

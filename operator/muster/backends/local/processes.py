@@ -64,7 +64,7 @@ class AgentProcesses:
         if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            # who started muster ignored it, and then the kernel tells nobody how a child ended
+            # if muster was started with it ignored, the kernel reports no child's end
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(

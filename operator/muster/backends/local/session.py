@@ -112,7 +112,7 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
-            # An agent that was killed together with its guardian leaves its ranks to nobody.
+            # An agent that was killed together with its guardian leaves its ranks running.
             kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()

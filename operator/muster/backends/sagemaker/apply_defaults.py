@@ -39,7 +39,7 @@ def _procs(job: Job, block: SageMaker) -> int:
             return own
     if not isinstance(asked, str):
         return asked
-    # A command that starts its ranks itself, on machines that differ: nobody can say more than that it is started.
+    # A command that starts its ranks itself, on machines that differ: nothing more is known of it.
     if len({group.instance_type for group in block.instance_groups}) > 1 and not rank_groups(block):
         return 1
     return _devices(rank_instance_type(block))

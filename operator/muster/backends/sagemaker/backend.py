@@ -59,7 +59,7 @@ class SageMakerBackend:
         self._actions = TrainingJobActions(self.aws, self.requests, self.clock)
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone. What is still looked at wasn't let go: somebody took muster's finalizer off."""
+        """The resource was deleted. A training job that is still watched was not released: its finalizer was removed."""
         ledger = self._ledgers.pop(job_uid, None)
         if ledger is not None:
             if ledger.watch is not None and ledger.watched_at is not None:
@@ -175,7 +175,7 @@ class SageMakerBackend:
         )
 
     def _is_unsent(self, metadata: Metadata, previous: Status, ledger: Ledger) -> bool:
-        """Whether nobody has asked for the training job that the status tells of, so that it can't come to be."""
+        """Whether no request was sent for the training job in the status, so that it can't exist."""
         attempt = attempt_looked_at(previous)
         if attempt is None or ledger.unsent != training_job_name(metadata, attempt):
             return False

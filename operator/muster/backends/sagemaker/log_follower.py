@@ -30,7 +30,7 @@ SETTLE_SECONDS = 12.0
 
 SLICE_LINES = 100
 SLICE_SECONDS = 0.05
-"""Whoever writes a job's log may fill it: between so many lines all other jobs have their turn. A hundred lines take
+"""A job may fill its log: between so many lines all other jobs have their turn. A hundred lines take
 some milliseconds, and 10,000 ranks that end together are read in ten seconds."""
 
 _log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class LogFollower:
                 if is_last and not mark.more:
                     await self._finish(followed, logs)
             except NotFound:
-                # there is no log before the first line, and none any more once somebody has deleted it
+                # there is no log before the first line, and none any more once it was deleted
                 delay = LOOK_SECONDS
                 followed.is_complete = is_last
             except AwsError as error:

@@ -82,7 +82,7 @@ class Lookout:
         """What there is to say of a training job that isn't where it is looked for."""
         following = target.places[target.places.index(place) + 1 :]
         if following:
-            # The status may be somebody else's work, or older than the training job.
+            # The status may be forged, or older than the training job.
             if self.clock() >= target.arrives_until:
                 self._watch_at(ledger, target, following[0])
             return self._unseen(stale)
@@ -95,7 +95,7 @@ class Lookout:
         )
 
     def _is_gone(self, ledger: Ledger, target: Target) -> bool:
-        """Whether it may be believed that there is none. Who asks as somebody else may be told so, too."""
+        """Whether it may be believed that there is none. With other credentials the answer may be the same."""
         if ledger.missing_since is None:
             ledger.missing_since = self.clock()
         return target.arn is None or self.clock() >= ledger.missing_since + LOST_SECONDS
@@ -134,7 +134,7 @@ class Lookout:
         former = ledger.watch
         watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
         ledger.watch, ledger.watched_at = watch, place
-        # Only now: a place that nobody looks at is begun anew, with all that it has.
+        # Only now: a place that is not watched is listed anew.
         if former is not None:
             former.close()
         return watch

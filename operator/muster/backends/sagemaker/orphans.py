@@ -1,4 +1,4 @@
-"""Training jobs whose resource went without muster, because somebody took its finalizer off: they don't run on."""
+"""Training jobs whose resource went without muster, because its finalizer was removed: they are stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Orphans:
-    """Belongs to one event loop. What isn't done when it is closed is done by nobody (docs/sagemaker-life.md)."""
+    """Belongs to one event loop. What isn't done when it is closed is never done (docs/sagemaker-life.md)."""
 
     aws: Aws
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)

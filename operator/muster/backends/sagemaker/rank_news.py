@@ -1,4 +1,4 @@
-"""What ranks of training jobs say: how the backend asks for it, whoever reads it."""
+"""What ranks of training jobs say: the backend's interface to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

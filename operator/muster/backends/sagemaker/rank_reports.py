@@ -88,7 +88,7 @@ def launchers_tell(job: Job) -> bool:
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:
     """Whether torchrun or mpirun starts the ranks.
 
-    Not with Amazon's model parallel library, whose launcher nobody can try outside of Amazon's images.
+    Not with Amazon's model parallel library, whose launcher runs in Amazon's images only.
     """
     if MODEL_PARALLEL in hyperparameters:
         return False

@@ -52,7 +52,7 @@ PROMISED_SECONDS = 30.0
 """For a job's code, while others wait: a commit of some MiB takes a second or two, the largest one about this."""
 
 FETCH_SECONDS = 600.0
-"""For a host to send a commit, while nobody waits: the largest one may come at 0.4 MiB/s."""
+"""For a host to send a commit, while no other job waits: the largest one may come at 0.4 MiB/s."""
 
 MEMORY_BYTES = 128 * 2**20
 """Of a process that fetches a commit. It takes 30 MiB for a commit of any size: it reads and writes piece by piece."""
@@ -178,7 +178,7 @@ class PreparedRequests:
         return head.get("ChecksumSHA256") == checksum
 
     async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
-        """Upload a file. `checksum` is what S3 works out itself of it, and nobody can say otherwise."""
+        """Upload a file. `checksum` is compared by S3 with what it receives."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)
         body = TimelyFile(file, UPLOAD_SECONDS)

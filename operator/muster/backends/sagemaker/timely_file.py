@@ -33,5 +33,5 @@ class TimelyFile:
         return self._file.tell()
 
     def cut(self) -> None:
-        """Nobody waits for it any more."""
+        """No caller waits for it any more."""
         self._is_cut = True

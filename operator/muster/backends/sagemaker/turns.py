@@ -30,7 +30,7 @@ class Turns:
     """At most `at_once` go on at a time: one of each owner, and half of them with one host. Belongs to one event loop.
 
     Owners take turns, however many jobs one of them has. Each turn is promised `promised_seconds`; after those it goes
-    on for as long as nobody else waits for its place.
+    on for as long as no other waits for its place.
     """
 
     def __init__(self, at_once: int, promised_seconds: float) -> None:
@@ -89,7 +89,7 @@ class Turns:
             self._alarm.cancel()
             self._alarm = None
         in_the_way = [one for one in self._going_on if any(self._waits_for(other, one) for other in self._waiting)]
-        # one at a time: whoever waits for it may go on once it has ended
+        # one at a time: the next one may go on once it has ended
         if any(one.is_cut for one in in_the_way):
             return
         first = min((one for one in in_the_way if one.is_entered), key=lambda one: one.until, default=None)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class Withdrawn(Exception):
-    """Nobody wants any more what was under way."""
+    """What was under way is no longer wanted."""
 
 
 class Withdrawal:

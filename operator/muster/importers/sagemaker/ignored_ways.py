@@ -1,4 +1,4 @@
-"""What of a distribution the SDK tells nobody: it is left out of the job, too, with a warning. Pure.
+"""What of a distribution the SDK doesn't pass on: it is left out of the job, too, with a warning. Pure.
 
 The SDK refuses before it ignores: what it refuses stays, and the job is refused for it.
 """

@@ -1,4 +1,4 @@
-"""The arguments of one call, taken one by one: what nobody takes, or isn't of the SDK's type, is a problem. Pure."""
+"""The arguments of one call, taken one by one: one that is left over or of a wrong type is a problem. Pure."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Arguments:
         return None if value is None else inside(self, name, value, *kinds)
 
     def nothing_left(self, why: str) -> None:
-        """Say of each argument that nobody took that there is no field for it. `why` says more, or is empty."""
+        """Say of each argument that is left over that there is no field for it. `why` says more, or is empty."""
         for name in sorted(self._left):
             self.problems.add(self.where(name), f"muster's jobs have no field for this{why}")
         self._left = {}

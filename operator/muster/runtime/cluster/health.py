@@ -18,7 +18,7 @@ MAX_CONNECTIONS = 64
 CONNECTION_SECONDS = 2.0
 """How long a connection stays, whatever is asked: the kubelet opens one for each question."""
 
-_NO_LOG = logging.Logger("muster.health.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
+_NO_LOG = logging.Logger("muster.health.access", logging.CRITICAL + 1)  # noqa: LOG001 - so that it can't be turned on
 """The kubelet asks every few seconds; others may ask without end."""
 
 Complaints = Callable[[], Iterable[str]]

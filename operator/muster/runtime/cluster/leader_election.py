@@ -45,7 +45,7 @@ class LeaderElection:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None when nobody does."""
+        """Who leads, as far as is known; None: no one."""
         return self._state.holder
 
     def holds_lease(self) -> bool:

@@ -49,7 +49,7 @@ BUSY = "muster had no time to look at this job before it was stored: see its con
 Ask = Callable[[Any], Awaitable[Any]]
 """kopf's way from a review to an answer."""
 
-_NO_LOG = logging.Logger("muster.webhook.access", logging.CRITICAL + 1)  # noqa: LOG001 - nobody may turn it on
+_NO_LOG = logging.Logger("muster.webhook.access", logging.CRITICAL + 1)  # noqa: LOG001 - so that it can't be turned on
 
 _problems: ContextVar[list[FieldProblem]] = ContextVar("problems")
 

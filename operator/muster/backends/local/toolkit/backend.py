@@ -75,7 +75,7 @@ class ToolkitBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end, or to end sooner."""
+        """Ask the job to end, or to end sooner."""
         self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
@@ -112,9 +112,9 @@ class ToolkitBackend:
 
     def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """A host whose ranks have said nothing."""
-        # Where some do, the others must: ranks that nobody heard may never have been.
+        # If some ranks reported, all must: a silent rank may never have run.
         is_good = process.exit_code == 0 and not self.agents()
-        # Whoever never speaks is seen by the host's process, and that is in sight now.
+        # The state of a rank that never reports follows from its host's process.
         ranks = _with_their_host(job, process, node) if is_good or not self.has_reports else ()
         heard_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
@@ -159,7 +159,7 @@ class ToolkitBackend:
 
 
 def _with_their_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
-    """Ranks that nobody hears run as long as their host, and end well when it does: so SageMaker completes a job."""
+    """Ranks that do not report run as long as their host, and end well when it does: so SageMaker completes a job."""
     procs = procs_per_node(job)
     is_good = process.exit_code == 0
     state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if is_good else (RankState.RUNNING, None, None)

@@ -14,7 +14,7 @@ from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 
 PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
-"""The ranks on each instance, whoever starts them: sagemaker-training 5.1.4, runner.py."""
+"""The ranks on each instance, with any launcher: sagemaker-training 5.1.4, runner.py."""
 
 MPI_ENABLED = "sagemaker_mpi_enabled"
 _MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"

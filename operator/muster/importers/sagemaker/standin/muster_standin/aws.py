@@ -21,7 +21,7 @@ _SESSION = (
 
 
 class BotoSession:
-    """boto3.Session: its region, and clients that ask nobody."""
+    """boto3.Session: its region, and clients that send no request."""
 
     def __init__(self, *positional: object, **named: object) -> None:
         arguments = bound("boto3.Session", _SESSION, positional, named)

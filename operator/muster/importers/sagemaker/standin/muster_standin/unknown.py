@@ -20,7 +20,7 @@ _LAUNCHES = frozenset(
         "upsert",
     }
 )
-"""Methods that start training. Called on something unknown they would be jobs that nobody imports."""
+"""Methods that start training. Called on something unknown they would be jobs that are not imported."""
 
 
 def unknown_origin(text: str) -> str | None:
