@@ -47,7 +47,7 @@ class Answers:
     _slots: dict[str, "_Slots"] = field(default_factory=dict)
 
     async def send(self, request: web.BaseRequest, namespace: str, command: Command) -> web.StreamResponse:
-        """Answer with `command`. Raises `Refused` (TooSlow) when the agent does not read it, and closes the connection."""
+        """Answer with `command`. Raises `Refused` (TooSlow) if the agent does not read it, and hangs up."""
         encoded = self.encode(command)
         accepted = "deflate" in request.headers.get("Accept-Encoding", "")
         body, headers = encoded.plain, self.headers

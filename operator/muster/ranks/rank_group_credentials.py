@@ -66,7 +66,7 @@ def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
 
 def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
     # the serial number is part of the name: of two rank groups' certificates neither can pass for the other's issuer
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster rank group {serial.hex()}")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()
     return (

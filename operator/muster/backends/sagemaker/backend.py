@@ -59,7 +59,7 @@ class SageMakerBackend:
         self._actions = TrainingJobActions(self.aws, self.requests, self.clock)
 
     def forget(self, job_uid: str) -> None:
-        """The resource was deleted. A training job that is still watched was not released: its finalizer was removed."""
+        """The resource was deleted. A training job that is still watched lost its finalizer."""
         ledger = self._ledgers.pop(job_uid, None)
         if ledger is not None:
             if ledger.watch is not None and ledger.watched_at is not None:
