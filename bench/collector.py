@@ -68,9 +68,9 @@ def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
             "POST", "/v1/report", body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         )
         answer = connection.getresponse()
-        found = answer.read()
-        if answer.status != 200 or found != ANSWER:  # noqa: PLR2004 - HTTP's OK
-            raise SystemExit(f"{answer.status}: {found!r}")
+        result = answer.read()
+        if answer.status != 200 or result != ANSWER:  # noqa: PLR2004 - HTTP's OK
+            raise SystemExit(f"{answer.status}: {result!r}")
     connection.close()
 
 

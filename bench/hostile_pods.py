@@ -291,7 +291,7 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
     try:
         for process in (*hostile, honest):
             process.start()
-        found = results.recv()
+        result = results.recv()
         ours.send("how was it?")
         return {
             "bench": "hostile_pods",
@@ -299,7 +299,7 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
             "attacks": list(attacks),
             "seconds": seconds,
             **ours.recv(),
-            **found,
+            **result,
         }
     finally:
         for process in (*hostile, honest, collector):

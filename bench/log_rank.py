@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         bare, reporting = _starts(folder, options.starts)
         plain, relayed = _output(folder, options.megabytes)
         wrapper = _wrapper_bytes(folder)
-    found = {
+    result = {
         "bench": "log_rank",
         "start_ms": round(bare * 1000, 1),
         "start_reporting_ms": round(reporting * 1000, 1),
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         "output_reporting_ms_per_mb": round(relayed * 1000 / options.megabytes, 2),
         "wrapper_mb": round(wrapper / 2**20, 1),
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
     return 0
 
 

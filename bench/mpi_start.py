@@ -97,7 +97,7 @@ def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
             timed(command, environment)
         times = [(timed(command, through_agents), timed(command, plain)) for _ in range(pairs)]
     agents, stand_ins = zip(*times, strict=True)
-    found = {
+    result = {
         "bench": "mpi_start",
         "mpi": mpi,
         "nodes": nodes,
@@ -107,7 +107,7 @@ def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
         "stand_in": round(statistics.median(stand_ins), 3),
         "ratio": round(statistics.median(agents) / statistics.median(stand_ins), 3),
     }
-    print(RESULT + json.dumps(found), flush=True)
+    print(RESULT + json.dumps(result), flush=True)
 
 
 def options_of(mpi: str, nodes: int) -> list[str]:

@@ -2,10 +2,10 @@
 
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
-Actors, backend and journal are the operator's own; the API server is another process that keeps the jobs' resources,
-and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes for each is
-bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond.
-Prints one JSON line.
+Controllers, backend and status writer are the operator's own; the API server is another process that keeps the jobs'
+resources, and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes
+for each is bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond. Prints
+one JSON line.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from muster.api.timestamps import to_seconds
 from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.backends.kubernetes import render
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.setting import Setting
@@ -41,10 +41,10 @@ from muster.plan.facts import JobFacts
 from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore, UnknownJob
-from muster.runtime.cluster.actor import Tools
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
@@ -74,7 +74,7 @@ def resource(number: int, size: Size, created: str, *, suspended: bool) -> Objec
         "command": ["python", "train.py"],
         "suspend": suspended,
     }
-    running: dict[str, JSON] = {"phase": "Running", "incarnation": 1, "startTime": created}
+    running: dict[str, JSON] = {"phase": "Running", "attempt": 1, "startTime": created}
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.name,
@@ -135,12 +135,12 @@ class Server:
         body = await request.json() if request.can_read_body else {}
         if request.method != "PATCH":
             return web.json_response(body)
-        known = self.kept[request.path.split("/")[-2]]
-        status = known.get("status")
-        known["status"] = _merged(status, body["status"])
-        metadata = _fields(known, "metadata")
-        known["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
-        return web.json_response(known)
+        current = self.kept[request.path.split("/")[-2]]
+        status = current.get("status")
+        current["status"] = _merged(status, body["status"])
+        metadata = _fields(current, "metadata")
+        current["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
+        return web.json_response(current)
 
 
 def _fields(source: Object, part: str) -> dict[str, JSON]:
@@ -255,9 +255,9 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
-        desk = Desk(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
-        tools = Tools(
-            *(turns, store, desk, partial(as_it_runs, pools=())),
+        desk = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
+        tools = JobControllerDependencies(
+            *(turns, store, desk, partial(apply_defaults, pools=())),
             *(lambda _: None, 1, time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
             training=training_life(Aws(), client, "", time.time, lambda _: None),
         )
@@ -274,7 +274,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         before, spent = (turns.count, _requests(pipe)), Spent()
         reports = 0 if suspended else await _reports(store, resources, size)
         await asyncio.sleep(max(0.0, size.seconds - spent.wall_seconds))
-        found = {
+        result = {
             **starting,
             "cores": spent.cores,
             "reports_per_s": reports / spent.wall_seconds,
@@ -283,7 +283,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
             "peak_mib": limits.getrusage(limits.RUSAGE_SELF).ru_maxrss / 2**10,
         }
         await jobs.stop(1.0)
-        return {name: round(value, 3) for name, value in found.items()}
+        return {name: round(value, 3) for name, value in result.items()}
 
 
 def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None:
@@ -295,10 +295,10 @@ def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> Non
 
 async def _settle(turns: Turns, pipe: Connection) -> None:
     """Wait until no job has a turn any more, and none is written."""
-    before, known = None, (0, 0)
-    while before != known:
+    before, current = None, (0, 0)
+    while before != current:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, known = known, (turns.count, _requests(pipe))
+        before, current = current, (turns.count, _requests(pipe))
 
 
 async def _first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:

@@ -100,7 +100,7 @@ class FakeCollector:
             command = self._commands.get(node)
             if command is None:
                 return None
-            order = (command.term, command.incarnation, CommandKind.ALL.index(command.kind))
+            order = (command.leader_term, command.attempt, CommandKind.ALL.index(command.kind))
             return command if after is None or order > tuple(map(int, after.split("."))) else None
 
         with self._changed:
@@ -117,8 +117,8 @@ class FakeCollector:
         """The newest report of the node once it meets the condition."""
 
         def newest() -> Report | None:
-            found = self.reports.get(node, [])
-            return found[-1][1] if found and condition(found[-1][1]) else None
+            result = self.reports.get(node, [])
+            return result[-1][1] if result and condition(result[-1][1]) else None
 
         with self._changed:
             self._changed.wait_for(lambda: newest() is not None, patience)

@@ -16,7 +16,7 @@ from muster.backends.agent_archive import agent_archive
 from muster.backends.local.hosts import hosts_file
 from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.meeting import meet
-from muster.ranks.gang_credentials import SEED_BYTES, derive
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster_worker import contract, wire
 from muster_worker.contract import (
     AgentPhase,
@@ -131,7 +131,7 @@ class AgentWorld:
             "--plan",
             str(home / "plan.json"),
         ]
-        command += ["--node", str(node), "--generation", "1", "--token", str(home / "token")]
+        command += ["--node", str(node), "--replacement", "1", "--token", str(home / "token")]
         command += [
             "--root",
             str(self.root(node)),
@@ -165,7 +165,7 @@ class AgentWorld:
         path.with_suffix(".new").write_bytes(wire.encode(plan))
         path.with_suffix(".new").replace(path)
 
-    def launch(self, incarnation: int = 1, environment: Mapping[str, str] | None = None) -> None:
+    def launch(self, attempt: int = 1, environment: Mapping[str, str] | None = None) -> None:
         """Start all agents and, once all are ready, their ranks. Those of an MPI job are nodes of their own name."""
         assert self.plan is not None
         hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
@@ -173,9 +173,9 @@ class AgentWorld:
             self.start_agent(node, environment, hosts=hosts)
         for node in range(self.plan.nodes):
             self.wait(node, lambda report: report.phase == AgentPhase.READY)
-        self.send(CommandKind.START, incarnation)
+        self.send(CommandKind.START, attempt)
 
-    def send(self, kind: str, incarnation: int = 1, grace: float = 0.0, term: int = 1) -> None:
+    def send(self, kind: str, attempt: int = 1, grace: float = 0.0, leader_term: int = 1) -> None:
         """Give all agents a command."""
         assert self.plan is not None
         peers: tuple[Peer, ...] = ()
@@ -183,9 +183,9 @@ class AgentWorld:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
             peers = meet(facts_of(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
-        credentials = derive(self.seed, JOB, incarnation) if is_called else None
+        credentials = derive(self.seed, JOB, attempt) if is_called else None
         for node in range(self.plan.nodes):
-            self.collector.command(node, Command(term, JOB, incarnation, kind, peers, grace, credentials))
+            self.collector.command(node, Command(leader_term, JOB, attempt, kind, peers, grace, credentials))
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """The first report of a node, from the newest one so far on, for which `condition` holds."""
@@ -196,7 +196,7 @@ class AgentWorld:
         self.wait(node, lambda _: self.log(node).count(text) >= times)
 
     def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
-        """The report that nothing of the incarnation is left on a node."""
+        """The report that nothing of the attempt is left on a node."""
         return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)
 
     def leave(self, node: int = 0) -> int:

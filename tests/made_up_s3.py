@@ -45,10 +45,10 @@ class MadeUpS3:
 
     def digest(self) -> bytes:
         """The SHA-256 of the large one."""
-        found = hashlib.sha256()
+        result = hashlib.sha256()
         for piece in self.read("train/weights", 0, self.large):
-            found.update(piece)
-        return found.digest()
+            result.update(piece)
+        return result.digest()
 
     def page(self, after: str) -> str:
         """A page of the listing, as ListObjectsV2 answers."""

@@ -6,15 +6,15 @@ from pathlib import Path
 
 def marked(mark: str) -> dict[int, str]:
     """The living processes with `mark` in their environment: command lines by pid."""
-    found = {}
+    result = {}
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(entry.name)] = command.decode("utf-8", "replace")
+                result[int(entry.name)] = command.decode("utf-8", "replace")
         except OSError:
             continue  # it ended while we looked, or is a zombie
-    return found
+    return result
 
 
 def left_after(mark: str, seconds: float = 5.0) -> list[str]:

@@ -20,9 +20,9 @@ ENOUGH_SECONDS = 60.0
 
 def pythons_on_path(*names: str) -> list[str]:
     """Those interpreters that are here and start (a version manager's stand-in may refuse to)."""
-    found = [path for path in map(shutil.which, names) if path]
+    result = [path for path in map(shutil.which, names) if path]
     return [
-        path for path in found if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
+        path for path in result if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
     ]
 
 

@@ -55,8 +55,8 @@ def empty(client: S3Client, bucket: str) -> None:
 
 def contents(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
     """All objects below a prefix, by key."""
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for entry in page.get("Contents", ()):
-            found[entry["Key"]] = client.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-    return found
+            result[entry["Key"]] = client.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+    return result

@@ -266,8 +266,8 @@ def recognise(number: int, request: web.Request, body: bytes) -> Call:
 
 def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
     """The server of a kubeconfig with one cluster and one user, and what is shown to it."""
-    known = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    cluster, user = known["clusters"][0]["cluster"], known["users"][0]["user"]
+    text = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    cluster, user = text["clusters"][0]["cluster"], text["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     # Python takes the client's pair from files only.
     certificate, key = folder / "proxy-client.crt", folder / "proxy-client.key"
@@ -292,7 +292,7 @@ def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:
 def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
     """For clients of the proxy. They need a token, or they'd show nothing of themselves at all."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
-    known = {
+    by_key = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "proxy",
@@ -300,4 +300,4 @@ def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
         "clusters": [{"name": "proxy", "cluster": cluster}],
         "users": [{"name": "proxy", "user": {"token": "the-proxy-has-its-own"}}],
     }
-    path.write_text(json.dumps(known), encoding="utf-8")
+    path.write_text(json.dumps(by_key), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from cluster import choice, torch_volume
-from cluster.choice import Given, Kind, NotRun, Own
+from cluster.choice import Kind, NamedCluster, NotRun, Own
 from cluster.helm import Helm
 from cluster.installation import Installation, Installer
 from cluster.others import GivenCluster, KindCluster
@@ -45,7 +45,7 @@ def cluster() -> Iterator[Cluster]:
     """The cluster to test on, not necessarily up."""
     chosen: Cluster
     match choice.choose(choice.look()):
-        case Given() as given:
+        case NamedCluster() as given:
             chosen = GivenCluster(given)
         case Own():
             chosen = SharedCluster()

@@ -48,10 +48,10 @@ class Tools:
 
     def find(self, name: str) -> str:
         """The path of a program. Raises CannotGoOn when there is none."""
-        found = shutil.which(name, path=self.environment["PATH"])
-        if found is None:
+        path = shutil.which(name, path=self.environment["PATH"])
+        if path is None:
             raise CannotGoOn(f"{name} is missing: install it, or use a machine with apt-get, which fetches it.")
-        return found
+        return path
 
 
 def provide() -> Tools:

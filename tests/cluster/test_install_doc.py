@@ -58,8 +58,8 @@ def test_the_table_has_every_value() -> None:
         for key, value in values.items()
         for name in ([f"{key}.{each}" for each in value] if key in nested else [key])
     }
-    found = set()
+    result = set()
     for cell in re.findall(r"^\| (`.*?`) \|", TEXT, re.MULTILINE):
         names = re.findall(r"`([^`]+)`", cell)
-        found |= {names[0].split(".")[0] + name if name.startswith(".") else name for name in names}
-    assert found == expected
+        result |= {names[0].split(".")[0] + name if name.startswith(".") else name for name in names}
+    assert result == expected

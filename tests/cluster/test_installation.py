@@ -47,7 +47,7 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     let_go(kubectl, namespace, "upgraded")
     kubectl.wait("condition=Complete", f"{JOB}/upgraded", inside)
     end = status(kubectl, namespace, "upgraded")
-    assert (end["incarnation"], succeeded(end)) == (1, "4/4")
+    assert (end["attempt"], succeeded(end)) == (1, "4/4")
     # One that had begun again would have counted from 1, and one that had waited would not have gone on.
     assert end["progress"]["step"] > then > 1
     kubectl("delete", JOB, "upgraded", inside)

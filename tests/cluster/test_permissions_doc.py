@@ -35,14 +35,14 @@ def where(grant: Grant) -> str:
 
 def test_the_table_is_what_the_chart_gives() -> None:
     text = (ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
-    told: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
+    fields: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
     for verbs, resource, names, place, option, why in ROW.findall(text):
         assert why
         for verb, name in itertools.product(verbs.split(", "), re.findall(r"`([^`]+)`", names) or [""]):
-            told[option].add(
+            fields[option].add(
                 (verb, resource, name.replace("<namespace>", chart.NAMESPACE).replace("<token>", "git-token"), place)
             )
     always = granted({})
-    assert told[""] == always
+    assert fields[""] == always
     for option, values in OPTIONS.items():
-        assert told[option] == granted(values) - always, option
+        assert fields[option] == granted(values) - always, option

@@ -166,8 +166,8 @@ ALLOWED: list[dict[str, JSON]] = [
     {"suspend": True},
     {"startupTimeoutSeconds": 61},
     {"activeDeadlineSeconds": None},
-    {"cleanup": {"pods": "All"}},
-    {"cleanup": None},
+    {"cleanPodPolicy": "All"},
+    {"cleanPodPolicy": "Running"},
     {},
 ]
 OTHERS: list[dict[str, JSON]] = [
@@ -236,10 +236,10 @@ async def test_a_training_job_is_made_of_what_was_accepted(
     del twin  # it is known
     body = {**resource(spec=sagemaker_spec({}, {})), "apiVersion": TWIN.api_version}
     job = await client.create(TWIN, namespace, body)
-    assert await change(client, job, {"recovery": {"maxRestarts": 2}}) == ""
+    assert await change(client, job, {"failurePolicy": {"maxRestarts": 2}}) == ""
     assert f"spec: Forbidden: {CHANGE_SENTENCE}" in await change(client, job, changes)
     assert await change(client, job, {"suspend": True}) == ""
-    assert await change(client, job, {"recovery": None, **changes, "suspend": False}) == ""
+    assert await change(client, job, {"failurePolicy": None, **changes, "suspend": False}) == ""
 
 
 def test_every_field_is_among_the_changes() -> None:
@@ -309,7 +309,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
         "status": {
             "phase": "Running",
             "message": "Step 120",
-            "incarnation": 1,
+            "attempt": 1,
             "ranks": {"world": 4, "running": 4, "ready": "4/4"},
             "progress": {"step": 120},
         }
@@ -319,7 +319,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
     assert said[0].split() == ["NAME", "BACKEND", "PHASE", "NODES", "RANKS", "STEP", "AGE"]
     assert said[1].split()[:-1] == ["digits", "Kubernetes", "Running", "2", "4/4", "120"]
     wide = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}", "-o", "wide").splitlines()
-    assert wide[0].split()[-2:] == ["INCARNATION", "MESSAGE"]
+    assert wide[0].split()[-2:] == ["ATTEMPT", "MESSAGE"]
     assert wide[1].endswith("1             Step 120")
 
 

@@ -41,8 +41,8 @@ class Replica:
 
 def authorities(kubectl: Kubectl, namespace: str) -> list[dict[str, object]]:
     secret = json.loads(kubectl("get", "secret", SECRET, "-n", namespace, "-o", "json"))
-    found: list[dict[str, object]] = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
-    return found
+    result: list[dict[str, object]] = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
+    return result
 
 
 async def test_replicas_that_start_together_agree(client: Client, namespace: str, kubectl: Kubectl) -> None:

@@ -86,7 +86,7 @@ class Site:
             return answer.status, answer.headers, await answer.read()
 
     async def until_polled(self, node: int) -> None:
-        await until(lambda: bool((known := self.store._jobs[JOB].nodes.get(node)) and known.waiting))
+        await until(lambda: bool((entry := self.store._jobs[JOB].nodes.get(node)) and entry.waiting))
 
     async def poll(self, node: int, query: str) -> tuple[int, bytes]:
         headers = {"Authorization": f"Bearer {self.token(node)}"}
@@ -137,8 +137,8 @@ async def collector_site(
     certificate = issue(["127.0.0.1", "localhost"], clock.now, 3600.0)
     store = RankStore()
     store.register(Shape(JOB, NODES, PROCS, clock.now - 60.0))
-    known = {node: Member(JOB, node, 0) for node in range(NODES)} if pods is None else pods
-    directory = Pods({pod_uid(node): member for node, member in known.items()})
+    by_key = {node: Member(JOB, node, 0) for node in range(NODES)} if pods is None else pods
+    directory = Pods({pod_uid(node): member for node, member in by_key.items()})
     verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
     collector = Collector(
         store=store, verifier=verifier, directory=directory, certificate=certificate, clock=clock, limits=limits

@@ -79,11 +79,11 @@ async def test_a_lower_command_never_replaces_a_higher_one(site: Site) -> None:
 
 async def test_a_poll_wakes_within_milliseconds_of_a_command(site: Site) -> None:
     delays = []
-    for incarnation in range(1, 21):
-        poll = asyncio.create_task(site.poll(0, f"after=0.{incarnation - 1}.0&wait=30"))
+    for attempt in range(1, 21):
+        poll = asyncio.create_task(site.poll(0, f"after=0.{attempt - 1}.0&wait=30"))
         await site.until_polled(0)
         sent = time.perf_counter()
-        site.store.send(JOB, 0, start(incarnation))
+        site.store.send(JOB, 0, start(attempt))
         status, _ = await poll
         delays.append(time.perf_counter() - sent)
         assert status == 200
@@ -127,12 +127,12 @@ async def test_a_bad_question_is_refused(site: Site, query: str) -> None:
     assert site.collector.refused == {Reason.MALFORMED: 1}
 
 
-async def test_a_replaced_pod_speaks_for_its_generation_only(site: Site) -> None:
+async def test_a_replaced_pod_speaks_for_its_replacement_only(site: Site) -> None:
     site.pods["pod-new"] = Member(JOB, 0, 1)
 
-    assert (await site.post(site.report(0, generation=1), site.token(0)))[0] == 403
+    assert (await site.post(site.report(0, replacement=1), site.token(0)))[0] == 403
     assert site.collector.refused == {Reason.OTHER_POD: 1}
 
 
-def start(incarnation: int) -> Command:
-    return Command(0, JOB, incarnation, CommandKind.START)
+def start(attempt: int) -> Command:
+    return Command(0, JOB, attempt, CommandKind.START)

@@ -153,10 +153,10 @@ async def test_a_replaced_pods_token_speaks_for_itself_only(site: Site) -> None:
     site.pods["pod-new"] = Member(JOB, 0, 1)
     site.store.replace(JOB, 0)
     fresh = site.issuer.issue(replace(claim(0), pod_uid="pod-new"), site.clock.now, 600.0)
-    assert (await site.post(site.report(0, generation=1), fresh))[0] == 200
+    assert (await site.post(site.report(0, replacement=1), fresh))[0] == 200
     before = facts(site)
 
-    assert (await site.post(site.report(0, generation=1), site.token(0)))[0] == 403
+    assert (await site.post(site.report(0, replacement=1), site.token(0)))[0] == 403
     site.sequence, site.clock.now = 10**6, site.clock.now + 5.0
     assert (await site.post(site.report(0, phase=AgentPhase.ENDED), site.token(0)))[0] == 200
     assert facts(site) == before

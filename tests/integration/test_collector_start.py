@@ -68,11 +68,11 @@ async def test_every_agent_gets_the_start_of_ten_thousand_nodes(site: Site, tmp_
         site.store.send(JOB, node, START)
     clients = [agent(site, node, tmp_path) for node in range(NODES)]
 
-    found = await asyncio.gather(*(asyncio.to_thread(client.command, None, 5) for client in clients))
+    result = await asyncio.gather(*(asyncio.to_thread(client.command, None, 5) for client in clients))
     for client in clients:
         client._close()
 
-    assert found == [START] * NODES
+    assert result == [START] * NODES
     # one object for all, encoded once
     assert [command for command, _ in site.collector._routes._answers._encoded.values()] == [START]
     assert not site.collector.refused
@@ -135,11 +135,11 @@ def test_a_longer_interface_is_not_believed() -> None:
 def test_a_process_starts_with_the_variables_of_ten_thousand_nodes() -> None:
     plan = Plan(1, "ns", JOB, "uid", MOST_NODES, 8, "torchrun", (), ("x",), {}, (), (), "Auto", "https://x", "pem")
 
-    found = sagemaker.variables(plan, 3, sagemaker.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
+    result = sagemaker.variables(plan, 3, sagemaker.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
 
     said = subprocess.run(
-        ["/bin/sh", "-c", "echo $SM_CURRENT_HOST"], env={**os.environ, **found}, check=True, capture_output=True
+        ["/bin/sh", "-c", "echo $SM_CURRENT_HOST"], env={**os.environ, **result}, check=True, capture_output=True
     )
     assert said.stdout == b"algo-4\n"
-    assert "SM_HOSTS" in found
-    assert "SM_RESOURCE_CONFIG" not in found
+    assert "SM_HOSTS" in result
+    assert "SM_RESOURCE_CONFIG" not in result

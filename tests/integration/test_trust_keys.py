@@ -76,7 +76,7 @@ async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monke
         running = asyncio.create_task(trust.run())
         assert is_believed(trust, old)
 
-        # an API server in trouble, or junk from it, takes nothing away
+        # an API server in problem, or junk from it, takes nothing away
         for server.status, server.keys in ((500, "{}"), (200, "junk")):
             asked = server.times
             assert not is_believed(trust, new)

@@ -13,7 +13,7 @@ from aiohttp import web
 from api_client import api_client
 from muster.kube.client import Client
 from muster.ranks.authorities import AUTHORITY_SECONDS
-from muster.ranks.gang_credentials import SEED_BYTES
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.tokens import LocalIssuer
 from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
 from muster_worker.contract import TOKEN_AUDIENCE

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.ranks.certificate import ServingCertificate, issue
 from muster.runtime.cluster.review import MAX_REVIEW_BYTES
 from muster.runtime.cluster.webhook_door import MAX_CONNECTIONS, listen
@@ -54,7 +54,7 @@ class Site:
     async def ask(self, request: Any) -> Any:
         self.asked.append(request)
         if self.refuses:
-            object_to((Problem("spec.nodes", "found 0"), Problem("spec.image", "missing")))
+            object_to((FieldProblem("spec.nodes", "found 0"), FieldProblem("spec.image", "missing")))
         return {"response": {"uid": request["request"]["uid"], "allowed": not self.refuses}}
 
     async def serve(self) -> None:

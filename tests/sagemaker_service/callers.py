@@ -52,14 +52,14 @@ class Callers:
     def _assume(self, caller: Caller, form: Mapping[str, str], now: datetime) -> str:
         role, session = form.get("RoleArn", ""), form.get("RoleSessionName", "")
         is_let_in = role not in self.demanded or form.get("ExternalId") in self.demanded[role]
-        found = re.fullmatch(r"arn:aws:iam::(\d{12}):role/(?:.*/)?([^/]+)", role)
-        if found is None or role in self.forbidden or not is_let_in:
+        match = re.fullmatch(r"arn:aws:iam::(\d{12}):role/(?:.*/)?([^/]+)", role)
+        if match is None or role in self.forbidden or not is_let_in:
             who = f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {role}"
             raise Refusal("AccessDenied", who, status=403)
         key = f"ASIA{next(self._numbers):016d}"
-        arn = f"arn:aws:sts::{found[1]}:assumed-role/{found[2]}/{session}"
+        arn = f"arn:aws:sts::{match[1]}:assumed-role/{match[2]}/{session}"
         expires = now + timedelta(seconds=self.role_seconds)
-        self.known[key] = Caller(found[1], arn, expires)
+        self.known[key] = Caller(match[1], arn, expires)
         credentials = _fields(
             AccessKeyId=key,
             SecretAccessKey=f"secret-of-{key}",

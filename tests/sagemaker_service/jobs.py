@@ -163,20 +163,20 @@ class Jobs:
 
     def list(self, request: Fields, now: datetime) -> dict[str, object]:
         seen = now - timedelta(seconds=self.lag_seconds)
-        found = [
+        result = [
             job for job in self.by_name.values() if job.created <= seen and _after(job.created, request, "CreationTime")
         ]
         key: Callable[[Job], object] = {
             "Name": lambda job: (job.name, ""),
             "Status": lambda job: (job.state(seen)[1].status, job.name),
         }.get(str(request.get("SortBy")), lambda job: (job.created, job.name))
-        found.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
+        result.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
         begin = _position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 10)
         # The service looks through jobs page by page, and leaves out what isn't asked for (aws/aws-sdk#486).
-        page = [job for job in found[begin:end] if _is_asked_for(job, request, seen)]
+        page = [job for job in result[begin:end] if _is_asked_for(job, request, seen)]
         answer: dict[str, object] = {"TrainingJobSummaries": [job.summary(seen) for job in page]}
-        if end < len(found):
+        if end < len(result):
             answer["NextToken"] = _token(end, now)
         return answer
 
@@ -270,8 +270,8 @@ def _position(request: Fields, now: datetime, token_seconds: float) -> int:
     if not token:
         return 0
     try:
-        told = json.loads(base64.b64decode(str(token)))
-        position, made = int(told["at"]), float(told["from"])
+        document = json.loads(base64.b64decode(str(token)))
+        position, made = int(document["at"]), float(document["from"])
     except (ValueError, KeyError, TypeError):
         raise invalid("Invalid NextToken") from None
     if now.timestamp() - made > token_seconds:

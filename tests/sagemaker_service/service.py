@@ -124,8 +124,8 @@ class Service:
         except Refusal as refused:
             code, reply = refused.code, self._xml(refused.status, security.refused(refused))
         if fault is not None:
-            told = fault.refusal
-            reply = self._xml(told.status, security.refused(told)) if told else self._fallen(fault)
+            value = fault.refusal
+            reply = self._xml(value.status, security.refused(value)) if value else self._fallen(fault)
         self.calls.append(Call(self.now(), operation, form, account, region, key, code))
         return reply
 
@@ -154,8 +154,8 @@ class Service:
                 raise refusal.denied(caller.arn, right.action, right.resource)
 
     def _fallen(self, fault: Fault) -> Reply | NoReply:
-        told = fault.refusal
-        return NoReply(fault in {Fault.SILENCE, Fault.SILENCE_AFTER}) if told is None else self._refused(told)
+        value = fault.refusal
+        return NoReply(fault in {Fault.SILENCE, Fault.SILENCE_AFTER}) if value is None else self._refused(value)
 
     def _refused(self, refused: Refusal) -> Reply:
         return self._reply(refused.status, {"__type": refused.code, "message": refused.message})

@@ -41,8 +41,8 @@ class Logs:
         assert operation == "FilterLogEvents"
         assert isinstance(since, int)
         prefix = str(request["logStreamNamePrefix"])
-        found = [line for line in there if line.stream.startswith(prefix) and words in line.text]
-        return {"events": [_event(line) for line in found if line.at * 1000 >= since]}
+        result = [line for line in there if line.stream.startswith(prefix) and words in line.text]
+        return {"events": [_event(line) for line in result if line.at * 1000 >= since]}
 
 
 def _event(line: Line) -> dict[str, object]:

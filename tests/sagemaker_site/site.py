@@ -19,12 +19,12 @@ from muster.kube.session import Request, Session
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.events import EventPoster
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.told import Told
+from muster.runtime.cluster.status_publisher import StatusPublisher
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from sagemaker_service.documented import documented_policy
@@ -100,13 +100,15 @@ class Operator:
         client = Client(cast("Session", stored.Session(self._ask)))
         life = training_life(self.aws, client, (), "", self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
-        tools = Tools(
+        tools = JobControllerDependencies(
             backend=_NoPods(),
             store=RankStore(),
-            desk=Desk(client, WriteBudget(), self.site.now, Told(events), lambda: True),
-            as_it_runs=_not_here,
+            writing=StatusWriterDependencies(
+                client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
+            ),
+            apply_defaults=_not_here,
             admit=self.site.admit,
-            term=1,
+            leader_term=1,
             clock=self.site.now,
             processor=ProcessorQueue(lambda: 0.0),
             chance=lambda: 0.5,
@@ -177,7 +179,7 @@ class Operator:
 class Site:
     """`fate` is asked what becomes of the operator at each call: "PATCH status", "CreateTrainingJob", ...
 
-    `admit` says what namespaces may use, as in `Tools`.
+    `admit` says what namespaces may use, as in `JobControllerDependencies`.
     """
 
     wire: Wire
@@ -245,8 +247,8 @@ class Site:
 
     def condition(self, kind: str, name: str = "vit") -> tuple[str, str, str]:
         """One of the job's conditions: status, reason, message."""
-        found = next((one for one in self.status(name).conditions if one.type == kind), None)
-        return ("", "", "") if found is None else (found.status, found.reason, found.message)
+        result = next((one for one in self.status(name).conditions if one.type == kind), None)
+        return ("", "", "") if result is None else (result.status, result.reason, result.message)
 
     def record(self, name: str = "vit") -> SageMakerStatus:
         """What the status tells of the training job."""

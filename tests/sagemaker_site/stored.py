@@ -87,19 +87,21 @@ class Stored:
         resource = self.kept[name]
         if request.method == "PATCH":
             self._patch(name, body, is_status=request.path.endswith("/status"))
+        if request.method == "DELETE":
+            self.delete(name)
         return deepcopy(resource)
 
     def _patch(self, name: str, body: Any, *, is_status: bool) -> None:
         resource = self.kept[name]
-        known, asked = resource["metadata"], dict(body["metadata"])
-        if (asked.pop("uid"), asked.pop("resourceVersion")) != (known["uid"], known["resourceVersion"]):
+        current, asked = resource["metadata"], dict(body["metadata"])
+        if (asked.pop("uid"), asked.pop("resourceVersion")) != (current["uid"], current["resourceVersion"]):
             raise ApiError(409, "Conflict", "the object has been modified")
         if is_status:
             resource["status"] = merged(resource.get("status", {}), body["status"])
-            self.statuses.setdefault(known["uid"], []).append(deepcopy(resource["status"]))
+            self.statuses.setdefault(current["uid"], []).append(deepcopy(resource["status"]))
             self.written.append((self.now(), name, deepcopy(resource["status"])))
         else:
-            resource["metadata"] = merged(known, asked)
+            resource["metadata"] = merged(current, asked)
         self._changed(name, "MODIFIED")
 
     def _changed(self, name: str, kind: Type) -> None:

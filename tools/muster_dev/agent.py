@@ -42,13 +42,13 @@ def sources() -> Iterator[Path]:
 
 def foreign_imports() -> Sequence[str]:
     """Imports of anything that is neither the standard library nor the agent itself."""
-    known = sys.stdlib_module_names | {OWN, CHAINED}
+    current = sys.stdlib_module_names | {OWN, CHAINED}
     return [
         f"{file.relative_to(ROOT)} imports {name}"
         for file in sources()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         for name in imported(node)
-        if name.partition(".")[0] not in known
+        if name.partition(".")[0] not in current
     ]
 
 
@@ -64,8 +64,8 @@ def imported(node: ast.AST) -> list[str]:
 @lru_cache(maxsize=1)
 def older_python() -> str | None:
     """A Python 3.8 that runs (a version manager's stub may not); None when this machine has none."""
-    known = (shutil.which("python3.8"), *sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python3.8")))
-    for candidate in known:
+    path = (shutil.which("python3.8"), *sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python3.8")))
+    for candidate in path:
         if candidate and subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
             return str(candidate)
     return None

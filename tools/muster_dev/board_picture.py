@@ -88,7 +88,7 @@ def _killed() -> View:
                 StateRange(state="Stopped", count=3, ranks="0-1,3"),
             ),
             details=(
-                RankDetail(rank=2, node=1, node_name="digits-1", state="Failed", signal=9, reason="RankKilled"),
+                RankDetail(rank=2, node=1, state="Failed", signal=9, reason="RankKilled"),
                 *(_stopped(rank) for rank in (0, 1, 3)),
             ),
         ),
@@ -101,7 +101,6 @@ def _stopped(rank: int) -> RankDetail:
     return RankDetail(
         rank=rank,
         node=rank // PROCS,
-        node_name=f"digits-{rank // PROCS}",
         state="Stopped",
         signal=15,
         reason="StoppedByMuster",

@@ -55,10 +55,10 @@ def uv() -> Path:
 
 def pinned_version() -> str:
     """The version in requirements/uv.txt."""
-    found = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise GiveUp(f"{PIN} names no version of uv: run `make lock`")
-    return found.group(1)
+    return match.group(1)
 
 
 @contextmanager
@@ -150,10 +150,10 @@ def pip_settings() -> dict[str, str]:
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     ).stdout
-    found = {}
+    result = {}
     # pip lists the variables first; they go before what files say.
     for name, value in reversed(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listed, re.MULTILINE)):
         if name in FROM_PIP:
-            found[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())
-    links = [link for link in found.pop("UV_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
-    return {**found, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}
+            result[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())
+    links = [link for link in result.pop("UV_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
+    return {**result, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}

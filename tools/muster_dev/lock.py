@@ -65,11 +65,11 @@ def main(arguments: Sequence[str]) -> int:
     upgrade = list(arguments) == ["--upgrade"]
     uv = fetch_uv.uv()
     everything = resolve(uv, PYPROJECT, PARTS["torch.txt"][1], preferred="" if upgrade else locked_text())
-    seen: set[str] = set()
+    visited: set[str] = set()
     for name, (purpose, options) in PARTS.items():
         entries = split(resolve(uv, PYPROJECT, options, preferred=everything))
-        added = [text for package, text in entries.items() if package not in seen]
-        seen.update(entries)
+        added = [text for package, text in entries.items() if package not in visited]
+        visited.update(entries)
         write(name, purpose, "".join(added))
     for name, (purpose, package) in ALONE.items():
         write_alone(uv, name, purpose, package, preferred="" if upgrade else kept(name))

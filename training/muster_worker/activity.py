@@ -85,9 +85,9 @@ def _frames(lines: Iterable[str]) -> List[Frame]:
 def _of_frames(frames: List[Frame]) -> Optional[str]:
     """`frames` from the innermost to the outermost."""
     for index, frame in enumerate(frames):
-        known = _collective(frames[index:]) or _known(frame)
-        if known is not None:
-            return known
+        current = _collective(frames[index:]) or _activity_of(frame)
+        if current is not None:
+            return current
     for frame in frames:
         if not frame.is_library:
             return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line} in {frame.function}"[:MAX_ACTIVITY_CHARS]
@@ -106,7 +106,7 @@ def _collective(frames: List[Frame]) -> Optional[str]:
     return name
 
 
-def _known(frame: Frame) -> Optional[str]:
+def _activity_of(frame: Frame) -> Optional[str]:
     for file, function, activity in _KNOWN:
         if frame.file.endswith(file) and function in ("", frame.function):
             return activity

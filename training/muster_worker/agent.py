@@ -14,7 +14,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from muster_worker import interfaces, machine, memory_lock, memory_reading, opt_ml, processes, sagemaker, wire
 from muster_worker.collector_client import CollectorClient, Trust
-from muster_worker.contract import VERSION, Launcher, Plan, Problem
+from muster_worker.contract import VERSION, AgentProblem, Launcher, Plan
 from muster_worker.environment import Place
 from muster_worker.exchange import Inbox, Listener, Reporter
 from muster_worker.guardian import guarded
@@ -58,13 +58,13 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
         names = ", ".join(sagemaker.host_names(plan.nodes))
         log.say(f"{names} resolve in Python ranks only: {no_hosts}")
     limit = memory_lock.raise_limit()
-    state, held = _settle(NodeState(plan.job_uid, options.node, options.generation), plan, log)
+    state, held = _settle(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
     state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
     if state.network_objection is not None:
         log.say(state.network_objection)
     if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
         why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
-        state = replace(state, problem=Problem("NodesNotApart", why))
+        state = replace(state, problem=AgentProblem("NodesNotApart", why))
     host = sagemaker.Host(
         cpus=machine.cpu_count(),
         gpus=machine.gpu_count(),
@@ -96,7 +96,7 @@ def _setting(options: argparse.Namespace, place: Place, held: List[socket.socket
         options.termination_log,
         options.lifeline,
         held[0] if held else None,
-        options.keeper,
+        options.sync,
     )
 
 
@@ -105,14 +105,14 @@ def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[soc
     there = interfaces.list_interfaces()
     choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
     if isinstance(choice, NoChoice):
-        return replace(state, problem=Problem("NoInterface", choice.problem)), []
+        return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
     log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
     held: List[socket.socket] = []
     try:
         held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
         message = f"no port can be had: {error}"
-        return replace(state, problem=Problem("NoPort", message)), held
+        return replace(state, problem=AgentProblem("NoPort", message)), held
     ports = [one.getsockname()[1] for one in held]
     state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
     return with_choice(state, choice), held
@@ -122,13 +122,13 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     try:
         opt_ml.prepare(place.root, place.plan, place.node, place.host)
     except OSError as error:
-        return replace(state, problem=Problem("RootUnusable", f"{place.root} can't be prepared: {error}"))
+        return replace(state, problem=AgentProblem("RootUnusable", f"{place.root} can't be prepared: {error}"))
     for metric in place.plan.metrics:
         try:
             re.compile(metric.regex)
         except re.error as error:
             message = f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}"
-            return replace(state, problem=Problem("BadMetric", message))
+            return replace(state, problem=AgentProblem("BadMetric", message))
     return state
 
 
@@ -150,11 +150,11 @@ def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: sage
 
 def _own_archive(run: str) -> str:
     """This agent's archive, for its ranks: an operator that was upgraded may put another one in its place."""
-    given, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+    value, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
     try:
-        shutil.copyfile(given, kept)
+        shutil.copyfile(value, kept)
     except (OSError, shutil.SameFileError):
-        return given  # what is wrong with the folder is told when the ranks are to start
+        return value  # what is wrong with the folder is told when the ranks are to start
     return kept
 
 
@@ -172,8 +172,8 @@ def _read_authority(path: str) -> Optional[str]:
     except (OSError, ValueError):
         return None
     # not as a `Plan`: that of a newer operator may have more fields
-    found = plan.get("collector_ca") if isinstance(plan, dict) else None
-    return found if isinstance(found, str) else None
+    result = plan.get("collector_ca") if isinstance(plan, dict) else None
+    return result if isinstance(result, str) else None
 
 
 def _read_plan(path: str) -> Plan:
@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
     parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
     parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
-    parser.add_argument("--generation", required=True, type=int, metavar="G", help="this node's generation")
+    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement")
     parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
     parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
     parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")
@@ -201,6 +201,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
     parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
-    parser.add_argument("--keeper", metavar="SOCKET", help="who brings files to S3 and back")
+    parser.add_argument("--sync", metavar="SOCKET", help="socket of the process that syncs files with S3")
     parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
     return parser

@@ -24,8 +24,8 @@ def call_shell(environment: Mapping[str, str]) -> str:
 
 def shell_of(login: str, variable: str) -> str:
     """The same by what /etc/passwd says of the user ("" for nothing), and by SHELL where that is no known shell."""
-    known = (path for path in (login, variable) if os.path.basename(path) in _KNOWN)
-    chosen = next(known, SHELL)
+    items = (path for path in (login, variable) if os.path.basename(path) in _KNOWN)
+    chosen = next(items, SHELL)
     return chosen if os.path.basename(chosen) in _OTHER_LANGUAGE else SHELL
 
 

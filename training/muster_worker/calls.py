@@ -1,6 +1,6 @@
-"""One incarnation's calls between nodes: commands that other nodes want run here, and those that this one wants there.
+"""One attempt's calls between nodes: commands that other nodes want run here, and those that this one wants there.
 
-Agents show each other the incarnation's certificate and believe no other. Whoever else connects is dropped: after some
+Agents show each other the attempt's certificate and believe no other. Whoever else connects is dropped: after some
 seconds, at once when it says something, and sooner when many of its kind come, those from no node's address first.
 """
 
@@ -13,7 +13,7 @@ import socket
 import time
 from typing import List, Mapping, Optional, Tuple, Union
 
-from muster_worker import gang_hosts, processes
+from muster_worker import processes, rank_group_hosts
 from muster_worker.call_shell import call_shell
 from muster_worker.contract import Credentials, Peer
 from muster_worker.environment import Place
@@ -83,7 +83,7 @@ class Calls:
         return None if at is None else max(0.0, at - time.monotonic())
 
     def step(self) -> None:
-        """What time brings."""
+        """What is due now."""
         now = time.monotonic()
         for call in self._all():
             at = call.next_step_at
@@ -106,7 +106,7 @@ class Calls:
         return False
 
     def close(self) -> None:
-        """Hang up everywhere; for when no process of the incarnation lives any more. The port stays held."""
+        """Hang up everywhere; for when no process of the attempt lives any more. The port stays held."""
         for listener in (self._port, self._desk):
             self._selector.unregister(listener)
         self._desk.close()
@@ -166,18 +166,18 @@ class Calls:
 
     def _find(self, host: str) -> Union[Peer, str]:
         peers = self._place.peers
-        found = gang_hosts.find(host, self._place.plan.job, peers)
-        if found is not None:
-            return found
-        names = gang_hosts.launch_names(peers)
+        result = rank_group_hosts.find(host, self._place.plan.job, peers)
+        if result is not None:
+            return result
+        names = rank_group_hosts.launch_names(peers)
         return f"no node of this job is called {host!r}; they are {names[0]} to {names[-1]}, in mpirun's host file"
 
     def _sweep(self) -> None:
         """Forget what is over."""
         for call in self._incoming:
-            if call.trouble is not None:
-                self._distrust(call.trouble)
-                call.trouble = None
+            if call.problem is not None:
+                self._distrust(call.problem)
+                call.problem = None
         self._incoming = [call for call in self._incoming if not call.over]
         self._outgoing = [call for call in self._outgoing if not call.over]
 

@@ -29,7 +29,7 @@ class Assignment:
     own: Peer
     targets: Tuple[Peer, ...]
     sources: Tuple[int, ...]
-    key: str  # what the checks of one incarnation know each other by: no secret, but no other job's has it
+    key: str  # what the checks of one attempt know each other by: no secret, but no other job's has it
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Measured:
     round_trip_us: float
 
 
-def assign(node: int, peers: Sequence[Peer], job_uid: str, incarnation: int) -> Optional[Assignment]:
+def assign(node: int, peers: Sequence[Peer], job_uid: str, attempt: int) -> Optional[Assignment]:
     """The node's part; None when there is no other node, or one can't be sent to as it has no port for it."""
     nodes = len(peers)
     strides = [stride for stride in STRIDES if stride < nodes]
@@ -50,7 +50,7 @@ def assign(node: int, peers: Sequence[Peer], job_uid: str, incarnation: int) -> 
         own=peers[node],
         targets=tuple(peers[(node + stride) % nodes] for stride in strides),
         sources=tuple((node - stride) % nodes for stride in strides),
-        key=hashlib.sha256(f"{job_uid}/{incarnation}".encode()).hexdigest(),
+        key=hashlib.sha256(f"{job_uid}/{attempt}".encode()).hexdigest(),
     )
 
 
@@ -61,14 +61,14 @@ def figures(
 
     `received` is in Mbit/s by source; `problems` are of targets, `silent` are the sources that did not come.
     """
-    told = list(problems)
+    value = list(problems)
     if silent:
-        told.append(f"nothing came from node {' and '.join(str(node) for node in silent)}")
+        value.append(f"nothing came from node {' and '.join(str(node) for node in silent)}")
     return NetworkFigures(
         sent_mbps=max((one.mbps for one in sent.values()), default=None),
         received_mbps=max(received.values(), default=None),
         round_trip_us=min((one.round_trip_us for one in sent.values()), default=None),
-        problem="; ".join(told)[:MAX_PROBLEM_CHARS] or None,
+        problem="; ".join(value)[:MAX_PROBLEM_CHARS] or None,
     )
 
 

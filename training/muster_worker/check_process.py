@@ -41,7 +41,7 @@ class CheckProcess:
         return 0.0 if self._ended else self._deadline
 
     def step(self, now: float) -> None:
-        """What time brings: the end of the check."""
+        """What is due now: the end of the check."""
         if self.figures is None and (self._ended or now >= self._deadline):
             self.figures = self._result()
             self.close()
@@ -72,10 +72,10 @@ class CheckProcess:
 
 
 def start_check(
-    place: Place, incarnation: int, base: Mapping[str, str], selector: selectors.BaseSelector
+    place: Place, attempt: int, base: Mapping[str, str], selector: selectors.BaseSelector
 ) -> Optional[CheckProcess]:
     """Start the node's part, on the main thread; None when there is nobody to measure with. Raises `OSError`."""
-    assignment = assign(place.node, place.peers, place.plan.job_uid, incarnation)
+    assignment = assign(place.node, place.peers, place.plan.job_uid, attempt)
     if assignment is None:
         return None
     document = wire.encode(assignment).decode()

@@ -164,17 +164,17 @@ def _candidates(program: str, environment: Mapping[str, str]) -> List[str]:
 
 
 def _refusal(program: str, environment: Mapping[str, str], number: int) -> CommandRefused:
-    found = next((path for path in _candidates(program, environment) if os.path.exists(path)), None)
-    if found is None:
+    result = next((path for path in _candidates(program, environment) if os.path.exists(path)), None)
+    if result is None:
         if "/" in program:
             where = "no such file" if os.path.isabs(program) else f"no such file in {os.getcwd()}"
         else:
             where = f"in no folder of PATH ({environment.get('PATH', os.defpath)})"
         return CommandRefused(NOT_FOUND, f"command {program!r}: {where}")
-    if os.path.isdir(found):
+    if os.path.isdir(result):
         why = "is a folder"
     elif number == errno.EACCES:
-        mode = os.stat(found).st_mode & 0o7777
+        mode = os.stat(result).st_mode & 0o7777
         why = f"may not be executed (its mode is {mode:o}); make it executable, or put its interpreter before it"
     elif number == errno.ENOEXEC:
         why = "is no program that this machine can run; a script needs '#!' and its interpreter in the first line"
@@ -182,15 +182,15 @@ def _refusal(program: str, environment: Mapping[str, str], number: int) -> Comma
         why = "names an interpreter ('#!' line or loader) that doesn't exist"
     else:
         why = os.strerror(number)
-    return CommandRefused(NOT_EXECUTABLE, f"command {program!r}: {found} {why}")
+    return CommandRefused(NOT_EXECUTABLE, f"command {program!r}: {result} {why}")
 
 
 def own_environment() -> Dict[str, str]:
     """The environment we were given: in the C locale Python adds a variable, which isn't the user's."""
     environment = dict(os.environ)
     with open("/proc/self/environ", "rb") as file:
-        given = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
-    if b"LC_CTYPE" not in given:
+        value = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
+    if b"LC_CTYPE" not in value:
         environment.pop("LC_CTYPE", None)
     return environment
 

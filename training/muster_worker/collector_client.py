@@ -54,14 +54,14 @@ class Trust:
         if now - self._read_at < READ_AGAIN_SECONDS:
             return False
         self._read_at = now
-        found = self._read()
-        if found is None or found == self._known:
+        result = self._read()
+        if result is None or result == self._known:
             return False
         try:
-            self.context = ssl.create_default_context(cadata=found)
+            self.context = ssl.create_default_context(cadata=result)
         except (ssl.SSLError, ValueError):
             return False  # half a file is not worth what is known
-        self._known = found
+        self._known = result
         return True
 
 

@@ -4,7 +4,7 @@ The operator writes one `Plan` for a job, the same for all its nodes. Each agent
 knows of its node, and receives `Command`s. All three are JSON objects whose keys are the fields' names below.
 
 A report is a whole snapshot and not a difference, so that a lost, doubled or late one does no harm: the one with the
-highest (generation, incarnation, sequence) is the truth. Times travel as ages, in seconds before the sending, measured
+highest (replacement, attempt, sequence) is the truth. Times travel as ages, in seconds before the sending, measured
 on the agent's monotonic clock: the receiver subtracts them from its own clock, so that nodes' clocks need not agree.
 
 `wire.py` turns these types into JSON and back. Standard library only, Python 3.8 and later: the agent runs in the
@@ -45,7 +45,7 @@ MAX_LINKS = 16
 
 Scalar = Union[str, int, float, bool]
 Order = Tuple[int, int, int]
-"""A command's (term, incarnation, index of its kind): a higher one overrides a lower one."""
+"""A command's (term, attempt, index of its kind): a higher one overrides a lower one."""
 
 
 class Launcher:
@@ -72,14 +72,14 @@ class Mpi:
 
 
 class AgentPhase:
-    """Where an agent stands in its incarnation."""
+    """Where an agent stands in its attempt."""
 
     READY = "Ready"  # waits for Start; address and port are known
     RUNNING = "Running"  # the launcher is started and not all of its processes are gone
     STOPPING = "Stopping"  # told to stop; some process is still there
-    KEEPING = "Keeping"  # no process of the incarnation is left; what its ranks left is brought to S3
-    ENDED = "Ended"  # no process of the incarnation is left on this node, and nothing else is to be done
-    ALL = (READY, RUNNING, STOPPING, KEEPING, ENDED)
+    UPLOADING = "Uploading"  # no process of the attempt is left; what its ranks left is brought to S3
+    ENDED = "Ended"  # no process of the attempt is left on this node, and nothing else is to be done
+    ALL = (READY, RUNNING, STOPPING, UPLOADING, ENDED)
 
 
 class RankState:
@@ -103,9 +103,9 @@ class EndReason:
 
 
 class CommandKind:
-    """What an agent is told. The order is the order within an incarnation: a later kind overrides an earlier one."""
+    """What an agent is told. The order is the order within an attempt: a later kind overrides an earlier one."""
 
-    START = "Start"  # start the incarnation's ranks
+    START = "Start"  # start the attempt's ranks
     STOP = "Stop"  # SIGTERM, `grace_seconds`, SIGKILL
     KILL = "Kill"  # SIGKILL at once
     EXIT = "Exit"  # the agent leaves; whatever still runs is killed
@@ -203,7 +203,7 @@ class LauncherEnd:
 
 
 @dataclass(frozen=True)
-class Problem:
+class AgentProblem:
     """What keeps an agent from working: one CamelCase word, and a sentence for the job's owner."""
 
     reason: str
@@ -237,8 +237,8 @@ class Report:
 
     job_uid: str
     node: int
-    generation: int
-    incarnation: int  # 0 until the first Start
+    replacement: int
+    attempt: int  # 0 until the first Start
     sequence: int  # rises with every report of an agent process
     phase: str
     address: Optional[str] = None
@@ -252,7 +252,7 @@ class Report:
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
-    problem: Optional[Problem] = None
+    problem: Optional[AgentProblem] = None
     terminated_age: Optional[float] = None  # since a signal or the end of its parent, no command, made the agent stop
     dropped_lines: int = 0  # log lines given up because nobody read the agent's output
 
@@ -266,7 +266,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node of the gang, and where it is met."""
+    """A node of the rank group, and where it is met."""
 
     node: int
     address: str
@@ -277,7 +277,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What the agents of one incarnation know each other by: a certificate that they share, and trust, and its key."""
+    """What the agents of one attempt know each other by: a certificate that they share, and trust, and its key."""
 
     certificate: str  # PEM, self-signed
     key: str = field(repr=False)  # PEM
@@ -287,9 +287,9 @@ class Credentials:
 class Command:
     """What an agent has to do now. An agent refuses any whose `order` is not above the last one it obeyed."""
 
-    term: int  # the Lease's transitions: a deposed operator's commands are lower
+    leader_term: int  # the Lease's transitions: a deposed operator's commands are lower
     job_uid: str
-    incarnation: int
+    attempt: int
     kind: str
     peers: Tuple[Peer, ...] = ()  # of Start, ordered by node
     grace_seconds: float = 0.0  # of Stop
@@ -297,4 +297,4 @@ class Command:
 
     @property
     def order(self) -> Order:
-        return (self.term, self.incarnation, CommandKind.ALL.index(self.kind))
+        return (self.leader_term, self.attempt, CommandKind.ALL.index(self.kind))

@@ -14,7 +14,7 @@ from muster_worker.rendezvous import is_rendezvous_variable
 
 @dataclass(frozen=True)
 class Place:
-    """Where an incarnation's processes run: everything that their environment is made of."""
+    """Where an attempt's processes run: everything that their environment is made of."""
 
     plan: Plan
     node: int

@@ -20,9 +20,9 @@ POLL_SECONDS = 20
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """The collector has this phase of this incarnation, and wants to hear again after so many seconds."""
+    """The collector has this phase of this attempt, and wants to hear again after so many seconds."""
 
-    incarnation: int
+    attempt: int
     phase: str
     heartbeat_seconds: float
 
@@ -114,13 +114,13 @@ class Reporter:
 
     def _send(self, snapshot: Snapshot, sequence: int, failures: int) -> Optional[float]:
         try:
-            # ages are counted up to this attempt, however often it was tried before
+            # ages are counted up to this try, however often it was tried before
             answer = self._client.report(encode_report(make_report(snapshot, sequence, time.monotonic())))
         except Unavailable as error:
             self._inbox.put(Unreachable(str(error)))
             return backoff(failures, error.wait, random.random())  # noqa: S311 - spreads load, hides nothing
         state = snapshot.state
-        self._inbox.put(Acknowledged(state.incarnation, state.phase, answer.heartbeat_seconds))
+        self._inbox.put(Acknowledged(state.attempt, state.phase, answer.heartbeat_seconds))
         return None
 
 

@@ -49,7 +49,7 @@ class IncomingCall:
         self.from_peer = from_peer  # by its address: no proof, but most others don't have one
         self.pid: Optional[int] = None  # of the command, while it runs
         self.over = False
-        self.trouble: Optional[str] = None  # why it came to nothing, where somebody should know
+        self.problem: Optional[str] = None  # why it came to nothing, where somebody should know
         self._channel = channel
         self._selector = selector
         self._begin = begin
@@ -75,9 +75,9 @@ class IncomingCall:
         return self._kill_at if self._kill_at is not None else self._deadline
 
     def step(self, now: float) -> None:
-        """What time brings: the end of patience with a stranger, or with what a lost connection has left."""
+        """What is due now: the end of patience with a stranger, or with what a lost connection has left."""
         if self._deadline is not None and now >= self._deadline:
-            self.trouble = f"said nothing in {FIRST_FRAME_SECONDS:.0f} s"
+            self.problem = f"said nothing in {FIRST_FRAME_SECONDS:.0f} s"
             self._hang_up(now)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + SCAN_SECONDS
@@ -101,7 +101,7 @@ class IncomingCall:
         self._hang_up(now)
 
     def close(self) -> None:
-        """Let go of everything; no process of the gang is left."""
+        """Let go of everything; no process of the rank group is left."""
         self._let_go()
         self.over = True
 
@@ -116,11 +116,11 @@ class IncomingCall:
                 self._run(payload, now)
         except ChannelLost as lost:
             # port scans and agents that only prove that they reach us go away without a word
-            self.trouble = str(lost) if self.is_stranger and not self._reader.is_empty else None
-            self.trouble = str(lost) if "certificate" in str(lost) else self.trouble
+            self.problem = str(lost) if self.is_stranger and not self._reader.is_empty else None
+            self.problem = str(lost) if "certificate" in str(lost) else self.problem
             self._hang_up(now)
         except BadFrame as bad:
-            self.trouble = str(bad)
+            self.problem = str(bad)
             self._hang_up(now)
         else:
             self._settle()

@@ -77,12 +77,12 @@ def choose(wanted: str, interfaces: Sequence[Interface], routed: Optional[str]) 
         usable = [interface for interface in usable if not interface.name.startswith(prefixes)]
     way = next((interface for interface in usable if interface.name == routed), None)
     if wanted == AUTO or wanted.startswith("^"):
-        found = _auto(usable, way)
+        result = _auto(usable, way)
     elif _network(wanted) is not None:
-        found = _in_range(usable, wanted, way)
+        result = _in_range(usable, wanted, way)
     else:
-        found = _by_name(usable, wanted, way)
-    return NoChoice(_problem(wanted, interfaces)) if found is None else found
+        result = _by_name(usable, wanted, way)
+    return NoChoice(_problem(wanted, interfaces)) if result is None else result
 
 
 def agreed(links: Sequence[Link], address: str) -> Optional[Choice]:

@@ -46,11 +46,11 @@ def list_interfaces() -> Tuple[Interface, ...]:
     """All interfaces with at least a name. What the kernel doesn't tell of one is left at its default."""
     rdma = _rdma_devices()
     addresses = _addresses()
-    found = []
+    result = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for index, name in socket.if_nameindex():
             flags = _flags(probe, name)
-            found.append(
+            result.append(
                 Interface(
                     name=name,
                     addresses=tuple(addresses.get(index, ())),
@@ -60,7 +60,7 @@ def list_interfaces() -> Tuple[Interface, ...]:
                     speed_mbps=_speed(name),
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
 def has_verbs() -> bool:
@@ -104,7 +104,7 @@ def _flags(probe: socket.socket, name: str) -> int:
 
 def _addresses() -> Dict[int, List[str]]:
     """All addresses by the interface's index, secondary ones too, in the kernel's order: the order of getifaddrs."""
-    found: Dict[int, List[str]] = {}
+    result: Dict[int, List[str]] = {}
     # as getifaddrs, which NCCL and gloo ask: ioctl tells of one IPv4 address an interface
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
         question = _MESSAGE.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
@@ -113,11 +113,11 @@ def _addresses() -> Dict[int, List[str]]:
         while True:
             for kind, body in _messages(kernel.recv(_ANSWER_BYTES)):
                 if kind in (_NLMSG_DONE, _NLMSG_ERROR):
-                    return found
+                    return result
                 if kind == _RTM_NEWADDR:
                     index, text = _read_address(body)
                     if text is not None:
-                        found.setdefault(index, []).append(text)
+                        result.setdefault(index, []).append(text)
 
 
 def _messages(data: bytes) -> Iterator[Tuple[int, bytes]]:

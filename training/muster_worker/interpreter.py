@@ -19,13 +19,13 @@ def python_of_parent(environment: Mapping[str, str]) -> str:
     with open(f"/proc/{parent}/cmdline", "rb") as file:
         called = os.fsdecode(file.read().split(b"\0")[0])
     if os.path.basename(called).startswith(("python", "pypy")):
-        found = _found(called, os.readlink(f"/proc/{parent}/cwd"), environment)
-        if found is not None:
-            return found
+        result = _find_interpreter(called, os.readlink(f"/proc/{parent}/cwd"), environment)
+        if result is not None:
+            return result
     return os.readlink(f"/proc/{parent}/exe")  # somebody has changed argv[0]
 
 
-def _found(called: str, folder: str, environment: Mapping[str, str]) -> Optional[str]:
+def _find_interpreter(called: str, folder: str, environment: Mapping[str, str]) -> Optional[str]:
     if "/" in called:
         candidates = [os.path.join(folder, called)]
     else:

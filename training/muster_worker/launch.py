@@ -1,4 +1,4 @@
-"""Starts what an incarnation consists of on this node: torchrun, mpirun, the node's command, or the ranks."""
+"""Starts what an attempt consists of on this node: torchrun, mpirun, the node's command, or the ranks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ class LaunchRefused:
     message: str
 
 
-def launch(
-    place: Place, incarnation: int, base: Mapping[str, str]
-) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
-    """Start the node's share of an incarnation, on the main thread; what was started, and what could not be.
+def launch(place: Place, attempt: int, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
+    """Start the node's share of an attempt, on the main thread; what was started, and what could not be.
 
     Of an MPI world that is nothing but on node 0: `start_mpirun`.
     """
@@ -44,7 +42,7 @@ def launch(
         return (), None
     environment = node_environment(base, place)
     started: List[Launched] = []
-    for name, rank, command, variables in _commands(place, incarnation, environment):
+    for name, rank, command, variables in _commands(place, attempt, environment):
         try:
             process = processes.start(command, variables)
         except OSError as error:
@@ -68,12 +66,12 @@ def start_mpirun(place: Place, base: Mapping[str, str], master: str) -> Union[La
 
 
 def _commands(
-    place: Place, incarnation: int, environment: Dict[str, str]
+    place: Place, attempt: int, environment: Dict[str, str]
 ) -> List[Tuple[str, Optional[int], Sequence[str], Mapping[str, str]]]:
     plan = place.plan
     if plan.launcher == Launcher.TORCHRUN:
         path = environment.get("PATH", os.defpath)
-        command = launchers.torchrun(place, incarnation, lambda name: shutil.which(name, path=path))
+        command = launchers.torchrun(place, attempt, lambda name: shutil.which(name, path=path))
         return [("torchrun", None, command, environment)]
     if plan.launcher == Launcher.DIRECT:
         first = place.node * plan.procs_per_node

@@ -32,7 +32,7 @@ def mpi_rank(place: Place, master: str) -> Tuple[str, ...]:
     return (place.python, "-I", "-S", place.archive, *wrapped)
 
 
-def torchrun(place: Place, incarnation: int, which: Which) -> Tuple[str, ...]:
+def torchrun(place: Place, attempt: int, which: Which) -> Tuple[str, ...]:
     """torchrun around the wrapped command: static rendezvous on node 0, no restarts of its own."""
     plan = place.plan
     # underscores: the spelling that every release of torchrun understands
@@ -40,7 +40,7 @@ def torchrun(place: Place, incarnation: int, which: Which) -> Tuple[str, ...]:
         *_torchrun_program(plan.command[0], which),
         *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node), "--node_rank", str(place.node)),
         *("--master_addr", place.master.address, "--master_port", str(place.master.port)),
-        *("--rdzv_id", f"{plan.job_uid}-{incarnation}", "--max_restarts", "0"),
+        *("--rdzv_id", f"{plan.job_uid}-{attempt}", "--max_restarts", "0"),
         *plan.launcher_args,
         "--no_python",
         *wrapper(place),
@@ -51,7 +51,7 @@ def _torchrun_program(program: str, which: Which) -> Tuple[str, ...]:
     # the python that runs the script has the torch that the script wants
     if _PYTHON.fullmatch(os.path.basename(program)):
         return (program, "-m", "torch.distributed.run")
-    found = which("torchrun")
-    if found is not None:
-        return (found,)
+    path = which("torchrun")
+    if path is not None:
+        return (path,)
     return ("python3", "-m", "torch.distributed.run")

@@ -105,18 +105,18 @@ def pace_seconds(world: int) -> float:
 
 
 def _json(line: RankLine) -> str:
-    told = replace(
+    activity = replace(
         line,
         last_lines=tuple(_WORDS_OF_OTHERS.sub(_veiled, text) for text in line.last_lines),
         activity=None if line.activity is None else _WORDS_OF_OTHERS.sub(_veiled, line.activity),
         metrics={_FIRST.sub(_veiled, name): value for name, value in line.metrics.items()},
     )
     fields: Dict[str, object] = {
-        name: value for name, value in asdict(told).items() if value is not None and value not in ((), {})
+        name: value for name, value in asdict(activity).items() if value is not None and value not in ((), {})
     }
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     return text.replace(f"\\u{_VEIL >> 8:x}", "\\u00")
 
 
-def _veiled(found: Match[str]) -> str:
-    return chr(_VEIL + ord(found[0]))
+def _veiled(match: Match[str]) -> str:
+    return chr(_VEIL + ord(match[0]))

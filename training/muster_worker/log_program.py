@@ -22,8 +22,8 @@ def restored(environment: Mapping[str, str], entry: str, program: str) -> Dict[s
     if "SM_MODULE_NAME" in result:
         result["SM_MODULE_NAME"] = _module(program)
     if "SM_TRAINING_ENV" in result:
-        told = result["SM_TRAINING_ENV"].replace(f'"user_entry_point":"{entry}"', f'"user_entry_point":"{program}"')
-        result["SM_TRAINING_ENV"] = told.replace(
+        value = result["SM_TRAINING_ENV"].replace(f'"user_entry_point":"{entry}"', f'"user_entry_point":"{program}"')
+        result["SM_TRAINING_ENV"] = value.replace(
             f'"module_name":"{_module(entry)}"', f'"module_name":"{_module(program)}"'
         )
     return result

@@ -109,10 +109,10 @@ def _ends(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
 
 def _hooked(environment: Mapping[str, str], folder: Optional[str]) -> Mapping[str, str]:
     archive = os.path.abspath(sys.argv[0])
-    told = _restored(environment, archive)
+    value = _restored(environment, archive)
     if folder is None:
-        return told
-    hooked = hook_environment.with_hook(told, archive, hook_environment.SCOPE_RANK)
+        return value
+    hooked = hook_environment.with_hook(value, archive, hook_environment.SCOPE_RANK)
     hooked[hook_environment.PROGRESS] = _progress(folder)
     return hooked
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import List, Optional
 
-from muster_worker import activity, log_line, log_relay, memory_limit, progress, stacks, witness
+from muster_worker import activity, log_line, log_relay, memory_limit, progress, stack_dump, stacks
 from muster_worker.contract import MAX_LAST_LINES, EndReason
 from muster_worker.log_line import Event, RankLine
 from muster_worker.log_place import LogPlace
@@ -76,7 +76,7 @@ class Teller:
         )
         if failed:
             lines = log_relay.plain(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
-            doing = witness.activity_in(self._relay.error_text)
+            doing = stack_dump.activity_in(self._relay.error_text)
             line = replace(line, last_lines=lines, activity=doing or line.activity)
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)
@@ -89,17 +89,17 @@ class Teller:
         now = time.time()
         if self._progress_file is None:
             return replace(self._line, at=now)
-        known = progress.read(self._progress_file)
-        stepped_at = known.stepped_at
-        moved = known.step != self._line.step
+        current = progress.read(self._progress_file)
+        stepped_at = current.stepped_at
+        moved = current.step != self._line.step
         return replace(
             self._line,
             at=now,
-            step=known.step,
+            step=current.step,
             stepped_at=None if stepped_at is None else round(now - max(0.0, time.monotonic() - stepped_at), 3),
-            no_step_reason=progress.no_step_reason(known, _command_line(self._line.pid)),
+            no_step_reason=progress.no_step_reason(current, _command_line(self._line.pid)),
             activity=None if moved else self._line.activity,
-            metrics=dict(known.metrics),
+            metrics=dict(current.metrics),
         )
 
     def _with_activity(self, line: RankLine) -> RankLine:

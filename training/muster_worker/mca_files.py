@@ -25,7 +25,7 @@ def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
     Sources: Open MPI documentation, Setting MCA parameter values; PRRTE documentation, the same;
     ompi_info's mca_base_param_files.
     """
-    found = []
+    result = []
     for path in dict.fromkeys(_paths(environment)):
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -33,13 +33,13 @@ def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
         except OSError:
             continue
         names = (line.split("=", 1)[0].strip() for line in lines if "=" in line)
-        found += [name for name in names if not name.startswith("#")]
-    return tuple(found)
+        result += [name for name in names if not name.startswith("#")]
+    return tuple(result)
 
 
 def _paths(environment: Mapping[str, str]) -> Iterator[str]:
-    given = environment.get("OMPI_MCA_mca_base_param_files", "")
-    yield from (path for path in given.replace(",", ":").split(":") if path)
+    value = environment.get("OMPI_MCA_mca_base_param_files", "")
+    yield from (path for path in value.replace(",", ":").split(":") if path)
     home = environment.get("HOME")
     if home:
         yield from (os.path.join(home, folder, "mca-params.conf") for folder in (".openmpi", ".prte"))

@@ -25,8 +25,8 @@ def with_choice(state: NodeState, choice: Choice) -> NodeState:
 
 def meet(state: NodeState, place: Place, peers: Tuple[Peer, ...]) -> Tuple[NodeState, Place]:
     """The node among its peers: on the interface that it chose, or on another one that all of them have."""
-    told = peers[place.node].address
-    choice = None if told == state.address else agreed(state.links, told)
+    value = peers[place.node].address
+    choice = None if value == state.address else agreed(state.links, value)
     if choice is None:
         return state, replace(place, peers=peers)
     network = replace(place.network, interface=choice.name, address=choice.address)

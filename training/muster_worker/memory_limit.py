@@ -23,21 +23,21 @@ _ROOT = "/sys/fs/cgroup"
 
 def counter_files(own_cgroups: str) -> Tuple[str, ...]:
     """Where the counter may be, the likeliest first. `own_cgroups` is the text of /proc/self/cgroup."""
-    found = []
+    result = []
     for line in own_cgroups.splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            found.append(f"{_ROOT}{path.rstrip('/')}/memory.events")
+            result.append(f"{_ROOT}{path.rstrip('/')}/memory.events")
         elif "memory" in controllers.split(","):
-            found.append(f"{_ROOT}/memory{path.rstrip('/')}/memory.oom_control")
+            result.append(f"{_ROOT}/memory{path.rstrip('/')}/memory.oom_control")
     # in a container the path is the machine's, and what is mounted is the container's own cgroup
-    return (*found, f"{_ROOT}/memory.events", f"{_ROOT}/memory/memory.oom_control")
+    return (*result, f"{_ROOT}/memory.events", f"{_ROOT}/memory/memory.oom_control")
 
 
 def read_count(text: str) -> Optional[int]:
     """The number of processes killed so far, from cgroup v2's memory.events or v1's memory.oom_control."""
-    found = _COUNTER.search(text)
-    return int(found[1]) if found else None
+    match = _COUNTER.search(text)
+    return int(match[1]) if match else None
 
 
 class MemoryKills:

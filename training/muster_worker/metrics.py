@@ -24,17 +24,17 @@ class MetricReader:
 
     def read(self, lines: bytes) -> Dict[str, float]:
         """The last value of each metric in `lines`; metrics that don't occur are absent."""
-        found: Dict[str, float] = {}
+        result: Dict[str, float] = {}
         if not self._patterns or not lines:
-            return found
+            return result
         texts = [line[:MAX_LINE_CHARS] for line in lines.decode("utf-8", "replace").split("\n")]
         for name, pattern in self._patterns:
             for text in reversed(texts):
                 value = _value(pattern, text)
                 if value is not None:
-                    found[name] = value
+                    result[name] = value
                     break
-        return found
+        return result
 
 
 def _value(pattern: Pattern[str], text: str) -> Optional[float]:

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from typing import Mapping, Optional, Sequence, Tuple
 
-from muster_worker import mpi_obstacle
-from muster_worker.contract import Mpi, Problem
+from muster_worker import mpi_problem
+from muster_worker.contract import AgentProblem, Mpi
 from muster_worker.environment import Place
 from muster_worker.interfaces import list_interfaces
 from muster_worker.launchers import mpi_rank, user_command
@@ -37,7 +37,7 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
     return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
 
 
-def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
+def find_problem(place: Place, base: Mapping[str, str]) -> Optional[AgentProblem]:
     """What keeps the mpirun that is here from reaching the other nodes; None when nothing is known to."""
     if place.plan.nodes == 1 or not place.network.is_ipv6:
         return None
@@ -46,7 +46,7 @@ def obstacle(place: Place, base: Mapping[str, str]) -> Optional[Problem]:
         kind = _kind(place, environment)
     except (OSError, ValueError):
         return None  # starting it tells
-    return mpi_obstacle.obstacle(kind, environment, list_interfaces())
+    return mpi_problem.find_problem(kind, environment, list_interfaces())
 
 
 def _kind(place: Place, environment: Mapping[str, str]) -> str:
@@ -60,12 +60,12 @@ def _check(named: str, environment: Mapping[str, str]) -> None:
     """Raises `ValueError` for an mpirun that says to be another one, with another command line than the job's."""
     program = _program(PROGRAM, environment)
     try:
-        found = implementation(_version(program, environment))
+        result = implementation(_version(program, environment))
     except ValueError:
         return  # whoever names it may know one that gives no answer
-    if found is not None and not is_spoken_to_alike(found, named):
+    if result is not None and not is_spoken_to_alike(result, named):
         raise ValueError(
-            f"spec.launcher.mpi.implementation is {named}, and {program} says that it is {found}:"
+            f"spec.launcher.mpi.implementation is {named}, and {program} says that it is {result}:"
             " name that, leave it at Auto, or put the other one first on PATH in spec.env"
         )
 
@@ -73,14 +73,14 @@ def _check(named: str, environment: Mapping[str, str]) -> None:
 def _ask(name: str, environment: Mapping[str, str]) -> str:
     program = _program(name, environment)
     said = _version(program, environment)
-    found = implementation(said)
-    if found is None:
+    result = implementation(said)
+    if result is None:
         first = said.strip().split("\n")[0][:200]
         raise ValueError(
             f"{program} --version says {first!r}, which is none of Open MPI, Intel MPI and MPICH:"
             " set spec.launcher.mpi.implementation to the one that it behaves like"
         )
-    return found
+    return result
 
 
 def _program(name: str, environment: Mapping[str, str]) -> str:

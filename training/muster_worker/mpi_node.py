@@ -12,13 +12,13 @@ from typing import Mapping, Optional, Tuple
 
 from muster_worker import processes
 from muster_worker.calls import Calls
-from muster_worker.contract import Credentials, Problem
+from muster_worker.contract import AgentProblem, Credentials
 from muster_worker.environment import Place
 from muster_worker.launch import Launched, LaunchRefused, start_mpirun
 from muster_worker.log import Log
 from muster_worker.mpi_environment import daemon_environment
 from muster_worker.mpi_files import write_files
-from muster_worker.mpi_launch import obstacle
+from muster_worker.mpi_launch import find_problem
 from muster_worker.port import hold_port
 from muster_worker.remote_program import write_program
 
@@ -50,9 +50,9 @@ class MpiWorld:
             # Open MPI looks for it, and 4 ends without it, before it knows that it has nobody to call
             write_program(place)
 
-    def obstacle(self, base: Mapping[str, str]) -> Optional[Problem]:
+    def find_problem(self, base: Mapping[str, str]) -> Optional[AgentProblem]:
         """Why mpirun must not be started here; None on nodes that start none."""
-        return obstacle(self._place, base) if self._place.node == 0 else None
+        return find_problem(self._place, base) if self._place.node == 0 else None
 
     def start(self, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
         """Start mpirun on node 0: what was started, and what could not be."""
@@ -85,7 +85,7 @@ class MpiWorld:
             self._calls.terminate()
 
     def step(self) -> None:
-        """What time brings."""
+        """What is due now."""
         if self._calls is not None:
             self._calls.step()
 
@@ -94,7 +94,7 @@ class MpiWorld:
         return self._calls is not None and self._calls.on_reaped(end)
 
     def close(self) -> None:
-        """Let go of everything; for when no process of the incarnation lives any more."""
+        """Let go of everything; for when no process of the attempt lives any more."""
         if self._calls is not None:
             self._calls.close()
         if self._meeting is not None:

@@ -111,8 +111,8 @@ class Receiver(threading.Thread):
     def _take(self, connection: socket.socket) -> None:
         _hurry(connection, min(self._until, time.monotonic() + CONNECT_SECONDS))
         key, node = _HELLO.unpack(_read(connection, _HELLO.size))
-        known = hmac.compare_digest(key, self._assignment.key.encode())
-        if not known or node not in self._assignment.sources:
+        is_known = hmac.compare_digest(key, self._assignment.key.encode())
+        if not is_known or node not in self._assignment.sources:
             return
         _hurry(connection, self._until)
         while _read(connection, _FRAME) == _PING:

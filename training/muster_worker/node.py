@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker import memory_limit, opt_ml, processes, termination
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, Order, Problem, Report
+from muster_worker.contract import AgentPhase, AgentProblem, Command, CommandKind, Launcher, Order, Report
 from muster_worker.environment import Place
 from muster_worker.exchange import Acknowledged, Inbox, Reporter, Unreachable
-from muster_worker.gang import Gang
-from muster_worker.kept_gang import KeptGang
 from muster_worker.log import Log
 from muster_worker.meeting import meet
 from muster_worker.mpi_node import MpiWorld, Way
 from muster_worker.outage import Outage
+from muster_worker.rank_group import RankGroup
+from muster_worker.rank_registry import Handler
 from muster_worker.reports import Observation, Snapshot, make_report
-from muster_worker.roster import Handler
 from muster_worker.state import Event, NodeState, PhaseReached, ProblemFound, Terminated, apply, begin, exit_code
+from muster_worker.synced_rank_group import SyncedRankGroup
 
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
@@ -42,7 +42,7 @@ class Setting:
     """What the agent was started with: everything of a `Place` but the peers, which Start brings.
 
     `grace_seconds` is what ranks get after the agent's own SIGTERM. `port` is held for the job, None where none is.
-    `keeper` is the socket of who brings files to S3, None where nobody has to.
+    `sync` is the socket of the process that syncs files with S3, None where the job has no files there.
     """
 
     place: Place
@@ -50,11 +50,11 @@ class Setting:
     termination_log: Optional[str]
     lifeline: Optional[int]
     port: Optional[socket.socket] = None
-    keeper: Optional[str] = None
+    sync: Optional[str] = None
 
 
 class Node:
-    """The actor. `run` is its life."""
+    """What an agent does, in one thread: `run` handles events until it is told to exit."""
 
     def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
         self._setting = setting
@@ -65,7 +65,7 @@ class Node:
         self._log = log
         self._selector = selectors.DefaultSelector()
         self._base: Mapping[str, str] = dict(os.environ)
-        self._gang: Optional[KeptGang] = None
+        self._rank_group: Optional[SyncedRankGroup] = None
         self._order: Optional[Order] = None  # of the last command that was obeyed
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
@@ -88,8 +88,8 @@ class Node:
             for key, _ in self._selector.select(self._timeout()):
                 handler: Handler = key.data
                 events += handler()
-            if self._gang is not None:
-                events += self._gang.step()
+            if self._rank_group is not None:
+                events += self._rank_group.step()
             self._learn(events)
         return self._farewell()
 
@@ -106,8 +106,8 @@ class Node:
 
     def _timeout(self) -> float:
         waits = [self._next_report_at - time.monotonic()]
-        if self._gang is not None and self._gang.next_step_in is not None:
-            waits.append(self._gang.next_step_in)
+        if self._rank_group is not None and self._rank_group.next_step_in is not None:
+            waits.append(self._rank_group.next_step_in)
         if self._leaving and self._ended_at is not None:
             waits.append(self._ended_at + LAST_WORD_SECONDS - time.monotonic())
         return max(0.0, min(waits))
@@ -121,8 +121,8 @@ class Node:
             self._publish()
 
     def _memory(self, rank: int) -> int:
-        seen = self._observations.get(rank)
-        return 0 if seen is None else seen.rss_bytes or 0
+        observation = self._observations.get(rank)
+        return 0 if observation is None else observation.rss_bytes or 0
 
     def _publish(self) -> None:
         self._kills.look(time.monotonic())
@@ -131,9 +131,9 @@ class Node:
 
     def _snapshot(self) -> Snapshot:
         lines: Tuple[str, ...] = ()
-        if self._gang is not None:
-            self._observations, reported = self._gang.observe()
-            lines = self._gang.launcher_lines
+        if self._rank_group is not None:
+            self._observations, reported = self._rank_group.observe()
+            lines = self._rank_group.launcher_lines
             for metric in reported:
                 self._state = apply(self._state, metric)
         return Snapshot(self._state, self._observations, lines, self._log.dropped_lines)
@@ -146,8 +146,8 @@ class Node:
         events: List[Event] = []
         if signal.SIGCHLD in numbers:
             ended = processes.reap()
-            if self._gang is not None:
-                events += self._gang.on_reaped(ended)
+            if self._rank_group is not None:
+                events += self._rank_group.on_reaped(ended)
         if numbers & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             self._signals += 1
             # somebody who asks twice, or who has killed the guardian, means at once
@@ -167,16 +167,16 @@ class Node:
         self._leaving = True
         # the report that it stops says why
         self._state = apply(self._state, Terminated(time.monotonic()))
-        left = [] if self._gang is None else self._gang.leave()
+        left = [] if self._rank_group is None else self._rank_group.leave()
         return [*left, *self._stop(grace)]
 
     def _stop(self, grace: float) -> List[Event]:
-        if self._gang is None:
+        if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
-        if self._gang.finished or self._gang.keeping:
+        if self._rank_group.finished or self._rank_group.uploading:
             return []
         self._learn([PhaseReached(AgentPhase.STOPPING)])
-        return self._gang.stop(grace)
+        return self._rank_group.stop(grace)
 
     def _on_news(self) -> List[Event]:
         events: List[Event] = []
@@ -184,7 +184,7 @@ class Node:
             if isinstance(news, Acknowledged):
                 self._say(self._outage.answered(time.monotonic()))
                 self._heartbeat = max(0.05, news.heartbeat_seconds)
-                self._acknowledged = (news.incarnation, news.phase)
+                self._acknowledged = (news.attempt, news.phase)
             elif isinstance(news, Unreachable):
                 self._say(self._outage.failed(news.why, time.monotonic()))
             elif self._is_newer(news):
@@ -207,32 +207,34 @@ class Node:
             return self._start(command)
         if command.kind == CommandKind.STOP:
             return self._stop(command.grace_seconds)
-        running = self._gang is not None and not self._gang.finished
+        running = self._rank_group is not None and not self._rank_group.finished
         events: List[Event] = []
-        if running and self._gang is not None:
-            events += [PhaseReached(AgentPhase.STOPPING), *self._gang.kill()]
-        elif self._gang is None:
+        if running and self._rank_group is not None:
+            events += [PhaseReached(AgentPhase.STOPPING), *self._rank_group.kill()]
+        elif self._rank_group is None:
             events.append(PhaseReached(AgentPhase.ENDED))
         if command.kind == CommandKind.EXIT:
             self._leaving = True
         return events
 
     def _start(self, command: Command) -> List[Event]:
-        if self._leaving or (self._gang is not None and not self._gang.finished):
-            self._log.say("refused to start: the last incarnation's processes are still there")
+        if self._leaving or (self._rank_group is not None and not self._rank_group.finished):
+            self._log.say("refused to start: the last attempt's processes are still there")
             return []
         # an operator that took over a moment ago may not know that the one before it has told this node
-        if command.incarnation <= self._state.incarnation:
-            self._log.say(f"refused to start incarnation {command.incarnation} again")
+        if command.attempt <= self._state.attempt:
+            self._log.say(f"refused to start attempt {command.attempt} again")
             return []
         if self._state.address is None or self._state.problem is not None:
             return []  # the report says what is wrong
         plan = self._setting.place.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [ProblemFound(Problem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))]
+            return [
+                ProblemFound(AgentProblem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))
+            ]
         first_rank = self._setting.place.node * plan.procs_per_node
-        self._state = begin(self._state, command.incarnation, first_rank, plan.procs_per_node, time.monotonic())
-        path = os.path.join(self._setting.place.run, f"{command.incarnation}.sock")
+        self._state = begin(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
+        path = os.path.join(self._setting.place.run, f"{command.attempt}.sock")
         before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
         self._place = place = replace(place, socket=path)
         try:
@@ -240,11 +242,11 @@ class Node:
                 self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = self._join_world(place, command)
-            gang = Gang(place, command.incarnation, self._selector, self._log, world)
-            self._gang = KeptGang(gang, self._setting.keeper, self._selector, self._log)
-            return self._gang.launch(self._base)
+            rank_group = RankGroup(place, command.attempt, self._selector, self._log, world)
+            self._rank_group = SyncedRankGroup(rank_group, self._setting.sync, self._selector, self._log)
+            return self._rank_group.launch(self._base)
         except OSError as error:
-            problem = Problem("RanksNotStarted", f"the ranks can't be started: {error}")
+            problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
 
     def _join_world(self, place: Place, command: Command) -> Optional[MpiWorld]:
@@ -263,8 +265,8 @@ class Node:
             self._ended_at = now
         if not self._leaving:
             return now - max(self._ended_at, self._outage.heard_at) > UNREACHABLE_SECONDS
-        told = self._acknowledged == (self._state.incarnation, AgentPhase.ENDED)
-        return told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
+        is_told = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
+        return is_told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
 
     def _farewell(self) -> int:
         code = exit_code(self._state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 TELL_SECONDS = 5.0
-"""A restarted operator, or a question that met one that doesn't lead, is nobody's trouble before it has lasted."""
+"""A restarted operator, or a question that met one that doesn't lead, is nobody's problem before it has lasted."""
 
 
 class Outage:
@@ -27,6 +27,6 @@ class Outage:
 
     def answered(self, now: float) -> Optional[str]:
         """A report was delivered; what to say about it when an outage was told."""
-        told, since = self._told, self._failing_since
+        value, since = self._told, self._failing_since
         self.heard_at, self._failing_since, self._told = now, None, False
-        return f"reports are taken again, after {now - since:.0f} s" if told and since is not None else None
+        return f"reports are taken again, after {now - since:.0f} s" if value and since is not None else None

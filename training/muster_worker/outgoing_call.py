@@ -59,7 +59,7 @@ class OutgoingCall:
         return self._deadline if self._retry_at is None else min(self._deadline, self._retry_at)
 
     def step(self, now: float) -> None:
-        """What time brings: another try to connect, or the end of all tries."""
+        """What is due now: another try to connect, or the end of all tries."""
         at = self.next_step_at
         if at is None or now < at or self._peer is None:
             return
@@ -97,12 +97,12 @@ class OutgoingCall:
             if self._peer is not None or self._ended:
                 raise BadFrame("a second request")
             host, _, self._command = payload.partition(b"\0")
-            found = self._find(os.fsdecode(host))
-            if isinstance(found, str):
-                self._say(frames.REFUSED, found.encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+            result = self._find(os.fsdecode(host))
+            if isinstance(result, str):
+                self._say(frames.REFUSED, result.encode("utf-8", "replace")[: frames.MAX_END_BYTES])
             else:
-                self._peer = found
-                self._connect(found)
+                self._peer = result
+                self._connect(result)
 
     def _connect(self, peer: Peer) -> None:
         self._retry_at = None

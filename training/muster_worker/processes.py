@@ -107,13 +107,13 @@ def descendants() -> Tuple[int, ...]:
     children: Dict[int, List[int]] = {}
     for pid, entry in table.items():
         children.setdefault(entry.parent, []).append(pid)
-    found: List[int] = []
+    result: List[int] = []
     todo = [os.getpid()]
     while todo:
         below = children.get(todo.pop(), [])
-        found += below
+        result += below
         todo += below
-    return tuple(pid for pid in found if not table[pid].is_gone)
+    return tuple(pid for pid in result if not table[pid].is_gone)
 
 
 def marked(mark: bytes) -> Tuple[int, ...]:

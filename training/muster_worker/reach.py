@@ -8,7 +8,7 @@ import selectors
 import socket
 from typing import List, Optional
 
-from muster_worker.contract import Peer, Problem
+from muster_worker.contract import AgentProblem, Peer
 from muster_worker.state import Event
 
 REACH_SECONDS = 10.0
@@ -33,7 +33,7 @@ class Reach:
         self._socket: Optional[socket.socket] = None
         self._why = "no answer"
         self.reached = False
-        self.problem: Optional[Problem] = None
+        self.problem: Optional[AgentProblem] = None
 
     @property
     def next_step_at(self) -> float:
@@ -43,12 +43,12 @@ class Reach:
         return self._deadline if self._retry_at is None else min(self._retry_at, self._deadline)
 
     def step(self, now: float) -> None:
-        """What time brings: another try, or the end of all tries."""
+        """What is due now: another try, or the end of all tries."""
         if self.reached or self.problem is not None:
             return
         if now >= self._deadline:
             self.close()
-            self.problem = Problem("PeerUnreachable", self._sentence())
+            self.problem = AgentProblem("PeerUnreachable", self._sentence())
         elif self._retry_at is not None and now >= self._retry_at:
             self._try(now)
 

@@ -69,7 +69,7 @@ def _relay(connection: _socket.socket) -> int:
         data = connection.recv(frames.MAX_PIECE_BYTES)
         if not data:
             raise ValueError(
-                "the agents have lost each other, or this gang is over: nobody knows how the command ended"
+                "the agents have lost each other, or this rank group is over: nobody knows how the command ended"
             )
         for kind, payload in reader.feed(data):
             if kind == frames.EXITED:

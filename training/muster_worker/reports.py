@@ -50,8 +50,8 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
     return Report(
         job_uid=state.job_uid,
         node=state.node,
-        generation=state.generation,
-        incarnation=state.incarnation,
+        replacement=state.replacement,
+        attempt=state.attempt,
         sequence=sequence,
         phase=state.phase,
         address=state.address,
@@ -91,7 +91,7 @@ def encode_report(report: Report) -> bytes:
     return body
 
 
-def _rank_report(record: RankRecord, seen: Observation, now: float, past: float) -> RankReport:
+def _rank_report(record: RankRecord, observation: Observation, now: float, past: float) -> RankReport:
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
@@ -103,12 +103,12 @@ def _rank_report(record: RankRecord, seen: Observation, now: float, past: float)
         ended_age=_age(record.ended_at, now, past),
         stopped=record.stopped,
         reason=record.reason,
-        last_lines=seen.last_lines,
-        step=seen.step,
-        step_age=_age(seen.stepped_at, now, past),
-        no_step_reason=seen.no_step_reason,
+        last_lines=observation.last_lines,
+        step=observation.step,
+        step_age=_age(observation.stepped_at, now, past),
+        no_step_reason=observation.no_step_reason,
         activity=record.activity,
-        rss_bytes=seen.rss_bytes,
+        rss_bytes=observation.rss_bytes,
     )
 
 

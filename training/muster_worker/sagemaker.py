@@ -110,5 +110,5 @@ def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
         values[f"channel_{channel.name}"] = os.path.join(root, "input", "data", channel.name)
     for name, value in hyperparameters.items():
         values[f"hp_{name}"] = value
-    found = {f"SM_{name.upper()}": to_text(value) for name, value in values.items()}
-    return {name: text for name, text in found.items() if len(f"{name}={text}".encode()) < MAX_VARIABLE_BYTES}
+    result = {f"SM_{name.upper()}": to_text(value) for name, value in values.items()}
+    return {name: text for name, text in result.items() if len(f"{name}={text}".encode()) < MAX_VARIABLE_BYTES}

@@ -41,9 +41,9 @@ class Place:
 
     def __init__(self, base: str) -> None:
         with open(os.path.join(base, "input", "config", "resourceconfig.json"), encoding="utf-8") as file:
-            told = json.load(file)
-        self.hosts: List[str] = list(told["hosts"])
-        self.host: str = told["current_host"]
+            document = json.load(file)
+        self.hosts: List[str] = list(document["hosts"])
+        self.host: str = document["current_host"]
         self.node = self.hosts.index(self.host)
 
 
@@ -90,10 +90,10 @@ def ranks_here(procs: str) -> int:
     """How many ranks this node has: as asked for, else one for each of its devices, at least one."""
     if procs != "Auto":
         return int(procs)
-    told = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
-    counts = [int(text) for text in told if text.isdigit()]
-    found = sum(re.match(r"nvidia[0-9]+$", name) is not None for name in os.listdir("/dev"))
-    return max([*counts, 1] if counts else [found, 1])
+    value = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
+    counts = [int(text) for text in value if text.isdigit()]
+    match = sum(re.match(r"nvidia[0-9]+$", name) is not None for name in os.listdir("/dev"))
+    return max([*counts, 1] if counts else [match, 1])
 
 
 def torchrun(place: Place, procs: int) -> List[str]:

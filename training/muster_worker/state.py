@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract import MAX_METRICS, AgentPhase, Link, NetworkFigures, Problem
+from muster_worker.contract import MAX_METRICS, AgentPhase, AgentProblem, Link, NetworkFigures
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
@@ -48,13 +48,13 @@ class MetricRecord:
 
 @dataclass(frozen=True)
 class NodeState:
-    """All that is known of the node's incarnation, but for what is read when a report is made (`reports`)."""
+    """All that is known of the node's attempt, but for what is read when a report is made (`reports`)."""
 
     job_uid: str
     node: int
-    generation: int
-    incarnation: int = 0
-    began_at: float = 0.0  # the incarnation: nothing of it can be older
+    replacement: int
+    attempt: int = 0
+    began_at: float = 0.0  # the attempt: nothing of it can be older
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
@@ -70,7 +70,7 @@ class NodeState:
     metrics: Tuple[MetricRecord, ...] = ()
     stop_began_at: Optional[float] = None
     terminated_at: Optional[float] = None
-    problem: Optional[Problem] = None
+    problem: Optional[AgentProblem] = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class RankEnded:
 
 
 @dataclass(frozen=True)
-class Witnessed:
+class ActivityFound:
     """What a rank's main thread was in when the node was stopped or the rank fell."""
 
     rank: int
@@ -133,13 +133,13 @@ class NetworkMeasured:
 class ProblemFound:
     """Something that the job's owner has to know; the first one stays."""
 
-    problem: Problem
+    problem: AgentProblem
 
 
 Event = Union[
     RankStarted,
     RankEnded,
-    Witnessed,
+    ActivityFound,
     LauncherRecord,
     MetricRecord,
     StopBegan,
@@ -150,12 +150,12 @@ Event = Union[
 ]
 
 
-def begin(state: NodeState, incarnation: int, first_rank: int, procs: int, at: float) -> NodeState:
-    """A new incarnation: its ranks are expected, nothing of the last one is left."""
+def begin(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
+    """A new attempt: its ranks are expected, nothing of the last one is left."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
     return replace(
         state,
-        incarnation=incarnation,
+        attempt=attempt,
         began_at=at,
         phase=AgentPhase.RUNNING,
         ranks=ranks,
@@ -197,16 +197,16 @@ def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRe
     return state if state.launcher is not None else replace(state, launcher=event)
 
 
-def _with_metric(known: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
-    others = tuple(metric for metric in known if metric.name != news.name)
+def _with_metric(current: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
+    others = tuple(metric for metric in current if metric.name != news.name)
     # a report with more would be refused, and the node not heard any more
-    return known if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
+    return current if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
 
 
 def _apply_to_rank(
-    record: RankRecord, event: Union[RankStarted, RankEnded, Witnessed], stop_began_at: Optional[float]
+    record: RankRecord, event: Union[RankStarted, RankEnded, ActivityFound], stop_began_at: Optional[float]
 ) -> RankRecord:
-    if isinstance(event, Witnessed):
+    if isinstance(event, ActivityFound):
         return record if record.activity else replace(record, activity=event.activity)
     if record.ended_at is not None:
         return record

@@ -17,8 +17,8 @@ def summary(report: Report, exit_code: int) -> bytes:
     document: Dict[str, object] = {
         "jobUid": report.job_uid,
         "node": report.node,
-        "generation": report.generation,
-        "incarnation": report.incarnation,
+        "replacement": report.replacement,
+        "attempt": report.attempt,
         "exitCode": exit_code,
         "problem": report.problem and report.problem.message[:512],
         "problemReason": report.problem and report.problem.reason,

@@ -20,7 +20,7 @@ class ChannelLost(Exception):
 
 
 class Identity:
-    """What an incarnation's agents show and believe."""
+    """What an attempt's agents show and believe."""
 
     def __init__(self, credentials: Credentials, folder: str) -> None:
         """`folder` is private: the key lies in it for a moment. Raises `OSError` for credentials that can't be used."""
@@ -136,7 +136,7 @@ class Channel:
 def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # a certificate stands for the gang, not for a host
+    context.check_hostname = False  # a certificate stands for the rank group, not for a host
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=credentials.certificate)
     _load_key(context, credentials, folder)
@@ -145,7 +145,7 @@ def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLCon
 
 def _load_key(context: ssl.SSLContext, credentials: Credentials, folder: str) -> None:
     """OpenSSL reads keys from files only: this one is there for as long as that takes."""
-    path = os.path.join(folder, "gang.pem")
+    path = os.path.join(folder, "rank group.pem")
     if os.path.lexists(path):  # of an agent that was killed at this very moment
         os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -95,14 +95,14 @@ def _object_reader(cls: Any) -> Callable[[Any], Any]:
         for name in required:
             if name not in value:
                 raise _Wrong("missing", f".{name}")
-        found = {}
+        result = {}
         for name, read_field in readers:
             if name in value:
                 try:
-                    found[name] = read_field(value[name])
+                    result[name] = read_field(value[name])
                 except _Wrong as wrong:
                     raise _Wrong(wrong.problem, f".{name}{wrong.path}") from None
-        return cls(**found)
+        return cls(**result)
 
     return read
 
@@ -133,13 +133,13 @@ def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, list):
             raise _Wrong(f"expected a list, found {_kind(value)}")
-        found = []
+        result = []
         for item in value:
             try:
-                found.append(read_item(item))
+                result.append(read_item(item))
             except _Wrong as wrong:
-                raise _Wrong(wrong.problem, f"[{len(found)}]{wrong.path}") from None
-        return tuple(found)
+                raise _Wrong(wrong.problem, f"[{len(result)}]{wrong.path}") from None
+        return tuple(result)
 
     return read
 
@@ -148,13 +148,13 @@ def _mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _Wrong(f"expected an object, found {_kind(value)}")
-        found = {}
+        result = {}
         for key, item in value.items():
             try:
-                found[key] = read_item(item)
+                result[key] = read_item(item)
             except _Wrong as wrong:
                 raise _Wrong(wrong.problem, f".{key}{wrong.path}") from None
-        return found
+        return result
 
     return read
 

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
 
-CHANGEABLE = ("suspend", "startupTimeoutSeconds", "activeDeadlineSeconds", "cleanup", "recovery")
+CHANGEABLE = (
+    "suspend",
+    "startupTimeoutSeconds",
+    "activeDeadlineSeconds",
+    "cleanPodPolicy",
+    "ttlSecondsAfterFinished",
+    "failurePolicy",
+)
 """Fields of the spec that mean something to ranks that already run."""
 
 CHANGE_SENTENCE = (

@@ -13,10 +13,10 @@ _SOURCES = ("hostPath", "persistentVolumeClaim", "nfs", "configMap", "secret")
 
 
 def _channel_variables(spec: Spec) -> Iterator[Breach]:
-    seen: dict[str, str] = {}
+    visited: dict[str, str] = {}
     for index, channel in enumerate(spec.inputs):
         variable = "SM_CHANNEL_" + re.sub(r"[.-]", "_", channel.name).upper()
-        other = seen.setdefault(variable, channel.name)
+        other = visited.setdefault(variable, channel.name)
         if other != channel.name:
             yield Breach(("inputs", index, "name"), f"{variable} for {channel.name} and {other}")
 
@@ -43,8 +43,8 @@ def _written_volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
 
 
 def _sources(volume: Volume) -> list[str]:
-    given = (volume.host_path, volume.persistent_volume_claim, volume.nfs, volume.config_map, volume.secret)
-    return [name for name, source in zip(_SOURCES, given, strict=True) if source is not None]
+    value = (volume.host_path, volume.persistent_volume_claim, volume.nfs, volume.config_map, volume.secret)
+    return [name for name, source in zip(_SOURCES, value, strict=True) if source is not None]
 
 
 def _one_source(spec: Spec) -> Iterator[Breach]:
@@ -70,8 +70,8 @@ def _volume_paths(spec: Spec) -> Iterator[Breach]:
 
 def _places(channel: Input) -> list[str]:
     file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
-    given = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
-    return [name for name, place in given.items() if place is not None]
+    value = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
+    return [name for name, place in value.items() if place is not None]
 
 
 def _one_place(spec: Spec) -> Iterator[Breach]:
@@ -130,7 +130,7 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.inputs[]",),
-        why="With two places nobody could say which of them counts.",
+        why="With two places it would not be clear which one counts.",
         sentence="exactly one of volume, s3 and sagemaker.fileSystem must be set",
         breaches=_one_place,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
@@ -138,7 +138,7 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.output",),
-        why="With two places nobody could say which of them counts.",
+        why="With two places it would not be clear which one counts.",
         sentence="exactly one of volume and s3 must be set",
         breaches=_one_output,
         cel="has(self.volume) != has(self.s3)",

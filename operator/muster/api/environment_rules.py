@@ -38,13 +38,13 @@ def _references(spec: Spec) -> Iterator[Breach]:
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None and not _is_reference(variable):
             # An API server keeps no order of fields, and it is to be told the same from there as from a file.
-            given = ", ".join(quoted(key) for key in sorted(variable.value_from))
-            yield Breach(("env", index, "valueFrom"), given or "none of them")
+            value = ", ".join(quoted(key) for key in sorted(variable.value_from))
+            yield Breach(("env", index, "valueFrom"), value or "none of them")
 
 
 def _is_reference(variable: EnvVar) -> bool:
-    given = variable.value_from or {}
-    return len(given) == 1 and all(key in _REFERENCES and isinstance(item, dict) for key, item in given.items())
+    value = variable.value_from or {}
+    return len(value) == 1 and all(key in _REFERENCES and isinstance(item, dict) for key, item in value.items())
 
 
 def _hyperparameter_names(spec: Spec) -> Iterator[Breach]:

@@ -26,11 +26,11 @@ def file_and_folder(paths: Iterable[str]) -> str | None:
 
     What is longer than a path may be is passed over: `objection` refuses it.
     """
-    known = {path for path in paths if len(path) <= MAX_PATH_BYTES}
-    for path in sorted(known):
+    by_key = {path for path in paths if len(path) <= MAX_PATH_BYTES}
+    for path in sorted(by_key):
         end = path.find("/")
         while end >= 0:
-            if path[:end] in known:
+            if path[:end] in by_key:
                 return path[:end]
             end = path.find("/", end + 1)
     return None

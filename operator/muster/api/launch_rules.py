@@ -13,13 +13,13 @@ from muster.api.spec import MAX_WORLD, Spec
 
 def _launchers(spec: Spec) -> Iterator[Breach]:
     launcher = spec.launcher
-    given = {
+    value = {
         "torchrun": launcher.torchrun,
         "mpi": launcher.mpi,
         "direct": launcher.direct,
         "perNode": launcher.per_node,
     }
-    chosen = [name for name, fields in given.items() if fields is not None]
+    chosen = [name for name, fields in value.items() if fields is not None]
     if len(chosen) != 1:
         yield Breach(("launcher",), " and ".join(chosen) or "none of them")
 

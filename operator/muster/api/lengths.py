@@ -14,31 +14,31 @@ TooLong = tuple[Path, str]
 
 def cut(spec: dict[str, JSON]) -> tuple[dict[str, JSON], list[TooLong]]:
     """The spec with as many entries as each of its lists and maps may have, and those that had more."""
-    found: list[TooLong] = []
-    return _mapping(_cut(spec, spec_schema(), ("spec",), found)), found
+    too_long: list[TooLong] = []
+    return _mapping(_cut(spec, spec_schema(), ("spec",), too_long)), too_long
 
 
-def _cut(value: JSON, schema: Mapping[str, JSON], path: Path, found: list[TooLong]) -> JSON:
+def _cut(value: JSON, schema: Mapping[str, JSON], path: Path, too_long: list[TooLong]) -> JSON:
     if isinstance(value, list):
-        kept = value[: _most(schema, "maxItems", len(value), path, found)]
+        kept = value[: _most(schema, "maxItems", len(value), path, too_long)]
         below = _mapping(schema.get("items"))
-        return [_cut(item, below, (*path, index), found) for index, item in enumerate(kept)] if below else kept
+        return [_cut(item, below, (*path, index), too_long) for index, item in enumerate(kept)] if below else kept
     if isinstance(value, dict):
-        most = _most(schema, "maxProperties", len(value), path, found)
-        known, others = _mapping(schema.get("properties")), _mapping(schema.get("additionalProperties"))
+        most = _most(schema, "maxProperties", len(value), path, too_long)
+        entry, others = _mapping(schema.get("properties")), _mapping(schema.get("additionalProperties"))
         return {
-            key: _cut(item, _mapping(known.get(key)) or others, (*path, key), found)
+            key: _cut(item, _mapping(entry.get(key)) or others, (*path, key), too_long)
             for key, item in list(value.items())[:most]
         }
     return value
 
 
-def _most(schema: Mapping[str, JSON], limit: str, count: int, path: Path, found: list[TooLong]) -> int:
+def _most(schema: Mapping[str, JSON], limit: str, count: int, path: Path, too_long: list[TooLong]) -> int:
     """How many entries of `count` are looked at."""
     most = schema.get(limit)
     if not isinstance(most, int) or count <= most:
         return count
-    found.append((path, f"found {count} entries; at most {most} are allowed"))
+    too_long.append((path, f"found {count} entries; at most {most} are allowed"))
     return most
 
 

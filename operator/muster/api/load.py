@@ -62,10 +62,10 @@ def _load_json(text: str, source: str, documents: list[Document]) -> int:
     position = 0
     while True:
         start = position + len(text[position:]) - len(text[position:].lstrip())
-        found = read_json(text, start) if text.startswith("{", start) else None
-        if found is None:
+        document = read_json(text, start) if text.startswith("{", start) else None
+        if document is None:
             return position
-        value, position = found
+        value, position = document
         documents.append(Document(value=value, source=source))
 
 

@@ -173,7 +173,7 @@ MPI_RULES = (
     ),
     Rule(
         places=("spec.launcher.mpi",),
-        why="mpirun would look for sshd on the nodes, or for daemons that nobody started.",
+        why="mpirun would look for sshd on the nodes, or for daemons that do not run.",
         sentence="muster's agents start the daemons on the other nodes and hand on their environment; remove it",
         breaches=_way,
         cel=_cel(way_options, f"^({'|'.join(PARAMETERS)})$"),

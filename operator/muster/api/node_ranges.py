@@ -15,7 +15,7 @@ class NodeRanges:
     A range that descends is empty.
     """
 
-    written: tuple[range, ...]
+    intervals: tuple[range, ...]
     joined: tuple[range, ...]
 
     def __contains__(self, node: int) -> bool:
@@ -51,9 +51,9 @@ def _range(part: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _joined(written: Sequence[range]) -> tuple[range, ...]:
+def _joined(ranges_: Sequence[range]) -> tuple[range, ...]:
     joined: list[range] = []
-    for part in sorted(filter(None, written), key=attrgetter("start")):
+    for part in sorted(filter(None, ranges_), key=attrgetter("start")):
         if joined and part.start <= joined[-1].stop:
             joined[-1] = range(joined[-1].start, max(joined[-1].stop, part.stop))
         else:

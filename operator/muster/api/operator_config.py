@@ -9,10 +9,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON, Document, Path, quoted, shown
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.node_pool import ONE_TYPE, NamedPool, two_types
-from muster.api.problems import InvalidResource, Problem
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
-from muster.api.sentences import found, sentence, unknown_field
+from muster.api.sentences import describe_value, sentence, unknown_field
 from muster.api.storage_config import StorageConfig
 from muster.api.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
 
@@ -56,7 +56,7 @@ def read_config(document: Document) -> OperatorConfig:
         *_tenancy(value, tenants),
     )
     if findings:
-        problems = tuple(Problem(shown(path), message, document.line(path)) for path, message in findings)
+        problems = tuple(FieldProblem(shown(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
     return OperatorConfig(
         node_pools=tuple(pools),
@@ -69,14 +69,14 @@ def read_config(document: Document) -> OperatorConfig:
 def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
     """All that is wrong; what is right goes to `pools`."""
     if not isinstance(value, dict):
-        yield (), f"found {found(value)}; fields are expected: {', '.join(_FIELDS)}"
+        yield (), f"found {describe_value(value)}; fields are expected: {', '.join(_FIELDS)}"
         return
     yield from (((key,), unknown_field(key, _FIELDS)) for key in value if key not in _FIELDS)
     entries = value.get("nodePools")
     if entries is None:
         return
     if not isinstance(entries, list) or len(entries) > MAX_POOLS:
-        yield ("nodePools",), f"found {found(entries)}; a list of at most {MAX_POOLS} pools is expected"
+        yield ("nodePools",), f"found {describe_value(entries)}; a list of at most {MAX_POOLS} pools is expected"
         return
     for index, entry in enumerate(entries):
         yield from _pool(("nodePools", index), entry, pools)
@@ -99,7 +99,7 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
     if entries is None:
         return
     if not isinstance(entries, list) or len(entries) > MAX_TENANTS:
-        yield ("tenancy",), f"found {found(entries)}; a list of at most {MAX_TENANTS} entries is expected"
+        yield ("tenancy",), f"found {describe_value(entries)}; a list of at most {MAX_TENANTS} entries is expected"
         return
     for index, entry in enumerate(entries):
         yield from _read(Tenant, ("tenancy", index), entry, right, (_TENANT_FIELDS, _BUCKET_FIELDS))

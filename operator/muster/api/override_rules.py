@@ -10,7 +10,7 @@ from muster.api.spec import Spec
 
 def _override_nodes(spec: Spec) -> Iterator[Breach]:
     for index, override in enumerate(spec.node_overrides):
-        if any(not part or part.stop > spec.nodes for part in override.ranges.written):
+        if any(not part or part.stop > spec.nodes for part in override.ranges.intervals):
             yield Breach(("nodeOverrides", index, "nodes"), f"{quoted(override.nodes)} with {spec.nodes} nodes")
 
 

@@ -24,9 +24,9 @@ def _named_and_described(spec: Spec) -> Iterator[Breach]:
 
 
 def _types(spec: Spec) -> Iterator[Breach]:
-    found = None if spec.node_pool is None else two_types(spec.node_pool)
-    if found is not None:
-        yield Breach(("nodePool",), found)
+    result = None if spec.node_pool is None else two_types(spec.node_pool)
+    if result is not None:
+        yield Breach(("nodePool",), result)
 
 
 def _capitals(spec: Spec) -> Iterator[Breach]:

@@ -24,8 +24,8 @@ _NEAR = 2
 def _wrong(spec: Spec) -> Iterator[WrongField]:
     """What is wrong of the pods' fields, without what the rules for every job tell of."""
     misshapen_paths = {path for path, _ in misshapen(spec)}
-    found = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
-    return (wrong for wrong in found if wrong.path not in misshapen_paths and not _is_name(wrong.path))
+    result = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
+    return (wrong for wrong in result if wrong.path not in misshapen_paths and not _is_name(wrong.path))
 
 
 def _is_name(path: Path) -> bool:
@@ -34,10 +34,10 @@ def _is_name(path: Path) -> bool:
 
 def _not_as_in_a_pod(spec: Spec) -> Iterator[Breach]:
     for wrong in islice(_wrong(spec), _MOST):
-        yield Breach(wrong.path, _found(wrong))
+        yield Breach(wrong.path, _describe_wrong(wrong))
 
 
-def _found(wrong: WrongField) -> str:
+def _describe_wrong(wrong: WrongField) -> str:
     if wrong.expected is not None:
         return f"{_shown(wrong.value)} where {wrong.expected} expected"
     nearest = wrong.nearest

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from muster.api.document import quoted
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.node_pool import NamedPool, NodePool
-from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 
 _MOST_NAMES = 10
@@ -18,14 +18,14 @@ def with_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
     pool = job.spec.node_pool
     if pool is None or pool.name is None:
         return job
-    found = next((named for named in pools if named.name == pool.name), None)
-    if found is None:
-        raise InvalidResource((Problem("spec.nodePool.name", f"found {quoted(pool.name)}; {_known(pools)}"),))
-    described = NodePool(**{name: getattr(found, name) for name in NamedPool.model_fields})
+    result = next((named for named in pools if named.name == pool.name), None)
+    if result is None:
+        raise InvalidResource((FieldProblem("spec.nodePool.name", f"found {quoted(pool.name)}; {_pool_names(pools)}"),))
+    described = NodePool(**{name: getattr(result, name) for name in NamedPool.model_fields})
     return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": described})})
 
 
-def _known(pools: Sequence[NamedPool]) -> str:
+def _pool_names(pools: Sequence[NamedPool]) -> str:
     names = [pool.name for pool in pools]
     if not names:
         return "the operator's configuration has no node pools: describe the pool here, for example by instanceType"

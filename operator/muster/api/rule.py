@@ -12,7 +12,7 @@ class Breach:
     """Where a spec breaks a rule, below `spec`, and what was found there."""
 
     path: Path
-    found: str
+    finding: str
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from muster.api.data_rules import DATA_RULES
 from muster.api.document import quoted
 from muster.api.environment_rules import ENVIRONMENT_RULES
+from muster.api.failure_policy_rules import FAILURE_POLICY_RULES
 from muster.api.launch_rules import LAUNCH_RULES
 from muster.api.mpi_rules import MPI_RULES
 from muster.api.override_rules import OVERRIDE_RULES
 from muster.api.placement_rules import PLACEMENT_RULES
 from muster.api.pod_field_rules import POD_FIELD_RULES
-from muster.api.recovery_rules import RECOVERY_RULES
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_data_rules import SAGEMAKER_DATA_RULES
 from muster.api.sagemaker_distribution_rules import DISTRIBUTION_RULES
@@ -58,7 +58,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SUPPORT_RULES,
     *START_RULES,
     *SAGEMAKER_DATA_RULES,
-    *RECOVERY_RULES,
+    *FAILURE_POLICY_RULES,
 )
 """What every job keeps to for as long as there is something of it: the rest of muster counts on them."""
 

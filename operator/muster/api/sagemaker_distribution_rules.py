@@ -12,26 +12,35 @@ from muster.api.model_parallel import parameter_breaches
 from muster.api.rule import Breach, Rule
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_launch import rank_groups
-from muster.api.sagemaker_ways import DISTRIBUTION, FIELDS, PLACES, given, is_on, told, trained_by, ways
+from muster.api.sagemaker_ways import (
+    DISTRIBUTION,
+    FIELDS,
+    PLACES,
+    distributions,
+    effective_ways,
+    is_on,
+    trained_by,
+    ways,
+)
 from muster.api.spec import Spec
 
 
 def _nothing(spec: Spec) -> Iterator[Breach]:
-    for _, distribution in given(spec):
+    for _, distribution in distributions(spec):
         if not ways(distribution):
             yield Breach(DISTRIBUTION, "none of them")
 
 
 def _without_framework(spec: Spec) -> Iterator[Breach]:
-    for block, _ in given(spec):
+    for block, _ in distributions(spec):
         if block.framework is None:
             yield Breach(DISTRIBUTION, "one without sagemaker.framework")
 
 
 def _ignored(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         estimator, trains, _ = trained_by(block)
-        heard = _told(estimator, distribution)
+        heard = _effective_ways(estimator, distribution)
         for way in ways(distribution):
             if way not in heard:
                 yield Breach(
@@ -39,21 +48,21 @@ def _ignored(spec: Spec) -> Iterator[Breach]:
                 )
 
 
-def _told(estimator: str, distribution: Distribution) -> AbstractSet[str]:
+def _effective_ways(estimator: str, distribution: Distribution) -> AbstractSet[str]:
     """What of the distribution the SDK's estimator would tell the toolkit."""
     said = set(ways(distribution))
-    return told(estimator, said, {way for way in said if is_on(distribution, way)})
+    return effective_ways(estimator, said, {way for way in said if is_on(distribution, way)})
 
 
 def _two_libraries(spec: Spec) -> Iterator[Breach]:
-    for _, distribution in given(spec):
+    for _, distribution in distributions(spec):
         chosen = [way for way in ("pytorchDdp", "dataParallel", "modelParallel") if way in ways(distribution)]
         if len(chosen) > 1:
             yield Breach(DISTRIBUTION, " and ".join(chosen))
 
 
 def _lost_settings(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         data, ddp, model = distribution.data_parallel, distribution.pytorch_ddp, distribution.model_parallel
         if data is not None and not data.enabled and data.custom_mpi_options:
             yield Breach((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "some with enabled: false")
@@ -67,7 +76,7 @@ def _lost_settings(spec: Spec) -> Iterator[Breach]:
 
 
 def _group(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         names = [group.name for group in block.instance_groups]
         chosen = distribution.instance_group
         if chosen is not None and chosen not in names:
@@ -77,19 +86,19 @@ def _group(spec: Spec) -> Iterator[Breach]:
 
 
 def _group_without_ranks(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         estimator = trained_by(block)[0]
         by_mpi = any(is_on(distribution, way) for way in ("mpi", "dataParallel"))
         by_mpi = by_mpi or (estimator == "PyTorch" and is_on(distribution, "pytorchDdp"))
         alone = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
-        heard = _told(estimator, distribution)
+        heard = _effective_ways(estimator, distribution)
         by_torch = len(heard) == 1 and heard <= alone and all(is_on(distribution, way) for way in heard)
         if rank_groups(block) and not by_mpi and not by_torch:
             yield Breach(DISTRIBUTION, f"instance groups with {' and '.join(ways(distribution)) or 'nothing'}")
 
 
 def _parameters(spec: Spec) -> Iterator[Breach]:
-    for _, distribution in given(spec):
+    for _, distribution in distributions(spec):
         if distribution.model_parallel is not None and distribution.model_parallel.enabled:
             yield from parameter_breaches(
                 (*DISTRIBUTION, "modelParallel", "parameters"), distribution.model_parallel.parameters
@@ -97,7 +106,7 @@ def _parameters(spec: Spec) -> Iterator[Breach]:
 
 
 def _processes(spec: Spec) -> Iterator[Breach]:
-    for _, distribution in given(spec):
+    for _, distribution in distributions(spec):
         said = distribution.mpi.processes_per_host if distribution.mpi is not None else None
         procs = spec.procs_per_node
         if said is not None and not isinstance(procs, str) and said != procs:
@@ -105,7 +114,7 @@ def _processes(spec: Spec) -> Iterator[Breach]:
 
 
 def _launcher_arguments(spec: Spec) -> Iterator[Breach]:
-    for _ in given(spec):
+    for _ in distributions(spec):
         for name, launcher in (("torchrun", spec.launcher.torchrun), ("mpi", spec.launcher.mpi)):
             if launcher is not None and launcher.args:
                 yield Breach(("launcher", name, "args"), "some beside sagemaker.distribution")

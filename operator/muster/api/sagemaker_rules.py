@@ -118,7 +118,7 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         places=("spec",),
-        why="The training job works as this role, and muster borrows nobody's.",
+        why="The training job works as this role, and muster has none to lend.",
         sentence="role is needed: arn:aws:iam::<account>:role/<name>",
         breaches=_role,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.sagemaker.role)",
@@ -158,7 +158,7 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         places=("spec.sagemaker.rankReports",),
-        why="Programs on the other groups would report as well, and nobody could tell them from the ranks.",
+        why="Programs on the other groups would report as well, and could not be told from the ranks.",
         sentence="ranks on one of several groups can't report; set Auto or Off",
         breaches=_reports_of_some,
     ),

@@ -130,7 +130,7 @@ START_RULES = (
     ),
     Rule(
         places=("spec.sagemaker",),
-        why="Nobody could say what runs.",
+        why="It would not be clear what runs.",
         sentence="containerEntrypoint and containerArguments together are command, word for word; change one of "
         "them, or remove both",
         breaches=_entrypoint,

@@ -54,7 +54,7 @@ class SageMakerStatus(Model):
     training_job_name: str = Field(description="The present training job's name.")
     attempt: int = Field(description="Its number: how many the job has had.", ge=1, le=MAX_ATTEMPTS)
     restarts: int = Field(
-        default=0, description="How many of them count against recovery.maxRestarts.", ge=0, le=MAX_ATTEMPTS
+        default=0, description="How many of them count against failurePolicy.maxRestarts.", ge=0, le=MAX_ATTEMPTS
     )
     region: str = Field(description="Its AWS region.")
     assume_role_arn: str | None = Field(

@@ -65,5 +65,5 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def family(instance_type: str) -> str:
     """The family of an instance type, as p4d of ml.p4d.24xlarge; "" for what is none of SageMaker's."""
-    found = _FAMILY.fullmatch(instance_type)
-    return "" if found is None else found.group(1)
+    match = _FAMILY.fullmatch(instance_type)
+    return "" if match is None else match.group(1)

@@ -23,12 +23,12 @@ from muster.api.sagemaker_support import (
     is_trainium,
     numbers,
 )
-from muster.api.sagemaker_ways import DISTRIBUTION, PLACES, given, is_on, trained_by, ways
+from muster.api.sagemaker_ways import DISTRIBUTION, PLACES, distributions, is_on, trained_by, ways
 from muster.api.spec import Spec
 
 
 def _data_parallel_versions(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         estimator, trains, version = trained_by(block)
         ways = ("dataParallel",) if estimator == "HuggingFace" else ("dataParallel", "pytorchDdp")
         for way in ways:
@@ -41,7 +41,7 @@ def _data_parallel_versions(spec: Spec) -> Iterator[Breach]:
 
 
 def _torch_distributed(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         if not is_on(distribution, "torchDistributed") or trained_by(block)[1] != "PyTorch":
             continue
         objection = torch_objection(spec, block)
@@ -50,7 +50,7 @@ def _torch_distributed(spec: Spec) -> Iterator[Breach]:
 
 
 def _torch_without_python(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         how = launch(spec)
         trains = trained_by(block)[1]
         if is_on(distribution, "torchDistributed") and trains == "PyTorch" and not how.program.endswith(".py"):
@@ -58,7 +58,7 @@ def _torch_without_python(spec: Spec) -> Iterator[Breach]:
 
 
 def _parallel_on_p5(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         types = [block.instance_type or "", *(group.instance_type for group in block.instance_groups)]
         for way in _parallel_ways(block, distribution):
             if any(P5 in name for name in types):
@@ -66,7 +66,7 @@ def _parallel_on_p5(spec: Spec) -> Iterator[Breach]:
 
 
 def _parallel_image(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         for way in _parallel_ways(block, distribution):
             if spec.image is not None and NO_PARALLEL_IMAGE in spec.image:
                 yield Breach((*DISTRIBUTION, way), f"it with the image {quoted(spec.image)} without torchDistributed")
@@ -82,7 +82,7 @@ def _parallel_ways(block: SageMaker, distribution: Distribution) -> list[str]:
 
 
 def _trainium(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         said = [*ways(distribution), *(["instanceGroup"] if distribution.instance_group is not None else [])]
         if is_trainium(rank_instance_type(block)) and said != ["torchDistributed"]:
             yield Breach(DISTRIBUTION, f"{' and '.join(said) or 'nothing'} on {rank_instance_type(block)}")
@@ -97,7 +97,7 @@ def _trainium_by_launcher(spec: Spec) -> Iterator[Breach]:
 
 
 def _mirrored(spec: Spec) -> Iterator[Breach]:
-    for block, distribution in given(spec):
+    for block, distribution in distributions(spec):
         if not is_on(distribution, "multiWorkerMirrored"):
             continue
         at = (*DISTRIBUTION, "multiWorkerMirrored")

@@ -23,7 +23,7 @@ FIELDS = {
 }
 
 
-def given(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
+def distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
     """The block and its distribution, once, where the job has them."""
     block = spec.sagemaker
     if block is not None and block.distribution is not None:
@@ -41,7 +41,7 @@ def is_on(distribution: Distribution, way: str) -> bool:
     return switch is not None and bool(switch.enabled)
 
 
-def told(estimator: str, said: AbstractSet[str], on: AbstractSet[str]) -> AbstractSet[str]:
+def effective_ways(estimator: str, said: AbstractSet[str], on: AbstractSet[str]) -> AbstractSet[str]:
     """The ways that the SDK's estimator tells the toolkit, of those that are said, of which some are on.
 
     It passes over the others without a word (pytorch/, tensorflow/ and huggingface/estimator.py, hyperparameters).

@@ -31,7 +31,7 @@ _OF_AN_MPI_JOB = {
     "slotsPerWorker": "spec.procsPerNode",
     "mpiImplementation": "spec.launcher.mpi.implementation",
     "mpiReplicaSpecs": "spec.nodes, image, command and template",
-    "runPolicy": "spec.cleanup, suspend and activeDeadlineSeconds",
+    "runPolicy": "spec.cleanPodPolicy, ttlSecondsAfterFinished, suspend and activeDeadlineSeconds",
     "sshAuthMountPath": "not needed",
 }
 """Fields of kubeflow.org/v2beta1's MPIJob, and what they are here."""
@@ -52,12 +52,12 @@ def sentence(path: Path, errors: Sequence[ErrorDetails]) -> str:
     error = errors[0]
     union = next((allowed for name, allowed in _UNIONS.items() if _is_within(path, name)), None)
     if union is not None and error["type"] not in ("missing", "dict_type", "too_long"):
-        return f"found {found(error['input'])}; allowed are {union}"
+        return f"found {describe_value(error['input'])}; allowed are {union}"
     write = _SENTENCES.get(error["type"], _something_else)
     return write(path, error["input"], error.get("ctx", {}))
 
 
-def found(value: JSON) -> str:
+def describe_value(value: JSON) -> str:
     """A value as it appears in a message."""
     if value is None:
         return "null"
@@ -72,18 +72,18 @@ def found(value: JSON) -> str:
     return str(value)
 
 
-def unknown_field(name: str, known: Sequence[str]) -> str:
-    """What to say of a field that doesn't exist, where `known` do."""
+def unknown_field(name: str, allowed: Sequence[str]) -> str:
+    """What to say of a field that doesn't exist, where `allowed` do."""
     if name in _OF_AN_MPI_JOB:
         return f"unknown field; an MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
-    folded = {field.lower(): field for field in known}
+    folded = {field.lower(): field for field in allowed}
     written = name[:_LONGEST_NAME].lower().replace("_", "")
     close = difflib.get_close_matches(written, folded, n=1, cutoff=0.6)
     if close:
         return f"unknown field; did you mean {folded[close[0]]}?"
-    if not known:
+    if not allowed:
         return "unknown field; there are none here, write {}"
-    listed = ", ".join(known[:_KNOWN_SHOWN]) + (", ..." if len(known) > _KNOWN_SHOWN else "")
+    listed = ", ".join(allowed[:_KNOWN_SHOWN]) + (", ..." if len(allowed) > _KNOWN_SHOWN else "")
     return f"unknown field; known here: {listed}"
 
 
@@ -102,23 +102,25 @@ def _unknown(path: Path, _: JSON, __: _Context) -> str:
 
 def _text(_: Path, value: JSON, __: _Context) -> str:
     scalar = isinstance(value, bool | int | float)
-    return f"found {found(value)}; text is expected" + (f': quote it ("{found(value)}")' if scalar else "")
+    return f"found {describe_value(value)}; text is expected" + (
+        f': quote it ("{describe_value(value)}")' if scalar else ""
+    )
 
 
 def _truth_value(_: Path, value: JSON, __: _Context) -> str:
-    return f"found {found(value)}; true or false is expected"
+    return f"found {describe_value(value)}; true or false is expected"
 
 
 def _whole_number(path: Path, value: JSON, __: _Context) -> str:
     schema = lookup(path) or {}
     hint = ", without quotes" if isinstance(value, str) and value.lstrip("-").isdigit() else ""
     allowed = f"from {schema['minimum']} to {schema['maximum']}" if "maximum" in schema else ""
-    return f"found {found(value)}; a whole number {allowed} is expected{hint}".replace("  ", " ")
+    return f"found {describe_value(value)}; a whole number {allowed} is expected{hint}".replace("  ", " ")
 
 
 def _range(path: Path, value: JSON, _: _Context) -> str:
     schema = lookup(path) or {}
-    return f"found {found(value)}; allowed are {schema.get('minimum')} to {schema.get('maximum')}"
+    return f"found {describe_value(value)}; allowed are {schema.get('minimum')} to {schema.get('maximum')}"
 
 
 def _list(path: Path, value: JSON, _: _Context) -> str:
@@ -127,7 +129,7 @@ def _list(path: Path, value: JSON, _: _Context) -> str:
         hint = f": write [{', '.join(quoted(word) for word in _words(value))}]"
     elif isinstance(value, dict):
         hint = ": begin each entry with a dash"
-    return f"found {found(value)}; a list is expected{hint}"
+    return f"found {describe_value(value)}; a list is expected{hint}"
 
 
 def _words(text: str) -> list[str]:
@@ -146,12 +148,12 @@ def _fields(path: Path, value: JSON, _: _Context) -> str:
         hint = ": write name: value for each"
     elif names:
         hint = f": {', '.join(names[:_KNOWN_SHOWN])}"
-    return f"found {found(value)}; fields are expected{hint}"
+    return f"found {describe_value(value)}; fields are expected{hint}"
 
 
 def _too_short(path: Path, value: JSON, context: _Context) -> str:
     of = " characters are" if isinstance(value, str) and value else " is"
-    return f"found {found(value)}; at least {context.get('min_length')}{of} needed{_example(path)}"
+    return f"found {describe_value(value)}; at least {context.get('min_length')}{of} needed{_example(path)}"
 
 
 def _too_long(_: Path, value: JSON, context: _Context) -> str:
@@ -163,7 +165,7 @@ def _too_long(_: Path, value: JSON, context: _Context) -> str:
 
 
 def _pattern(path: Path, value: JSON, context: _Context) -> str:
-    return f"found {found(value)}; it must match {context.get('pattern')}{_example(path)}"
+    return f"found {describe_value(value)}; it must match {context.get('pattern')}{_example(path)}"
 
 
 def _example(path: Path) -> str:
@@ -178,11 +180,11 @@ def _choice(_: Path, value: JSON, context: _Context) -> str:
         if isinstance(value, bool) and "Off" in allowed
         else ""
     )
-    return f"found {found(value)}; allowed: {allowed}{hint}"
+    return f"found {describe_value(value)}; allowed: {allowed}{hint}"
 
 
 def _something_else(_: Path, value: JSON, __: _Context) -> str:
-    return f"found {found(value)}, which is not allowed here"
+    return f"found {describe_value(value)}, which is not allowed here"
 
 
 _SENTENCES: dict[str, Callable[[Path, JSON, _Context], str]] = {

@@ -26,8 +26,8 @@ def _one_kind(spec: Spec) -> Iterator[Breach]:
     if spec.source is None:
         return
     source = spec.source
-    given = (source.inline, source.config_map, source.git, source.s3)
-    kinds = [name for name, kind in zip(_KINDS, given, strict=True) if kind is not None]
+    value = (source.inline, source.config_map, source.git, source.s3)
+    kinds = [name for name, kind in zip(_KINDS, value, strict=True) if kind is not None]
     if len(kinds) != 1:
         yield Breach(("source",), " and ".join(kinds) or "none of them")
 

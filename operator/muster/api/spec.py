@@ -8,12 +8,12 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from muster.api import node_ranges
 from muster.api.agent_spec import Agent
 from muster.api.data_spec import Checkpoint, Input, Output
+from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec
 from muster.api.model import FREE, KubernetesObject, Model
 from muster.api.node_pool import NodePool
 from muster.api.node_ranges import NodeRanges
 from muster.api.queue import Queue
-from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.source_spec import Source
 
@@ -78,20 +78,6 @@ class Resources(Model):
     requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
     claims: tuple[KubernetesObject, ...] = Field(
         default=(), description="Claims of dynamic resource allocation.", max_length=32
-    )
-
-
-class Cleanup(Model):
-    """What is deleted once the job is over. The resource itself never is: GitOps would run it again."""
-
-    pods: Literal["Running", "All", "None"] = Field(
-        default="Running", description="Which pods are deleted when the job ends: those that still run, all, or none."
-    )
-    after_seconds: int | None = Field(
-        default=None,
-        description="So long after the end all that muster made for the job is deleted; unset: with the resource.",
-        ge=0,
-        le=MAX_DEADLINE_SECONDS,
     )
 
 
@@ -198,10 +184,20 @@ class Spec(Model):
         ge=1,
         le=MAX_DEADLINE_SECONDS,
     )
-    recovery: Recovery | None = Field(
+    failure_policy: FailurePolicy | None = Field(
         default=None, description="What is done about failures; unset: a job that failed is over."
     )
-    cleanup: Cleanup = Field(default_factory=Cleanup, description="What is deleted once the job is over.")
+    clean_pod_policy: Literal["Running", "All", "None"] = Field(
+        default="Running",
+        description="Which pods are deleted when the job is over: those that still run, all, or none.",
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        description="The resource is deleted so long after the end, and all that muster made for the job with it. "
+        "Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
+        ge=0,
+        le=MAX_DEADLINE_SECONDS,
+    )
     template: KubernetesObject = Field(
         default_factory=dict,
         description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. Its container "

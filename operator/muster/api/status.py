@@ -99,9 +99,8 @@ class RankDetail(Model):
 
     rank: int = Field(description="The global rank.")
     node: int = Field(description="The node's index.")
-    node_name: str = Field(description="The node's name.")
     pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
-    machine: str | None = Field(default=None, description="The cluster's node that the pod runs on.")
+    node_name: str | None = Field(default=None, description="The Kubernetes node that the pod runs on.")
     state: str = Field(description="The rank's state.")
     pid: int | None = Field(default=None, description="The rank's process id on its node.")
     exit_code: int | None = Field(default=None, description="The exit code; unset when a signal ended it.")
@@ -162,7 +161,7 @@ class Placement(Model):
     """How often the gang gave up the machines that it had, because it could not have all."""
 
     releases: int = Field(description="How often its pods were given up.", ge=1, le=1_000_000)
-    generation: int = Field(description="Pods of lower generations were given up.", ge=0, le=1_000_000)
+    replacement: int = Field(description="Pods with lower replacement numbers were given up.", ge=0, le=1_000_000)
     released_at: str = Field(description="When they last were (RFC 3339).")
 
 
@@ -188,7 +187,7 @@ class Status(Model):
         default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
     )
     backend: BackendStatus | None = Field(default=None, description="What only the job's backend knows of.")
-    incarnation: int = Field(default=0, description="How often the ranks have been told to start.")
+    attempt: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
     )

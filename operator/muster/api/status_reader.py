@@ -38,9 +38,11 @@ def _unreadable(problem: str, path: Path) -> Path:
     return path[:-1] if problem == "missing" else path
 
 
-def _without(value: JSON, gone: set[Path], at: Path = ()) -> JSON:
+def _without(value: JSON, removed: set[Path], at: Path = ()) -> JSON:
     if isinstance(value, dict):
-        return {key: _without(item, gone, (*at, key)) for key, item in value.items() if (*at, key) not in gone}
+        return {key: _without(item, removed, (*at, key)) for key, item in value.items() if (*at, key) not in removed}
     if isinstance(value, list):
-        return [_without(item, gone, (*at, index)) for index, item in enumerate(value) if (*at, index) not in gone]
+        return [
+            _without(item, removed, (*at, index)) for index, item in enumerate(value) if (*at, index) not in removed
+        ]
     return value

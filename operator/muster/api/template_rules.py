@@ -15,7 +15,7 @@ from muster_worker.rendezvous import is_rendezvous_variable
 
 _OWN_DOMAIN = "muster.dev/"
 _OWN_VOLUMES = "muster"
-_OWN_FOLDERS = ("/muster", "/muster-run", "/muster-python", "/muster-keeper")
+_OWN_FOLDERS = ("/muster", "/muster-run", "/muster-python", "/muster-sync")
 _WHOLE_FOLDERS = ("/", "/opt/ml")
 """Mounting them would hide what muster mounts below them."""
 
@@ -198,7 +198,7 @@ TEMPLATE_RULES = (
     Rule(
         places=_PLACES,
         why="It would hide the agent, or the folders that muster mounts.",
-        sentence="muster mounts its agent at /muster, /muster-run, /muster-python and /muster-keeper, and folders below"
+        sentence="muster mounts its agent at /muster, /muster-run, /muster-python and /muster-sync, and folders below"
         " /opt/ml; choose another place",
         breaches=_own_folders,
     ),

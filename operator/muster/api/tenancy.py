@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from muster.api import s3_uri
 from muster.api.document import shown
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.tenancy_fields import Allowance, Use, used
 from muster.api.tenancy_spec import ALL, BucketGrant, Tenant
@@ -33,7 +33,7 @@ def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
     refused = [use for use in used(job, default_region) if not _is_allowed(use, own)]
     paths = {use.path for use in refused}
     problems = tuple(
-        Problem(shown(("spec", *use.path)), f"found {use.found}; {_sentence(use.by, namespace)}")
+        FieldProblem(shown(("spec", *use.path)), f"found {use.finding}; {_sentence(use.by, namespace)}")
         for use in refused
         if use.follows not in paths
     )
@@ -48,7 +48,7 @@ def names_git_host(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
 
 
 def _sentence(by: Allowance, namespace: str) -> str:
-    listed = f"whoever runs the operator lists it there, in tenancy[].{by}"
+    listed = f"ask the operator's administrator to list it there, in tenancy[].{by}"
     return f"{_WORDS[by]} is not allowed to namespace {namespace}: {listed}"
 
 

@@ -58,7 +58,7 @@ class Use:
 
     path: Path
     value: str
-    found: str
+    finding: str
     by: Allowance
     follows: Path | None = None
 
@@ -95,5 +95,5 @@ def _left_to_sagemaker(job: Job, default_region: str) -> Iterator[Use]:
         yield Use(_OUTPUT, place, f"none, so that output and code lie in {quoted(place)}", "buckets")
     elif output is not None and block.code_location is None and s3_uri.is_s3(output):
         root = f"s3://{s3_uri.parse(output).bucket}/"
-        found = f"none, so that the code lies in the root of {quoted(root)}"
-        yield Use(("sagemaker", "codeLocation"), root, found, "buckets", follows=_OUTPUT)
+        result = f"none, so that the code lies in the root of {quoted(root)}"
+        yield Use(("sagemaker", "codeLocation"), root, result, "buckets", follows=_OUTPUT)

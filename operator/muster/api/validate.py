@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from muster.api import names
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.extent import deep_path, extent_objection
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.lengths import cut
-from muster.api.problems import InvalidResource, Problem
 from muster.api.rule import Rule
 from muster.api.rules import RULES
 from muster.api.schema import lookup
-from muster.api.sentences import COMING_FROM_MPI_OPERATOR, found, sentence, unknown_field
+from muster.api.sentences import COMING_FROM_MPI_OPERATOR, describe_value, sentence, unknown_field
 from muster.api.spec import Job, Metadata, Spec
 
 MAX_SPEC_BYTES = 256 * 1024
@@ -51,7 +51,7 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     value = document.value
     if not isinstance(value, dict):
         raise _invalid(
-            document, [((), f"found {found(value)}; a resource is expected: apiVersion, kind, metadata, spec")]
+            document, [((), f"found {describe_value(value)}; a resource is expected: apiVersion, kind, metadata, spec")]
         )
     parts = _read_parts(value)
     extent = extent_objection(parts)
@@ -99,14 +99,14 @@ def _foreign(value: Mapping[str, JSON]) -> list[Finding]:
         return [(("kind",), f"{named}; {COMING_FROM_MPI_OPERATOR if kind == 'MPIJob' else expected}")]
     wrong: list[Finding] = []
     if version != names.API_VERSION:
-        wrong.append((("apiVersion",), f"found {found(version)}; {names.API_VERSION} is expected"))
+        wrong.append((("apiVersion",), f"found {describe_value(version)}; {names.API_VERSION} is expected"))
     if kind != names.KIND:
-        wrong.append((("kind",), f"found {found(kind)}; {names.KIND} is expected"))
+        wrong.append((("kind",), f"found {describe_value(kind)}; {names.KIND} is expected"))
     return wrong
 
 
 def _named(value: JSON) -> str:
-    return quoted(value) if isinstance(value, str) else found(value)
+    return quoted(value) if isinstance(value, str) else describe_value(value)
 
 
 def _unknown_at_top(value: Mapping[str, JSON]) -> list[Finding]:
@@ -117,7 +117,12 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     if metadata is None:
         return [(("metadata", "name"), f"missing, and required: {names.NAME_SENTENCE}")]
     if not isinstance(metadata, dict):
-        return [(("metadata",), f"found {found(metadata)}; fields are expected: name, namespace, labels, annotations")]
+        return [
+            (
+                ("metadata",),
+                f"found {describe_value(metadata)}; fields are expected: name, namespace, labels, annotations",
+            )
+        ]
     findings: list[Finding] = [
         (("metadata", key), partial(unknown_field, key, names.METADATA_FIELDS))
         for key in metadata
@@ -127,19 +132,21 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     if name is None:
         findings.append((("metadata", "name"), f"missing, and required: {names.NAME_SENTENCE}"))
     elif not _matches(name, names.NAME_PATTERN, names.MAX_NAME_CHARS):
-        findings.append((("metadata", "name"), f"found {found(name)}; {names.NAME_SENTENCE}"))
+        findings.append((("metadata", "name"), f"found {describe_value(name)}; {names.NAME_SENTENCE}"))
     namespace = metadata.get("namespace")
     if namespace is not None and not _matches(namespace, names.NAMESPACE_PATTERN, names.MAX_NAMESPACE_CHARS):
-        findings.append((("metadata", "namespace"), f"found {found(namespace)}; a DNS label is expected"))
+        findings.append((("metadata", "namespace"), f"found {describe_value(namespace)}; a DNS label is expected"))
     for key, kind, expected in _GIVEN_BY_THE_SERVER:
         if metadata.get(key) is not None and type(metadata[key]) is not kind:
-            findings.append((("metadata", key), f"found {found(metadata[key])}; {expected} is expected, or nothing"))
+            findings.append(
+                (("metadata", key), f"found {describe_value(metadata[key])}; {expected} is expected, or nothing")
+            )
     return findings
 
 
 def _metadata(metadata: JSON) -> Metadata:
-    known = metadata if isinstance(metadata, dict) else {}
-    return Metadata.model_validate({key: item for key, item in known.items() if item is not None})
+    current = metadata if isinstance(metadata, dict) else {}
+    return Metadata.model_validate({key: item for key, item in current.items() if item is not None})
 
 
 def _matches(value: JSON, pattern: str, longest: int) -> bool:
@@ -155,15 +162,15 @@ def _without_nulls(value: JSON, path: Path) -> JSON:
         return [_without_nulls(item, (*path, index)) for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    known = {key: _without_nulls(item, (*path, key)) for key, item in value.items()}
-    return {key: item for key, item in known.items() if item is not None or lookup((*path, key)) is None}
+    by_key = {key: _without_nulls(item, (*path, key)) for key, item in value.items()}
+    return {key: item for key, item in by_key.items() if item is not None or lookup((*path, key)) is None}
 
 
 def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding]]:
     if value is None:
         return None, [(("spec",), "missing, and required: what the job is and how it runs")]
     if not isinstance(value, dict):
-        return None, [(("spec",), f"found {found(value)}; fields are expected: nodes, launcher, command, ...")]
+        return None, [(("spec",), f"found {describe_value(value)}; fields are expected: nodes, launcher, command, ...")]
     size = len(json.dumps(value).encode())
     if size > MAX_SPEC_BYTES:
         return None, [(("spec",), f"found {size} bytes; at most {MAX_SPEC_BYTES} are allowed: put data in a file")]
@@ -175,9 +182,9 @@ def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding
     # the rules are asked of what is left without all that is wrong
     left, kept = _left(within, [path for path, _ in findings])
     rest, _ = _typed(left)
-    gone = {path[1] for path, _ in findings} - kept.keys()
+    removed = {path[1] for path, _ in findings} - kept.keys()
     broken = [] if rest is None else _broken(rest, rules)
-    return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in gone]
+    return None, findings + [(_original(path, kept), text) for path, text in broken if path[1] not in removed]
 
 
 def _left(value: dict[str, JSON], wrong: Iterable[Path]) -> tuple[dict[str, JSON], dict[str, list[int]]]:
@@ -235,7 +242,7 @@ def _real(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> Path:
 
 def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
     return [
-        (("spec", *breach.path), f"found {breach.found}; {rule.sentence}")
+        (("spec", *breach.path), f"found {breach.finding}; {rule.sentence}")
         for rule in rules
         for breach in rule.breaches(spec)
     ]
@@ -244,7 +251,7 @@ def _broken(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
 def _invalid(document: Document, findings: Iterable[Finding]) -> InvalidResource:
     placed = sorted(((document.line(path), path, text) for path, text in findings), key=lambda one: one[0] or 0)
     problems = (
-        Problem(path=shown(path), message=text if isinstance(text, str) else text(), line=line)
+        FieldProblem(path=shown(path), message=text if isinstance(text, str) else text(), line=line)
         for line, path, text in placed[:MAX_PROBLEMS]
     )
     return InvalidResource(tuple(problems), document.source, max(0, len(placed) - MAX_PROBLEMS))

@@ -143,18 +143,18 @@ def classified(error: Exception, service: str, operation: str, place: Place) -> 
     """The error that an exception of botocore is; `operation` is what was asked for when it was raised."""
     if not isinstance(error, ClientError):
         return _unasked(error, iam_action(service, operation), place)
-    told = error.response.get("Error", {})
+    answer = error.response.get("Error", {})
     # The role is assumed on the way to something else.
     asked = error.operation_name
     refusal = _Refusal(
         service="sts" if asked in {"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"} else service,
         operation=asked,
         place=place,
-        code=str(told.get("Code", "")),
-        text=_shown(str(told.get("Message", ""))),
+        code=str(answer.get("Code", "")),
+        text=_shown(str(answer.get("Message", ""))),
         status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
     )
-    return next(found for check in _CHECKS if (found := check(refusal)) is not None)
+    return next(result for check in _CHECKS if (result := check(refusal)) is not None)
 
 
 def _throttled(refusal: _Refusal) -> AwsError | None:
@@ -182,20 +182,20 @@ def _unknown_caller(refusal: _Refusal) -> AwsError | None:
 
 
 def _denied(refusal: _Refusal) -> AwsError | None:
-    told = _DENIAL.search(refusal.text)
-    if told is None and refusal.code not in _DENIED:
+    match = _DENIAL.search(refusal.text)
+    if match is None and refusal.code not in _DENIED:
         return None
-    if told is None:
+    if match is None:
         why = f" AWS says: {refusal.text}" if refusal.text else ""
         return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _NOT_TOLD_WHY}", refusal.action, "")
     # Who may create a training job may still not hand over its role: then the action is iam:PassRole.
-    where = _ON.match(told["rest"])
+    where = _ON.match(match["rest"])
     resource = where["resource"].rstrip(".,") if where else ""
-    why = (where["why"] if where else told["rest"]).strip().rstrip(".").removeprefix("because ")
+    why = (where["why"] if where else match["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
-        f"{told['who']} may not do {told['action']}{f' on {resource}' if resource else ''}"
-        f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(told['action'], refusal.place)}.",
-        told["action"],
+        f"{match['who']} may not do {match['action']}{f' on {resource}' if resource else ''}"
+        f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(match['action'], refusal.place)}.",
+        match["action"],
         resource,
     )
 

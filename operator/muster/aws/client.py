@@ -83,7 +83,7 @@ class Aws:
         return TrainingJobs(partial(self.ask, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
-        """What follows training jobs there, until nobody watches one any more or `close`."""
+        """What follows training jobs there, until none is watched or `close`."""
         if place not in self._sweeps:
             sweep = self._sweeps[place] = Sweep(
                 self.training_jobs(place), place, partial(self._end_sweep, place), self._chance

@@ -94,10 +94,10 @@ class Connection:
         except _MayNotChange as error:
             raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
         except (BotoCoreError, ClientError) as error:
-            told = classified(error, service, operation, self.place)
-            if isinstance(told, NoCredentials | ExpiredCredentials):
+            value = classified(error, service, operation, self.place)
+            if isinstance(value, NoCredentials | ExpiredCredentials):
                 self._forget(now)
-            raise told from error
+            raise value from error
         return answer
 
     def client(self, service: Service) -> BaseClient:

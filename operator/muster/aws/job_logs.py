@@ -47,26 +47,26 @@ class JobLogs:
 
     async def news(self, job: str, words: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
         """The lines of a training job that hold `words`, from `mark` on, some of them again; and the next mark."""
-        found: list[LogEvent] = []
+        events: list[LogEvent] = []
         more, latest = mark.more, mark.since
         for _ in range(MAX_PAGES):
             answer = await self._ask("FilterLogEvents", _request(job, words, mark.since, more))
             page = _events(answer, job)
-            found += page
+            events += page
             latest = max([latest, *(int(event.at * 1000 - LATE_SECONDS * 1000) for event in page)])
             more = decode.text(answer, "nextToken")
             if not more:
-                return found, Mark(latest)
-        return found, Mark(mark.since, more)
+                return events, Mark(latest)
+        return events, Mark(mark.since, more)
 
     async def tails(self, job: str) -> list[LogEvent]:
         """The last lines of the training job's streams, of the first host's first and of so many hosts at most."""
-        found: list[LogEvent] = []
+        events: list[LogEvent] = []
         for stream in (await self._streams(job))[:MAX_TAILS]:
             request = {"logGroupName": GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
             answer = await self._ask("GetLogEvents", request)
-            found += [_event(stream, fields) for fields in decode.objects(answer, "events")]
-        return found
+            events += [_event(stream, fields) for fields in decode.objects(answer, "events")]
+        return events
 
     async def _streams(self, job: str) -> list[str]:
         names: list[str] = []

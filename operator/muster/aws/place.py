@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A region as seen by a role. `assume_role_arn` "": as whoever the operator itself is.
+    """A region as seen by a role. `assume_role_arn` "": as the operator itself.
 
     `external_id` says on whose behalf the role is assumed. It is a part of the place: what one was let in for is no
     other's to use.

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from muster.aws.backoff import backoff_seconds
 from muster.aws.errors import AwsError, Invalid, NotFound
 from muster.aws.listing import Page, Since
-from muster.aws.pauses import pause
+from muster.aws.observations import Observation, Observations, Reach
 from muster.aws.refused_row import RefusedRow
-from muster.aws.sightings import Reach, Sighting, Sightings
 from muster.aws.training_job import Description
 
 SWEEP_SECONDS = 15.0
@@ -45,7 +45,7 @@ class Jobs(Protocol):
 
 
 class Watch:
-    """Somebody's eye on a job."""
+    """A watch on one job."""
 
     def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
         self.name = name
@@ -53,18 +53,18 @@ class Watch:
         self._sweep = sweep
 
     @property
-    def sighting(self) -> Sighting:
+    def observation(self) -> Observation:
         """What is known of the job."""
-        return self._sweep.sightings.of(self.name)
+        return self._sweep.observations.of(self.name)
 
     @property
-    def trouble(self) -> AwsError | None:
+    def problem(self) -> AwsError | None:
         """Why nothing new is heard of any job of this place."""
-        return self._sweep.trouble
+        return self._sweep.problem
 
     @property
     def refused_seconds(self) -> float:
-        """For how long the requests that `trouble` is about have been refused in a row."""
+        """For how long the requests that `problem` is about have been refused in a row."""
         return self._sweep.refused_seconds
 
     def look(self) -> None:
@@ -77,13 +77,13 @@ class Watch:
 
 
 class Sweep:
-    """Follows the jobs of one place that somebody watches. `run` does it; all else may be called before, too.
+    """Follows the watched jobs of one place. `run` does it; all else may be called before, too.
 
-    `unneeded` is called when nobody watches one any more; `chance` gives numbers from 0 to 1.
+    `unneeded` is called when no job is watched any more; `chance` gives numbers from 0 to 1.
     """
 
     def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None], chance: Callable[[], float]) -> None:
-        self.sightings = Sightings()
+        self.observations = Observations()
         self._jobs = jobs
         self._place = place
         self._unneeded = unneeded
@@ -94,45 +94,45 @@ class Sweep:
         self._reach = Reach()
         self._full_at = float("-inf")
         self._failures: Counter[str] = Counter()
-        self._troubles: dict[str, AwsError] = {}
+        self._problems: dict[str, AwsError] = {}
         self._refused: dict[str, RefusedRow] = {}
 
     @property
-    def trouble(self) -> AwsError | None:
+    def problem(self) -> AwsError | None:
         """Why nothing is heard, if that has lasted or won't end by itself."""
-        return next(iter(self._troubles.values()), None)
+        return next(iter(self._problems.values()), None)
 
     @property
     def refused_seconds(self) -> float:
-        """For how long the requests that `trouble` is about have been refused in a row."""
-        operation = next(iter(self._troubles), "")
+        """For how long the requests that `problem` is about have been refused in a row."""
+        operation = next(iter(self._problems), "")
         return self._refused.get(operation, RefusedRow()).seconds
 
     def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
         """Follow a job that was (or will be) created after `since`, by any clock that is right to some minutes.
 
-        `on_change` is called, in the event loop, when something new is known of it, or `trouble` begins or ends. Who
+        `on_change` is called, in the event loop, when something new is known of it, or `problem` begins or ends. Who
         watched a job of this name before is no longer told.
         """
         watch = self._watches[name] = Watch(name, self, on_change)
         # Its description tells what listings so far have not; the next ones go back to it.
-        self.sightings.add(name, since)
+        self.observations.add(name, since)
         self._watched.set()
         self._wanted.set()
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """Follow the job no longer, unless somebody else has begun to."""
+        """Stop following the job, unless another watch on it has begun."""
         if self._watches.get(watch.name) is not watch:
             return
         del self._watches[watch.name]
-        self.sightings.drop(watch.name)
+        self.observations.drop(watch.name)
         if not self._watches:
             self._unneeded()
 
     def look(self, name: str) -> None:
         """Have a watched job described soon."""
-        self.sightings.want(name)
+        self.observations.want(name)
         self._wanted.set()
 
     async def run(self) -> None:
@@ -164,7 +164,7 @@ class Sweep:
     async def _list(self) -> bool:
         """One listing: whether it came to its end."""
         reach = self._reach
-        since = reach.since(self.sightings.oldest())
+        since = reach.since(self.observations.oldest())
         first: Page | None = None
         names: set[str] = set()
         more = ""
@@ -179,7 +179,7 @@ class Sweep:
             if not more:
                 break
         if reach.seen_until is None:
-            self.sightings.absent(frozenset(names))
+            self.observations.absent(frozenset(names))
             self._wanted.set()
         self._reach = reach.after(first)
         return True
@@ -192,7 +192,7 @@ class Sweep:
             except AwsError as error:
                 await self._failed("ListTrainingJobs", error)
                 if more and isinstance(error, Invalid):
-                    # Nobody says how long a token is good for.
+                    # How long a token is valid is not documented.
                     return None
             else:
                 self._succeeded("ListTrainingJobs")
@@ -201,18 +201,18 @@ class Sweep:
     def _take(self, page: Page) -> None:
         tell_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
-            if self.sightings.listed(summary):
+            if self.observations.listed(summary):
                 tell_later(HEAD_START_SECONDS, self._tell_undescribed, summary.name)
         self._wanted.set()
 
     def _tell_undescribed(self, name: str) -> None:
-        sighting = self.sightings.of(name)
-        if sighting.latest is not sighting.description:
+        observation = self.observations.of(name)
+        if observation.latest is not observation.description:
             self._tell(name)
 
     async def _describe_on(self) -> None:
         while True:
-            name = self.sightings.next_wanted()
+            name = self.observations.next_wanted()
             if name is None:
                 self._wanted.clear()
                 await self._wanted.wait()
@@ -221,9 +221,9 @@ class Sweep:
 
     async def _describe(self, name: str) -> None:
         try:
-            is_news = self.sightings.described(await self._jobs.describe(name))
+            is_news = self.observations.described(await self._jobs.describe(name))
         except NotFound:
-            is_news = self.sightings.missing(name)
+            is_news = self.observations.missing(name)
         except AwsError as error:
             await self._failed("DescribeTrainingJob", error)
             self.look(name)
@@ -243,17 +243,17 @@ class Sweep:
         self._refused[operation] = self._refused.get(operation, RefusedRow()).after(error, now)
         _log.log(logging.WARNING if failures > PATIENCE else logging.INFO, "%s: %s", self._place, error.message)
         if failures > PATIENCE or not error.may_pass:
-            known = self._troubles.get(operation)
-            self._troubles[operation] = error
-            if known is None or known.message != error.message:
+            entry = self._problems.get(operation)
+            self._problems[operation] = error
+            if entry is None or entry.message != error.message:
                 self._tell_all()
         # It spreads places that failed together.
-        await asyncio.sleep(pause(failures, error, self._chance()))
+        await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
 
     def _succeeded(self, operation: str) -> None:
         self._failures[operation] = 0
         self._refused.pop(operation, None)
-        if self._troubles.pop(operation, None) is not None:
+        if self._problems.pop(operation, None) is not None:
             self._tell_all()
 
     def _tell_all(self) -> None:

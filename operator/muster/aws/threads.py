@@ -71,17 +71,17 @@ class _Daemons(Executor):
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             tell = work()
-            # Whoever is told asks on at once, and needs no other thread for it.
+            # The caller asks again at once, and needs no other thread for it.
             self._idle.release()
             tell()
 
 
 def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
-    """Do the work; what is returned tells whoever waits for it what came of it."""
+    """Do the work; the result goes to the caller that waits for it."""
     if not future.set_running_or_notify_cancel():
         return lambda: None
     try:
         result = function()
-    except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+    except BaseException as error:  # noqa: BLE001 - the caller that waits gets it
         return partial(future.set_exception, error)
     return partial(future.set_result, result)

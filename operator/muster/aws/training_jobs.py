@@ -47,26 +47,26 @@ class TrainingJobs:
 
     async def tags(self, arn: str) -> Mapping[str, str]:
         """All tags of one."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         more = ""
         while True:
             answer = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": more} if more else {})})
-            found |= decode.tags(answer)
+            result |= decode.tags(answer)
             more = decode.text(answer, "NextToken")
             if not more:
-                return found
+                return result
 
     async def named(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
         """Those whose names contain `part`, newest first."""
-        found: list[Summary] = []
+        summaries: list[Summary] = []
         request = {"MaxResults": PAGE, "NameContains": part, "CreationTimeAfter": created_after}
         more = ""
         while True:
             answer = await self._ask("ListTrainingJobs", {**request, **({"NextToken": more} if more else {})})
-            found += (decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries"))
+            summaries += (decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries"))
             more = decode.text(answer, "NextToken")
             if not more:
-                return tuple(found)
+                return tuple(summaries)
 
     async def page(self, since: Since, more: str = "") -> Page:
         """A part of the listing, newest jobs first; a page may be empty although more follow."""
@@ -92,7 +92,7 @@ def _answered_at(answer: Answer) -> datetime | None:
     if not isinstance(date, str):
         return None
     try:
-        told = parsedate_to_datetime(date)
+        stat = parsedate_to_datetime(date)
     except ValueError:
         return None
-    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+    return stat if stat.tzinfo is not None else stat.replace(tzinfo=UTC)

@@ -29,14 +29,14 @@ def agent_archive() -> bytes:
 
 
 def _sources(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    result: list[tuple[str, bytes]] = []
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         name = f"{path}/{entry.name}"
         if entry.is_dir() and entry.name != "__pycache__":
-            found += _sources(entry, name)
+            result += _sources(entry, name)
         elif entry.name.endswith(".py") and entry.name != _MAIN:
-            found.append((name, entry.read_bytes()))
-    return found
+            result.append((name, entry.read_bytes()))
+    return result
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from muster.api.amounts import amount
 from muster.cli.view import NodeRow, RankRow, View, clock, mebibytes, metric_parts, node_rows, pace_parts, rank_rows
-from muster.plan.last_words import clean
+from muster.plan.rank_output import clean
 
 MAX_RANK_ROWS = 32
 """More ranks than this are shown a line a node."""
@@ -113,7 +113,7 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "MEM", "STEP", "BEHIND")]
-    # what nobody knows leaves its room to the notes: a cluster's status tells of neither, the dead hold no memory
+    # unknown values leave their room to the notes: a cluster's status tells of neither, the dead hold no memory
     if not any(row.memory for row in rows):
         columns = [column for column in columns if column.title != "MEM"]
     if all(row.pid is None for row in rows):
@@ -141,7 +141,7 @@ def _column(title: str, rows: tuple[RankRow, ...]) -> _Column:
 
 
 def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
-    shown = rows if len(rows) <= room else _with_trouble_first(rows)[: room - 1]
+    shown = rows if len(rows) <= room else _with_problem_first(rows)[: room - 1]
     cells = [(Text(row.node), _states(row), _count(row.step), _behind(row.behind)) for row in shown]
     table = _table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
     if len(shown) == len(rows):
@@ -149,7 +149,7 @@ def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
     return Group(table, Text(f"and {amount(len(rows) - len(shown), 'more node')}", style="dim"))
 
 
-def _with_trouble_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
+def _with_problem_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
     # what doesn't fit is what is well
     return tuple(sorted(rows, key=lambda row: set(row.states) <= {"Running", "Succeeded"}))
 

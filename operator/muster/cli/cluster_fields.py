@@ -1,8 +1,8 @@
-"""What of a job's file says something to a cluster only, so that nobody believes that `muster run` heeds it."""
+"""What of a job's file says something to a cluster only, which `muster run` does not use."""
 
 from __future__ import annotations
 
-from muster.api.spec import Cleanup, Job, Resources
+from muster.api.spec import Job, Resources
 from muster.cli.options import RunOptions
 
 
@@ -27,7 +27,8 @@ def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
         "checkpoint.volume": snapshots is not None and snapshots.host_path is None and options.checkpoint is None,
         "nodePool": spec.node_pool is not None,
         "network.efa": spec.network.efa != "Auto",
-        "cleanup": spec.cleanup != Cleanup(),
+        "cleanPodPolicy": spec.clean_pod_policy != "Running",
+        "ttlSecondsAfterFinished": spec.ttl_seconds_after_finished is not None,
         "queue": spec.queue is not None,
         "template": bool(spec.template),
         "nodeOverrides": bool(spec.node_overrides),

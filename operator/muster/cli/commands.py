@@ -143,13 +143,13 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
     from muster.cli.render import render_text
     from muster.cli.training_request import request_text
 
-    job, known = read_job(file), read_config_file(config)
+    job, current = read_job(file), read_config_file(config)
     if job.spec.backend == "SageMaker":
-        typer.echo(request_text(job, aws_region, aws_account, known), nl=False)
+        typer.echo(request_text(job, aws_region, aws_account, current), nl=False)
         return
     if aws_region is not None or aws_account is not None:
         raise BadInput("--aws-region and --aws-account go with backend: SageMaker")
-    typer.echo(render_text(job, agent_archive(), known), nl=False)
+    typer.echo(render_text(job, agent_archive(), current), nl=False)
 
 
 @app.command()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from muster.api import tenancy
 from muster.api.document import Document
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.load import NotReadable, load_bytes
 from muster.api.operator_config import OperatorConfig, read_config
 from muster.api.pools import with_pool
-from muster.api.problems import InvalidResource, Problem
 from muster.api.spec import Job
 from muster.cli.job_source import read_source, source_name
 from muster.cli.problem import BadInput
@@ -30,14 +30,14 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
 
 
 def with_config(job: Job, config: OperatorConfig | None) -> Job:
-    """The job as an operator with this configuration would take it (None: nobody said which it has).
+    """The job as an operator with this configuration would take it (None: no configuration was given).
 
     Raises `InvalidResource` for a pool that it doesn't have, or that can't be known.
     """
     pool = job.spec.node_pool
     if config is None and pool is not None and pool.name is not None:
         words = f"found {pool.name}; what it is stands in the operator's configuration: give that with --config FILE"
-        raise InvalidResource((Problem("spec.nodePool.name", words),))
+        raise InvalidResource((FieldProblem("spec.nodePool.name", words),))
     return job if config is None else with_pool(job, config.node_pools)
 
 
@@ -49,6 +49,6 @@ def checked_with_config(job: Job, document: Document, config: OperatorConfig | N
         with_pool(job, config.node_pools)
     except InvalidResource as unknown:
         line = document.line(("spec", "nodePool", "name"))
-        problems = tuple(Problem(problem.path, problem.message, line) for problem in unknown.problems)
+        problems = tuple(FieldProblem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
     tenancy.check(job, config.tenancy, config.sagemaker.region or "")

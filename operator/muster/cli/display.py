@@ -16,7 +16,7 @@ from muster.cli.view import View, clock, metric_parts
 _FRAME_SECONDS = 0.1
 """The board is drawn at most this often; eyes are not faster, and drawing costs milliseconds."""
 
-_FIRST_PAUSE_SECONDS = 2.0
+_FIRST_BACKOFF_SECONDS = 2.0
 _LAST_PAUSE_SECONDS = 60.0
 _PAUSE_GROWTH = 1.5
 """Plain lines come at most this often, except for a new phase: a CI log is read afterwards, and runs may be long."""
@@ -99,7 +99,7 @@ class LineDisplay:
             self._pause = 0.0
         if new != self._said and now - self._said_at >= self._pause:
             self._said, self._said_at = new, now
-            self._pause = min(_LAST_PAUSE_SECONDS, max(_FIRST_PAUSE_SECONDS, self._pause * _PAUSE_GROWTH))
+            self._pause = min(_LAST_PAUSE_SECONDS, max(_FIRST_BACKOFF_SECONDS, self._pause * _PAUSE_GROWTH))
             self._write(plain_line(view))
 
     def line(self, line: OutputLine) -> None:

@@ -1,4 +1,4 @@
-"""What is said when a run is over: how it ended, the culprit's last lines, and where to look. Pure."""
+"""What is said when a run is over: how it ended, the root cause's last lines, and where to look. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from muster_worker.contract import Mpi
 
 
 @dataclass(frozen=True)
-class Culprit:
-    """Whose last words explain a failure; `who` is "rank 3" or "torchrun"."""
+class RootCause:
+    """Whose last lines explain a failure; `who` is "rank 3" or "torchrun"."""
 
     who: str
     node: int
@@ -27,7 +27,7 @@ def is_complete(status: Status) -> bool:
     return any(entry.type == "Complete" and entry.status == "True" for entry in status.conditions)
 
 
-def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
+def find_root_cause(status: Status, facts: JobFacts) -> RootCause | None:
     """The first failed rank, else the launcher that ended badly, else the node that has a problem."""
     launcher = _bad_launcher(facts)
     for detail in status.ranks.details if status.ranks else ():
@@ -36,20 +36,20 @@ def find_culprit(status: Status, facts: JobFacts) -> Culprit | None:
             # Ranks of an mpirun of the owner's own print through it, on another node.
             if not lines and launcher is not None and launcher.who in Mpi.RUNNERS:
                 return launcher
-            return Culprit(f"rank {detail.rank}", detail.node, lines)
+            return RootCause(f"rank {detail.rank}", detail.node, lines)
     if launcher is not None:
         return launcher
     for node in facts.nodes:
         if node.agent is not None and node.agent.report.problem is not None:
-            return Culprit("its agent", node.node, (node.agent.report.problem.message,))
+            return RootCause("its agent", node.node, (node.agent.report.problem.message,))
     return None
 
 
-def _bad_launcher(facts: JobFacts) -> Culprit | None:
+def _bad_launcher(facts: JobFacts) -> RootCause | None:
     for node in facts.nodes:
         launcher = node.agent.launcher if node.agent else None
         if launcher is not None and launcher.end.exit_code != 0:
-            return Culprit(launcher.end.name, node.node, launcher.end.last_lines)
+            return RootCause(launcher.end.name, node.node, launcher.end.last_lines)
     return None
 
 
@@ -62,12 +62,12 @@ def ending(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> li
             f"  resource          {_shown(layout.resource, here)}",
         ]
     lines: list[str] = []
-    culprit = None if _was_stopped(status) else find_culprit(status, facts)
-    if culprit is not None:
-        if culprit.last_lines:
-            lines.append(f"  last lines of {culprit.who} on {layout.node_name(culprit.node)}:")
-            lines += [f"  | {printable(line)}" for line in culprit.last_lines]
-        lines.append(f"  its log   {_shown(layout.node(culprit.node).log, here)}")
+    root_cause = None if _was_stopped(status) else find_root_cause(status, facts)
+    if root_cause is not None:
+        if root_cause.last_lines:
+            lines.append(f"  last lines of {root_cause.who} on {layout.node_name(root_cause.node)}:")
+            lines += [f"  | {printable(line)}" for line in root_cause.last_lines]
+        lines.append(f"  its log   {_shown(layout.node(root_cause.node).log, here)}")
     else:
         lines.append(f"  logs      {_shown(layout.folder / 'logs', here)}")
     lines.append(f"  resource  {_shown(layout.resource, here)}")

@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.api.field_problems import InvalidResource
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.backends.sagemaker.notes import training_notes
@@ -66,8 +66,8 @@ def _of_request(job: Job, config: OperatorConfig | None) -> Sequence[Explanation
 def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
         return _explained(with_config(job, config), node)
-    except NotRenderable as problem:
-        raise BadInput(f"not for a cluster yet: {problem}") from None
+    except NotRenderable as error:
+        raise BadInput(f"not for a cluster yet: {error}") from None
     except InvalidResource as invalid:
         raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
 
@@ -76,10 +76,10 @@ def _explained(job: Job, node: int) -> Sequence[Explanation]:
     """What is said of the job, also of one without an image: which one it is changes nothing that muster adds."""
     try:
         return explanations(job, node)
-    except NotRenderable as problem:
-        if problem.trouble.reason != IMAGE_NOT_SET:
+    except NotRenderable as error:
+        if error.problem.reason != IMAGE_NOT_SET:
             raise
-        sys.stderr.write(f"not for a cluster yet: {problem}\n")
+        sys.stderr.write(f"not for a cluster yet: {error}\n")
         return explanations(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 

@@ -9,8 +9,8 @@ from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.machine_type import machine_type
-from muster.backends.kubernetes.pieces import Piece, stacked
-from muster.backends.kubernetes.pod_pieces import PodPieces, pod_pieces
+from muster.backends.kubernetes.pod_patch import PodPatch, stacked
+from muster.backends.kubernetes.pod_patches import PodPatchs, pod_patchs
 from muster.backends.kubernetes.settings import LISTED, settings
 from muster.cli.agent_reasons import CHECK_VALUE, part_reason, variable_reason
 from muster.cli.explanation import Explanation
@@ -33,16 +33,16 @@ def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
     """
     applied = with_procs(as_applied(job))
     plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
-    pieces = pod_pieces(applied, node, 0, SETTING)
-    bare = pod_pieces(_without_template(applied), node, 0, SETTING)
+    patches = pod_patchs(applied, node, 0, SETTING)
+    bare = pod_patchs(_without_template(applied), node, 0, SETTING)
     start = preview(applied, plan, node)
-    found = [
-        *_machine(applied, pieces.owners),
-        *_pod(pieces, bare),
-        *_environment(applied, plan, node, pieces.owners, start),
+    result = [
+        *_machine(applied, patches.owners),
+        *_pod(patches, bare),
+        *_environment(applied, plan, node, patches.owners, start),
         *_launcher(plan, start.command),
     ]
-    return tuple(sorted(found, key=lambda each: GROUPS.index(each.group)))
+    return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
 
 
 def _without_template(job: Job) -> Job:
@@ -52,7 +52,7 @@ def _without_template(job: Job) -> Job:
     return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
 
 
-def _machine(job: Job, owners: tuple[Piece, ...]) -> list[Explanation]:
+def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
     """What is known of the node's machine: it is why the pod asks for what it asks for."""
     machine = machine_type(job, stacked(owners))
     if machine is None:
@@ -63,31 +63,31 @@ def _machine(job: Job, owners: tuple[Piece, ...]) -> list[Explanation]:
     return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
 
 
-def _pod(pieces: PodPieces, bare: PodPieces) -> list[Explanation]:
-    final = settings(stacked(pieces.all))
+def _pod(patches: PodPatchs, bare: PodPatchs) -> list[Explanation]:
+    final = settings(stacked(patches.all))
     found: dict[str, Explanation] = {}  # folders that share a volume need it once
-    for piece in (*pieces.defaults, *pieces.fixed):
-        for setting, value in settings(piece.fields).items():
-            found.setdefault(setting, _setting(setting, value, final, piece, pieces.owners))
-    for piece in bare.defaults:
-        # what gave way to the owner's word before it became a piece, such as a folder that the owner mounts
-        for setting, value in settings(piece.fields).items():
+    for patch in (*patches.defaults, *patches.fixed):
+        for setting, value in settings(patch.fields).items():
+            found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+    for patch in bare.defaults:
+        # what gave way to the owner's word before it became a patch, such as a folder that the owner mounts
+        for setting, value in settings(patch.fields).items():
             if setting in final and setting not in found:
-                found.setdefault(setting, _setting(setting, value, final, piece, pieces.owners))
+                found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
     return list(found.values())
 
 
 def _setting(
-    setting: str, value: JSON, final: Mapping[str, JSON], piece: Piece, owners: tuple[Piece, ...]
+    setting: str, value: JSON, final: Mapping[str, JSON], patch: PodPatch, owners: tuple[PodPatch, ...]
 ) -> Explanation:
     group, name = _place(setting)
     if setting in final and final[setting] == value:
-        return Explanation(group, name, _text(value), piece.source, piece.why)
+        return Explanation(group, name, _text(value), patch.source, patch.why)
     shown = _text(final[setting]) if setting in final else "none"
     return Explanation(group, name, shown, _whose(setting, owners), _YOURS + _text(value))
 
 
-def _whose(setting: str, owners: tuple[Piece, ...]) -> str:
+def _whose(setting: str, owners: tuple[PodPatch, ...]) -> str:
     return [owner.source for owner in owners if setting in settings(owner.fields)][-1]
 
 
@@ -98,7 +98,7 @@ def _place(setting: str) -> tuple[str, str]:
     return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)
 
 
-def _environment(job: Job, plan: Plan, node: int, owners: tuple[Piece, ...], start: Preview) -> list[Explanation]:
+def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: Preview) -> list[Explanation]:
     found: list[Explanation] = []
     own = start.own
     for name, value in sorted(added(job, plan, node).items()):

@@ -29,7 +29,7 @@ from muster.importers.sagemaker.translation import Place
 _NOT_IMPORTED = 1
 
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""What a script gets of our environment: enough to run Python, and nobody's credentials."""
+"""What a script gets of our environment: enough to run Python, and no credentials."""
 
 _SOME_ACCOUNT = "0" * 12
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
@@ -120,28 +120,28 @@ def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]
     return environment
 
 
-def _source(given: str | None) -> Mapping[str, JSON] | None:
-    if given is None:
+def _source(name: str | None) -> Mapping[str, JSON] | None:
+    if name is None:
         return None
-    if given.startswith("s3://"):
-        return {"s3": {"uri": given}}
-    found = _GIT_SOURCE.fullmatch(given)
-    if found is None:
+    if name.startswith("s3://"):
+        return {"s3": {"uri": name}}
+    match = _GIT_SOURCE.fullmatch(name)
+    if match is None:
         raise BadInput(
-            f"--source {given}: s3://bucket/key.tar.gz or https://host/owner/name.git@COMMIT is expected, the latter "
+            f"--source {name}: s3://bucket/key.tar.gz or https://host/owner/name.git@COMMIT is expected, the latter "
             "with //FOLDER behind it for one of its folders"
         )
-    path: dict[str, JSON] = {"path": found["path"]} if found["path"] else {}
-    return {"git": {"url": found["url"], "commit": found["commit"], **path}}
+    path: dict[str, JSON] = {"path": match["path"]} if match["path"] else {}
+    return {"git": {"url": match["url"], "commit": match["commit"], **path}}
 
 
 def _image(about: Mapping[str, str]) -> str:
     """What `image_uris.retrieve` answers of training images."""
     framework = _FRAMEWORKS.get(about["framework"])
     if framework is None:
-        known = ", ".join(_FRAMEWORKS)
+        current = ", ".join(_FRAMEWORKS)
         what = f"image_uris.retrieve({about['framework']!r})"
-        raise NoAnswer(f"{what}: muster knows the images of {known}; write the image's address into the script")
+        raise NoAnswer(f"{what}: muster knows the images of {current}; write the image's address into the script")
     unknown = sorted(about.keys() - _IMAGE_ARGUMENTS)
     if unknown:
         what = f"image_uris.retrieve({unknown[0]}=...)"
@@ -180,11 +180,11 @@ def _unread_defaults() -> list[str]:
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(Path.home() / ".config" / "sagemaker" / "config.yaml"),
     }
-    found = [
+    result = [
         os.environ.get(name, usual) for name, usual in files.items() if name in os.environ or Path(usual).is_file()
     ]
     return [
-        f"{file} has defaults for the SageMaker SDK, which aren't imported: say them in the script" for file in found
+        f"{file} has defaults for the SageMaker SDK, which aren't imported: say them in the script" for file in result
     ]
 
 

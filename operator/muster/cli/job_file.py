@@ -6,8 +6,8 @@ import typer
 
 from muster.api.amounts import amount
 from muster.api.document import Document
+from muster.api.field_problems import InvalidResource
 from muster.api.load import NotReadable, load_bytes
-from muster.api.problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import is_job, validate
 from muster.cli.job_source import read_source, source_name
@@ -30,8 +30,8 @@ def _only_job(documents: list[Document], source: str) -> Document:
         return documents[0]
     jobs = [document for document in documents if is_job(document)]
     if len(jobs) != 1:
-        found = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
-        raise BadInput(f"{source}: {found} in it; give a file with one")
+        result = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
+        raise BadInput(f"{source}: {result} in it; give a file with one")
     # a job may stand beside the ConfigMap that it uses on a cluster
     typer.echo(f"{source}: passed over {amount(len(documents) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

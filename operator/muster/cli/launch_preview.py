@@ -14,8 +14,8 @@ from muster.backends.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
-from muster.backends.kubernetes.pieces import entries, stacked, trainer_of
-from muster.backends.kubernetes.written import written
+from muster.backends.kubernetes.owner_patches import owner_patches
+from muster.backends.kubernetes.pod_patch import entries, stacked, trainer_of
 from muster.cli import mpi_preview
 from muster_worker import launchers, sagemaker
 from muster_worker.contract import Launcher, Peer, Plan
@@ -30,7 +30,7 @@ UNKNOWN_TYPE = "local"
 """What the agent says of a machine of unknown type: the word of SageMaker's own local mode."""
 
 _PORT = 29500
-_INCARNATION = 1
+_ATTEMPT = 1
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
     place = _place(job, plan, node)
     scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
-    found = {**_environment({}, place), **_of_machine(job, node)}
-    return with_hook(found, place.archive, scope)
+    result = {**_environment({}, place), **_of_machine(job, node)}
+    return with_hook(result, place.archive, scope)
 
 
 def _of_machine(job: Job, node: int) -> Mapping[str, str]:
@@ -67,7 +67,7 @@ def _of_machine(job: Job, node: int) -> Mapping[str, str]:
 
 
 def _own_variables(job: Job, node: int) -> dict[str, str]:
-    variables = entries(trainer_of(stacked(written(job, node))), "env")
+    variables = entries(trainer_of(stacked(owner_patches(job, node))), "env")
     return {str(variable["name"]): _value(variable.get("value"), variable.get("valueFrom")) for variable in variables}
 
 
@@ -80,7 +80,7 @@ def _value(value: object, elsewhere: object) -> str:
 def _command(place: Place) -> tuple[str, ...]:
     plan = place.plan
     if plan.launcher == Launcher.TORCHRUN:
-        return launchers.torchrun(place, _INCARNATION, lambda _: "torchrun")
+        return launchers.torchrun(place, _ATTEMPT, lambda _: "torchrun")
     if plan.launcher == Launcher.MPI:
         return mpi_preview.command(place)
     if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:
@@ -125,7 +125,7 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
 
 def _instance_type(job: Job, node: int) -> str:
     own = _own_variables(job, node).get(TYPE_VARIABLE)
-    machine = machine_type(job, stacked(written(job, node)))
+    machine = machine_type(job, stacked(owner_patches(job, node)))
     return own or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
 
 
@@ -135,19 +135,19 @@ def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if not command:
         return ()
     before = command[: len(command) - len(plan.command) - len(arguments)]
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     if plan.launcher == Launcher.TORCHRUN:
         first, last = before.index("--nnodes"), before.index("--no_python")
         options = before[first : last - len(plan.launcher_args)]
-        found.append(("launcher", shlex.join(before[:first])))
-        found += list(zip(options[::2], options[1::2], strict=True))
-        found.append(("--no_python", "set"))
+        result.append(("launcher", shlex.join(before[:first])))
+        result += list(zip(options[::2], options[1::2], strict=True))
+        result.append(("--no_python", "set"))
         before = before[last + 1 :]
     if plan.launcher == Launcher.MPI and before:
-        found += mpi_preview.parts(plan, command)
+        result += mpi_preview.parts(plan, command)
         before = before[before.index("-I") - 1 :]
     if before:
-        found.append(("wrapper", shlex.join(before)))
+        result.append(("wrapper", shlex.join(before)))
     if arguments:
-        found.append(("arguments", shlex.join(arguments)))
-    return tuple(found)
+        result.append(("arguments", shlex.join(arguments)))
+    return tuple(result)

@@ -13,11 +13,11 @@ from rich.console import Console
 
 from muster.backends.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
 from muster.cli.cluster import Target, Wanted, ask_cluster
+from muster.cli.observed_job import ObservedJob
 from muster.cli.options import check_ranks
 from muster.cli.pod_log import follow_lines, is_pending, read_lines
 from muster.cli.problem import BadInput
 from muster.cli.rank_lines import coloured, is_wanted, read_line, uncoloured
-from muster.cli.seen import Seen
 from muster.cli.standard_error import StandardError
 from muster.cli.watched_job import JobDeleted, look_at, watch_job
 from muster.kube.answers import mapping, string
@@ -37,14 +37,14 @@ def show_logs(wanted: Wanted, asked: Asked) -> int:
     """Print what is there now."""
 
     async def show(target: Target) -> int:
-        seen = await look_at(target)
-        _check(asked, seen)
-        pods = await _pods(target, seen)
+        observed = await look_at(target)
+        _check(asked, observed)
+        pods = await _pods(target, observed)
         if not pods:
-            raise BadInput(f"{target} has no pods{_why_none(seen)}")
+            raise BadInput(f"{target} has no pods{_why_none(observed)}")
         printer = _printer(asked)
         if all(pod.is_pending for pod in pods):
-            printer.note(seen.status.message)
+            printer.note(observed.status.message)
         for pod in pods:
             if pod.is_pending:
                 printer.note(f"[{pod.name}] no log yet: the pod is Pending")
@@ -62,10 +62,10 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
         following = _Following(target, asked, _printer(asked))
         try:
             async with aclosing(watch_job(target)) as jobs:
-                async for seen in jobs:
-                    _check(asked, seen)
-                    await following.look(seen)
-                    if seen.is_over:
+                async for observed in jobs:
+                    _check(asked, observed)
+                    await following.look(observed)
+                    if observed.is_over:
                         break
         except JobDeleted:
             following.note(f"{target} was deleted")
@@ -122,11 +122,11 @@ class _Following:
     _is_over: bool = False
     _said: str = ""
 
-    async def look(self, seen: Seen) -> None:
-        pods = await _pods(self.target, seen)
-        if not self._tasks and all(pod.is_pending for pod in pods) and not seen.is_over:
+    async def look(self, observed: ObservedJob) -> None:
+        pods = await _pods(self.target, observed)
+        if not self._tasks and all(pod.is_pending for pod in pods) and not observed.is_over:
             # why nothing comes, to who waits for it
-            self.note(seen.status.message)
+            self.note(observed.status.message)
         for name in (pod.name for pod in pods):
             if name not in self._tasks:
                 lines = follow_lines(self.target, name, self.asked.tail, lambda: self._is_over)
@@ -144,22 +144,22 @@ class _Following:
         await asyncio.gather(*self._tasks.values())
 
 
-def refuse_training_job(seen: Seen) -> None:
+def refuse_training_job(observed: ObservedJob) -> None:
     """Raises `BadInput` for a job on SageMaker: it has no pods, now or later, and its log is in CloudWatch."""
-    training = seen.status.backend.sagemaker if seen.status.backend is not None else None
+    training = observed.status.backend.sagemaker if observed.status.backend is not None else None
     if training is None:
         return
     raise BadInput(
-        f"{seen.name} runs on SageMaker, and its log is in CloudWatch, of each host one: "
+        f"{observed.name} runs on SageMaker, and its log is in CloudWatch, of each host one: "
         f"aws logs tail /aws/sagemaker/TrainingJobs --log-stream-name-prefix {training.training_job_name}/ "
-        f"--region {training.region} --since 1d; muster ranks {seen.name} shows how each rank is"
+        f"--region {training.region} --since 1d; muster ranks {observed.name} shows how each rank is"
     )
 
 
-def _check(asked: Asked, seen: Seen) -> None:
-    refuse_training_job(seen)
-    if seen.status.ranks is not None:
-        check_ranks(asked.ranks, seen.status.ranks.world)
+def _check(asked: Asked, observed: ObservedJob) -> None:
+    refuse_training_job(observed)
+    if observed.status.ranks is not None:
+        check_ranks(asked.ranks, observed.status.ranks.world)
 
 
 @dataclass(frozen=True, order=True)
@@ -169,9 +169,9 @@ class _Pod:
     is_pending: bool
 
 
-async def _pods(target: Target, seen: Seen) -> tuple[_Pod, ...]:
+async def _pods(target: Target, observed: ObservedJob) -> tuple[_Pod, ...]:
     """The job's pods, node by node."""
-    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={seen.uid}")
+    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed.uid}")
     return tuple(sorted(map(_pod, listing.items)))
 
 
@@ -181,7 +181,7 @@ def _pod(pod: Object) -> _Pod:
     return _Pod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
 
 
-def _why_none(seen: Seen) -> str:
-    if seen.is_over:
-        return " any more: they were deleted when it was over (spec.cleanup)"
-    return f": {seen.status.message}" if seen.status.message else " yet"
+def _why_none(observed: ObservedJob) -> str:
+    if observed.is_over:
+        return " any more: they were deleted when it was over (spec.cleanPodPolicy)"
+    return f": {observed.status.message}" if observed.status.message else " yet"

@@ -15,7 +15,7 @@ _MASTER = ("ADDRESS_0", "29501")
 
 
 def command(place: Place) -> tuple[str, ...]:
-    """What node 0 starts, Open MPI's where nobody says whose it is; nothing on any other node."""
+    """What node 0 starts, Open MPI's where the implementation is open; nothing on any other node."""
     plan = place.plan
     if place.node != 0:
         return ()
@@ -38,14 +38,14 @@ def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """What mpirun's command is made of besides the owner's words, rank's wrapper and hyperparameters left out."""
     if not command or is_own_mpirun(plan):
         return ()
-    found = [("mpirun", f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi)]
+    result = [("mpirun", f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi)]
     words = command[1 : command.index("-I") - 1 - len(plan.launcher_args)]
     index = 0
     while index < len(words):
         has_value = index + 1 < len(words) and not words[index + 1].startswith("-")
-        found.append((words[index], words[index + 1] if has_value else "set"))
+        result.append((words[index], words[index + 1] if has_value else "set"))
         index += 1 + has_value
-    return tuple(found)
+    return tuple(result)
 
 
 def _implementation(plan: Plan) -> str:

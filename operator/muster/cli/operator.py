@@ -68,13 +68,13 @@ def read_pull_policy(text: str) -> str:
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
     """`--collector-address`'s values, each one address or several with commas. Raises `BadInput`."""
-    found = [part.strip() for text in texts for part in text.split(",")]
-    for address in found:
+    result = [part.strip() for text in texts for part in text.split(",")]
+    for address in result:
         try:
             ip_address(address)
         except ValueError:
             raise BadInput(f"--collector-address {address}: expected an IPv4 or IPv6 address") from None
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(result))
 
 
 def read_collector_url(text: str | None) -> str | None:

@@ -37,9 +37,7 @@ AgentImage = Annotated[
     str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
 ]
 
-StorageImage = Annotated[
-    str, typer.Option(metavar="IMAGE", help="Brings jobs' files to S3 and back: the operator's own.")
-]
+StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="Syncs jobs' files with S3: the operator's own.")]
 
 PullPolicy = Annotated[
     str, typer.Option(metavar="POLICY", help="How kubelets fetch both: Always, IfNotPresent or Never. [theirs]")

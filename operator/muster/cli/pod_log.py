@@ -79,12 +79,12 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
 
 async def _is_all(target: Target, pod: str, is_over: Callable[[], bool]) -> bool:
     try:
-        found = await target.client.get(PODS, target.namespace, pod)
+        stored = await target.client.get(PODS, target.namespace, pod)
     except ApiError as error:
         if not error.is_temporary and not error.is_not_found:
             raise
         return error.is_not_found
-    return has_ended(found) or (is_pending(found) and is_over())
+    return has_ended(stored) or (is_pending(stored) and is_over())
 
 
 def is_pending(pod: Object) -> bool:

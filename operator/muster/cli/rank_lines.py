@@ -25,13 +25,13 @@ class OutputLine:
 
 def read_line(node: str, line: str) -> OutputLine:
     """Divide a line of an agent's output into its prefix and the rest."""
-    found = _PREFIX.match(line)
-    if found is None:
+    match = _PREFIX.match(line)
+    if match is None:
         return OutputLine(node, "agent", None, line)
-    rest = line[found.end() :]
-    if found["rank"] is not None:
-        return OutputLine(node, f"rank {found['rank']}", int(found["rank"]), rest)
-    return OutputLine(node, found["source"], None, rest)
+    rest = line[match.end() :]
+    if match["rank"] is not None:
+        return OutputLine(node, f"rank {match['rank']}", int(match["rank"]), rest)
+    return OutputLine(node, match["source"], None, rest)
 
 
 def is_wanted(line: OutputLine, ranks: AbstractSet[int]) -> bool:

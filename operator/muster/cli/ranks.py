@@ -12,7 +12,7 @@ from rich.console import Console
 from muster.cli.board import board
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.display import BoardDisplay
-from muster.cli.seen import Seen, view_of
+from muster.cli.observed_job import ObservedJob, view_of
 from muster.cli.watched_job import JobDeleted, look_at, watch_job
 
 _TICK_SECONDS = 0.5
@@ -39,16 +39,16 @@ async def _snapshot(target: Target) -> int:
 class _Live:
     def __init__(self, console: Console) -> None:
         self._display = BoardDisplay(console)
-        self._seen: Seen | None = None
+        self._seen: ObservedJob | None = None
 
     async def show(self, target: Target) -> int:
         ticker = asyncio.create_task(self._tick())
         try:
             async with aclosing(watch_job(target)) as jobs:
-                async for seen in jobs:
-                    self._seen = seen
-                    self._display.show(view_of(seen, time.time()))
-                    if seen.is_over:
+                async for observed in jobs:
+                    self._seen = observed
+                    self._display.show(view_of(observed, time.time()))
+                    if observed.is_over:
                         break
         except JobDeleted:
             self._display.note(f"{target} was deleted")

@@ -7,8 +7,8 @@ import json
 import shlex
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
 from muster.backends.kubernetes.devices import with_procs
@@ -16,10 +16,10 @@ from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.owner_patches import kinds
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
 from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.written import kinds
 from muster.cli.config_file import with_config
 from muster.cli.launch_preview import preview
 from muster.kube.kinds import Object
@@ -72,18 +72,18 @@ def _indented(text: str) -> str:
 
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
-    found = preview(job, plan, nodes[0])
-    command = f"$ {shlex.join(found.command)}" if found.command else "its ranks are started by mpirun on node 0"
+    result = preview(job, plan, nodes[0])
+    command = f"$ {shlex.join(result.command)}" if result.command else "its ranks are started by mpirun on node 0"
     lines = [*_titles(plan, nodes), command]
-    lines += [f"  {name}={value}" for name, value in sorted(found.environment.items())]
+    lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
     return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
 
 
 def _pod_text(job: Job, node: int) -> str:
     try:
         return to_yaml(dict(pod(job, node, 0, SETTING)))
-    except NotRenderable as problem:
-        return f"# no pod: {one_line(str(problem))}\n"
+    except NotRenderable as error:
+        return f"# no pod: {one_line(str(error))}\n"
 
 
 def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:

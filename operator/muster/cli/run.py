@@ -15,13 +15,13 @@ from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import open_session
-from muster.backends.local.storage import bring_here, fetched_folders, keeper, local_plan, without_fetched
+from muster.backends.local.storage import download_here, fetched_folders, local_plan, sync, without_fetched
 from muster.cli.cluster_fields import cluster_notes
 from muster.cli.job_file import read_job
 from muster.cli.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
-from muster.cli.shown_run import Run, finish, new_display, told
+from muster.cli.shown_run import Run, finish, new_display, run_or_explain
 from muster.plan.world import world_size
 
 
@@ -50,11 +50,11 @@ def run_job(options: RunOptions) -> int:
             run = Run(resolved, layout, display, options)
             machine = machine_of(display, gpus)
             if plan is not None:
-                bring_here(plan, layout, display.note)
+                download_here(plan, layout, display.note)
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             opener = partial(open_session, resolved, layout, machine=machine, folders=brought)
-            with keeper(plan, layout, display.note):
-                turn = asyncio.run(run.run(opener))
-        return finish(run, job, turn)
+            with sync(plan, layout, display.note):
+                result = asyncio.run(run.run(opener))
+        return finish(run, job, result)
 
-    return told(display, work)
+    return run_or_explain(display, work)

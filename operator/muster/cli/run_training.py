@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.sagemaker_launch import distribution_of
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
@@ -25,9 +25,9 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.meeting_port import PortTaken, meeting_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
-from muster.backends.local.storage import bring_here, code_folder, fetched_folders, local_plan, without_fetched
+from muster.backends.local.storage import code_folder, download_here, fetched_folders, local_plan, without_fetched
 from muster.backends.local.toolkit.host import CodeFile
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import kubernetes_fields
 from muster.backends.sagemaker.rank_reports import PROGRAM
@@ -38,7 +38,7 @@ from muster.cli.job_file import read_job
 from muster.cli.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
 from muster.cli.options import RunOptions, check_ranks
 from muster.cli.problem import BadInput
-from muster.cli.shown_run import Run, finish, new_display, told
+from muster.cli.shown_run import Run, finish, new_display, run_or_explain
 from muster.plan.world import world_size
 from muster.runtime.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.storage.storage_plan import StoragePlan
@@ -64,7 +64,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(f"--source {source}: it is no folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = as_it_runs(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
+        resolved = apply_defaults(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
         check_ranks(options.ranks, world_size(resolved))
         rendered = _rendered(resolved)
         plan = _plan(resolved, options, source)
@@ -83,15 +83,15 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         with own_folder(folder), _meeting(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
-                bring_here(plan, layout, display.note)
+                download_here(plan, layout, display.note)
             training = training_of(resolved, rendered, _code(source or code_folder(layout)))
             brought = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
             what = ToolkitRun(resolved, training, layout, machine, brought, python)
-            turn = asyncio.run(run.run(partial(open_toolkit, what)))
-        return finish(run, job, turn)
+            result = asyncio.run(run.run(partial(open_toolkit, what)))
+        return finish(run, job, result)
 
-    return told(display, work)
+    return run_or_explain(display, work)
 
 
 def _unused(job: Job) -> tuple[str, ...]:

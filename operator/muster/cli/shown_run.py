@@ -29,9 +29,9 @@ from muster.cli.stop import Stop, StopSignals
 from muster.cli.view import View
 from muster.plan.world import procs_per_node
 from muster.runtime.local_run import LocalRun, Session
-from muster.runtime.reconcile import Turn
+from muster.runtime.reconcile import ReconcileResult
 from muster.runtime.steady_clock import steady_clock
-from muster.storage.trouble import StorageTrouble
+from muster.storage.errors import StorageError
 
 FAILED = 1
 
@@ -52,14 +52,14 @@ def new_display() -> Display:
     return display_on(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
-def told(display: Display, work: Callable[[], int]) -> int:
+def run_or_explain(display: Display, work: Callable[[], int]) -> int:
     """The exit code that `work` returns, or that of what kept it from its work, which is said. Raises `BadInput`."""
     try:
         return work()
     except FolderInUse as error:
         raise BadInput(f"{error}; choose another with --dir") from None
-    except StorageTrouble as trouble:
-        problem = f"{trouble.reason}: {trouble.message}"
+    except StorageError as error:
+        problem = f"{error.reason}: {error.message}"
     except OSError as error:
         # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
         problem = system_problem(error)
@@ -77,12 +77,12 @@ class Run:
     display: Display
     options: RunOptions
     signals: StopSignals | None = None
-    _turn: Turn | None = None
+    _result: ReconcileResult | None = None
     _started_at: float = field(default_factory=time.monotonic)
     _last_lines: dict[int, str] = field(default_factory=dict)
     _notice: str = ""
 
-    async def run(self, opener: Opener) -> Turn:
+    async def run(self, opener: Opener) -> ReconcileResult:
         """Open the backend, go around until the job is over, and clean up."""
         clock = steady_clock(time.time(), time.monotonic)
         async with opener(on_line=self._hear, clock=clock) as session:
@@ -107,15 +107,15 @@ class Run:
 
     def view(self) -> View | None:
         """The run as it stands; None before the first turn."""
-        if self._turn is None:
+        if self._result is None:
             return None
         elapsed = time.monotonic() - self._started_at
         return View(
             name=self.job.metadata.name,
             procs_per_node=procs_per_node(self.job),
-            status=self._turn.status,
+            status=self._result.status,
             elapsed=elapsed,
-            facts=self._turn.facts,
+            facts=self._result.facts,
             last_lines=self._last_lines,
             notice=self._notice,
         )
@@ -125,8 +125,8 @@ class Run:
             await asyncio.sleep(_TICK_SECONDS)
             self._show()
 
-    def _publish(self, turn: Turn) -> None:
-        self._turn = turn
+    def _publish(self, result: ReconcileResult) -> None:
+        self._result = result
         self._show()
 
     def _show(self) -> None:
@@ -150,17 +150,17 @@ class Run:
         self._show()
 
 
-def finish(run: Run, job: Job, turn: Turn) -> int:
+def finish(run: Run, job: Job, result: ReconcileResult) -> int:
     """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
     options, layout = run.options, run.layout
     run.end_notice()
     run.display.close(run.view())
-    layout.resource.write_text(resource_text(job, turn.status, "yaml"), encoding="utf-8")
-    for line in ending(turn.status, turn.facts, layout, Path.cwd()):
+    layout.resource.write_text(resource_text(job, result.status, "yaml"), encoding="utf-8")
+    for line in ending(result.status, result.facts, layout, Path.cwd()):
         run.display.note(line)
     if options.output is not None:
-        sys.stdout.write(resource_text(job, turn.status, options.output))
-    return _exit_code(run.signals, turn.status)
+        sys.stdout.write(resource_text(job, result.status, options.output))
+    return _exit_code(run.signals, result.status)
 
 
 def _exit_code(signals: StopSignals | None, status: Status) -> int:

@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 class StandardError(io.TextIOBase):
-    """Passes text on for as long as somebody takes it."""
+    """Passes text on for as long as its reader takes it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

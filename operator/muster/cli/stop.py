@@ -40,5 +40,5 @@ class StopSignals:
 
     def _hear(self, number: signal.Signals) -> None:
         self._heard.append(number)
-        again = len(self._heard) > 1
-        self.on_stop(Stop(_NAMES[number], 0.0 if again else GRACE_SECONDS))
+        is_repeated = len(self._heard) > 1
+        self.on_stop(Stop(_NAMES[number], 0.0 if is_repeated else GRACE_SECONDS))

@@ -1,4 +1,4 @@
-"""`muster storage`: what runs beside the ranks of a pod and brings their files to S3 and back."""
+"""`muster storage`: what runs beside the ranks of a pod and syncs their files with S3."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 
 from muster.storage import storage_plan
-from muster.storage.bring import bring
 from muster.storage.bucket import s3_client
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.errors import StorageError
 from muster.storage.git_token import VARIABLE
-from muster.storage.keep import Keeping
-from muster.storage.keeper import serve
-from muster.storage.means import Means
+from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
+from muster.storage.node_sync import NodeSync
 from muster.storage.storage_plan import StoragePlan
-from muster.storage.trouble import StorageTrouble
+from muster.storage.sync_server import serve
 
 FAILED = 1
 
@@ -33,21 +33,21 @@ class StorageOptions:
     root: Path
 
 
-def bring_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
-    """Bring what node `node` needs; the exit code. The last line on standard error says why it failed."""
+def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
+    """Download what node `node` needs; return the exit code. The last line on standard error says why it failed."""
     # what is made here belongs to the pod alone, and its ranks may be another user
     os.umask(0)
     # the root file system is read-only
     tempfile.tempdir = str(options.root)
     try:
-        bring(_plan(options), node, below(options.root), config_map, _means())
-    except StorageTrouble as trouble:
-        sys.stderr.write(f"{trouble.reason}: {trouble.message}\n")
+        download_node(_plan(options), node, below(options.root), config_map, _dependencies())
+    except StorageError as problem:
+        sys.stderr.write(f"{problem.reason}: {problem.message}\n")
         return FAILED
     return 0
 
 
-def keep_files(options: StorageOptions, socket: Path) -> int:
+def upload_files(options: StorageOptions, socket: Path) -> int:
     """Keep what the node's ranks leave until SIGTERM; the exit code."""
     os.umask(0)
     tempfile.tempdir = str(options.root)
@@ -58,7 +58,7 @@ def keep_files(options: StorageOptions, socket: Path) -> int:
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up says it
-    serve(Keeping(_plan(options), below(options.root), _means()), socket, reader)
+    serve(NodeSync(_plan(options), below(options.root), _dependencies()), socket, reader)
     return 0
 
 
@@ -66,9 +66,9 @@ def _plan(options: StorageOptions) -> StoragePlan:
     return storage_plan.from_json(options.plan.read_bytes())
 
 
-def _means() -> Means:
-    return Means(
-        client=cache(s3_client), pause=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
+def _dependencies() -> StorageDependencies:
+    return StorageDependencies(
+        client=cache(s3_client), sleep=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
     )
 
 

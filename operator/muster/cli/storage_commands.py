@@ -1,4 +1,4 @@
-"""The commands of the containers that muster puts beside a job's ranks; nobody types them."""
+"""The commands of the containers that muster puts beside a job's ranks; they are not for users."""
 # ruff: noqa: PLC0415 - each imports its own parts
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-storage = typer.Typer(help="Bring a node's files to S3 and back.", rich_markup_mode=None)
+storage = typer.Typer(help="Sync a node's files with S3.", rich_markup_mode=None)
 
 _Plan = Annotated[Path, typer.Option("--plan", metavar="FILE", help="What is brought and kept.")]
 _Root = Annotated[Path, typer.Option("--root", metavar="DIR", help="The node's folder.")]
 
 
 @storage.command()
-def bring(
+def download(
     *,
     plan: _Plan,
     root: _Root,
@@ -24,20 +24,20 @@ def bring(
         Path | None, typer.Option("--config-map", metavar="DIR", help="The code's ConfigMap, as a folder.")
     ] = None,
 ) -> None:
-    """Bring code, data and snapshots, then end."""
-    from muster.cli.storage import StorageOptions, bring_files
+    """Download code, data and snapshots, then exit."""
+    from muster.cli.storage import StorageOptions, download_files
 
-    raise typer.Exit(bring_files(StorageOptions(plan, root), node, config_map))
+    raise typer.Exit(download_files(StorageOptions(plan, root), node, config_map))
 
 
 @storage.command()
-def keep(
+def upload(
     *,
     plan: _Plan,
     root: _Root,
     socket: Annotated[Path, typer.Option("--socket", metavar="SOCKET", help="Where the agent asks.")],
 ) -> None:
-    """Bring snapshots and results away until SIGTERM."""
-    from muster.cli.storage import StorageOptions, keep_files
+    """Upload snapshots and results until SIGTERM."""
+    from muster.cli.storage import StorageOptions, upload_files
 
-    raise typer.Exit(keep_files(StorageOptions(plan, root), socket))
+    raise typer.Exit(upload_files(StorageOptions(plan, root), socket))

@@ -21,8 +21,8 @@ _PAIRS = ({"Key", "Value"}, {"Name", "Regex"})
 
 def training_explanations(job: Job, made: TrainingRequest) -> tuple[Explanation, ...]:
     """Every field of the request, in the order of `GROUPS`."""
-    found = [_explained(job, setting, value) for setting, value in _leaves("", made.body)]
-    return tuple(sorted(found, key=lambda each: GROUPS.index(each.group)))
+    result = [_explained(job, setting, value) for setting, value in _leaves("", made.body)]
+    return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
 
 
 def _leaves(path: str, value: JSON) -> Iterator[tuple[str, JSON]]:
@@ -40,15 +40,15 @@ def _leaves(path: str, value: JSON) -> Iterator[tuple[str, JSON]]:
 
 def _label(item: JSON, index: int) -> str:
     names = ("ChannelName", "Name", "Key", "InstanceGroupName", "RuleConfigurationName", "CollectionName")
-    found = next((str(item[name]) for name in names if name in item), None) if isinstance(item, dict) else None
-    return str(index) if found is None else found
+    result = next((str(item[name]) for name in names if name in item), None) if isinstance(item, dict) else None
+    return str(index) if result is None else result
 
 
 def _explained(job: Job, setting: str, value: JSON) -> Explanation:
-    found = origin(setting)
+    result = origin(setting)
     text = value if isinstance(value, str) else json.dumps(value)
-    source, why = _particular(job, setting, text) or (found.source, found.why)
-    return Explanation(found.group, setting, text, source, why)
+    source, why = _particular(job, setting, text) or (result.source, result.why)
+    return Explanation(result.group, setting, text, source, why)
 
 
 def _particular(job: Job, setting: str, value: str) -> tuple[str, str] | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from muster.api.document import Document
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource, Problem
 from muster.api.serialise import to_yaml
 from muster.api.spec import Job
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.notes import training_notes
 from muster.backends.sagemaker.request.identity import own_tags
@@ -47,7 +47,7 @@ def made_request(job: Job, region: str, account: str | None = None) -> TrainingR
     """The request of the job's first attempt. Raises `InvalidResource`."""
     applied = as_applied(job)
     # What the operator would refuse; what it finds out by itself stands in no request.
-    as_it_runs(applied, region)
+    apply_defaults(applied, region)
     return request(applied, setting_of(applied, region, account), image_facts())
 
 
@@ -59,14 +59,14 @@ def setting_of(job: Job, region: str, account: str | None) -> Setting:
 
 
 def known_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
-    """The job's region, else the one that is named, else the operator's. Raises `BadInput` when nobody says it."""
+    """The job's region, else the one that is named, else the operator's. Raises `BadInput` when there is none."""
     own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
     if own is not None and region is not None and own != region:
         raise BadInput(f"--aws-region {region}: the job says spec.sagemaker.region: {own}")
-    found = own or region or (config.sagemaker.region if config is not None else None)
-    if found is None:
+    result = own or region or (config.sagemaker.region if config is not None else None)
+    if result is None:
         raise BadInput("the job names no region: give one with --aws-region, or write spec.sagemaker.region")
-    return found
+    return result
 
 
 def some_region(job: Job, config: OperatorConfig | None) -> str:
@@ -83,7 +83,7 @@ def checked_request(job: Job, document: Document, config: OperatorConfig | None)
         made_request(job, some_region(job, config))
     except InvalidResource as invalid:
         problems = [
-            Problem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
+            FieldProblem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
             for problem in invalid.problems
         ]
         raise InvalidResource(tuple(problems), document.source) from None

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import typer
 
 from muster.api.document import Document
+from muster.api.field_problems import InvalidResource
 from muster.api.load import NotReadable, load_bytes
 from muster.api.operator_config import OperatorConfig
-from muster.api.problems import InvalidResource
 from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
 from muster.backends.sagemaker.notes import training_notes

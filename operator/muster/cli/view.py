@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from muster.api.status import RankDetail, Status
 from muster.plan.facts import JobFacts
-from muster.status.lag import count_of, steps_behind
+from muster.status.stragglers import count_of, steps_behind
 from muster_worker.contract import RankReport
 
 
@@ -59,7 +59,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
     if not any(steps.values()):
         # 0 of every rank: nothing steps an optimizer of torch here
         steps = {}
-    behind = _behind(view, states) if view.facts else _told_behind(view.status, steps)
+    behind = _behind(view, states) if view.facts else _steps_behind_of(view.status, steps)
     notes = _notes(view)
     world = view.status.ranks.world if view.status.ranks else 0
     rows = []
@@ -110,7 +110,7 @@ def rank_steps(status: Status) -> dict[int, int | None]:
     return {rank: entry.step for entry in status.ranks.by_step for rank in _expand(entry.ranks)}
 
 
-def _told_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
+def _steps_behind_of(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
     """How far the slowest rank is behind. Of the others a status doesn't say when their steps were counted."""
     slowest = status.progress.slowest_rank if status.progress else None
     step = steps.get(slowest) if slowest is not None else None
@@ -145,11 +145,11 @@ def _notes(view: View) -> dict[int, str]:
     for rank, metrics in _metrics(view.facts).items():
         notes[rank] = "  ".join(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
     for detail in view.status.ranks.details if view.status.ranks else ():
-        notes[detail.rank] = _told(detail)
+        notes[detail.rank] = _detail_note(detail)
     return notes
 
 
-def _told(detail: RankDetail) -> str:
+def _detail_note(detail: RankDetail) -> str:
     # how muster stopped it is no news: what it was in is
     if detail.state == "Stopped" and detail.activity:
         return f"was in {detail.activity}"
@@ -159,11 +159,11 @@ def _told(detail: RankDetail) -> str:
 
 
 def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
+    result: dict[int, dict[str, float]] = {}
     for node in facts.nodes if facts else ():
         for metric in node.agent.metrics if node.agent else ():
-            found.setdefault(metric.value.rank, {})[metric.value.name] = metric.value.value
-    return found
+            result.setdefault(metric.value.rank, {})[metric.value.name] = metric.value.value
+    return result
 
 
 def number(value: float) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.display import LineDisplay
 from muster.cli.ending import is_complete
-from muster.cli.seen import view_of
+from muster.cli.observed_job import view_of
 from muster.cli.standard_error import StandardError
 from muster.cli.watched_job import JobDeleted, watch_job
 
@@ -43,12 +43,12 @@ def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
 async def _wait(target: Target, display: LineDisplay) -> int:
     try:
         async with aclosing(watch_job(target)) as jobs:
-            async for seen in jobs:
-                view = view_of(seen, time.time())
+            async for observed in jobs:
+                view = view_of(observed, time.time())
                 display.show(view)
-                if seen.is_over or seen.is_refused:
+                if observed.is_over or observed.is_refused:
                     display.close(view)
-                    return 0 if is_complete(seen.status) else FAILED
+                    return 0 if is_complete(observed.status) else FAILED
     except JobDeleted:
         display.note(f"{target} was deleted")
     return FAILED

@@ -115,13 +115,13 @@ async def _from_kubeconfig(paths: str) -> Access:
     try:
         merged = KubeConfigMerger(paths).config  # type: ignore[no-untyped-call]
         current = merged.safe_get("current-context")
-        known = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
+        items = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
     except _BAD_CONFIGURATION as problem:
         raise _unusable(paths, problem) from problem
-    if current not in known:
+    if current not in items:
         raise NoCluster(
             f'The kubeconfig {paths} has no context "{current}".' if current else f"{paths}: no context is chosen.",
-            f"Choose one with `kubectl config use-context NAME`; there are: {', '.join(known) or 'none'}.",
+            f"Choose one with `kubectl config use-context NAME`; there are: {', '.join(items) or 'none'}.",
         )
     configuration = _new_configuration()
     try:

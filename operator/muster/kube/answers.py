@@ -44,13 +44,13 @@ def decoded(text: bytes, reading: Reading) -> Object:
     """The object that `text` is. Raises ApiError: what answered isn't an API server, or the answer is cut off."""
     try:
         part = value_in(text)
-        found = read_object(part, reading)
+        object_ = read_object(part, reading)
         is_all = not text[part.end :].strip()
     except Malformed as problem:
         raise _malformed(text) from problem
     if not is_all:
         raise _malformed(text)
-    return found
+    return object_
 
 
 def read_page(text: bytes) -> Page:
@@ -106,13 +106,13 @@ def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
 def status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
     """The error that a metav1.Status tells; `code` where it has none, as `headers` have what else it lacks."""
     details = mapping(status.get("details"))
-    told = status.get("code")
-    known = told if isinstance(told, int) and told else code
+    value = status.get("code")
+    current = value if isinstance(value, int) and value else code
     retry_after = _seconds(details.get("retryAfterSeconds")) or _seconds((headers or {}).get("Retry-After"))
     return ApiError(
-        known,
-        string(status.get("reason")) or _phrase(known),
-        string(status.get("message")) or _phrase(known),
+        current,
+        string(status.get("reason")) or _phrase(current),
+        string(status.get("message")) or _phrase(current),
         causes=tuple(
             Cause(string(cause.get("field")), string(cause.get("message"))) for cause in objects(details.get("causes"))
         ),

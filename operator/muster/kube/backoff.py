@@ -9,7 +9,7 @@ MAX_SECONDS = 15.0
 _MAX_DOUBLINGS = 10
 
 
-def pause(failures: int, error: ApiError | None, draw: float) -> float:
+def backoff_seconds(failures: int, error: ApiError | None, draw: float) -> float:
     """Seconds to wait after so many failures in a row, the last of them `error`; `draw` is random, of [0, 1).
 
     Doubles each time, and is spread so that many who failed together don't come back together. What the API server

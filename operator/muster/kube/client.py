@@ -131,10 +131,10 @@ class Client:
                     raise
                 limit = max(1, limit // _FEWER)
                 continue
-            found = read_page(text)
-            yield Some((_with_type(kind, item) for item in found.objects(kind.reading)), found.resource_version)
-            query["continue"] = found.rest
-            more = bool(found.rest)
+            page = read_page(text)
+            yield Some((_with_type(kind, item) for item in page.objects(kind.reading)), page.resource_version)
+            query["continue"] = page.rest
+            more = bool(page.rest)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """The object as created. Fields that the API server doesn't know are refused."""

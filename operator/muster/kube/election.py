@@ -25,7 +25,7 @@ As long as Kubernetes' own controllers try: a flooded API server takes seconds t
 LOOK_SECONDS = 1.0
 """How often the others look."""
 
-_TERMS_BEGIN = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
+_LEADER_TERMS_BEGIN = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 class Step(enum.Enum):
@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """What a Lease says. `holder` "": nobody's; `transitions` None: it was never held."""
+    """What a Lease says. `holder` "": it is free; `transitions` None: it was never held."""
 
     holder: str
     seconds: float
@@ -71,7 +71,7 @@ def next_step(known: Record | None, observed_at: float, now: float, identity: st
     return Step.TAKE if now >= observed_at + known.seconds else Step.WAIT
 
 
-def next_term(known: Record | None, highest: int, now: float) -> int:
+def next_leader_term(known: Record | None, highest: int, now: float) -> int:
     """The term of who takes the Lease at `now` (Unix seconds); `highest` is the highest term that it ever saw.
 
     A Lease that was deleted takes its count with it, but agents refuse orders of a lower term than they had. So a new
@@ -79,11 +79,11 @@ def next_term(known: Record | None, highest: int, now: float) -> int:
     hands less than once a second and the clocks are nearer to each other than the Lease was old. It fits until 2093.
     """
     counted = known.transitions if known is not None else None
-    begin = max(0, int(now - _TERMS_BEGIN)) if counted is None else counted + 1
+    begin = max(0, int(now - _LEADER_TERMS_BEGIN)) if counted is None else counted + 1
     return max(begin, highest + 1)
 
 
-def taken(known: Record | None, name: str, identity: str, term: int, now: float) -> Object:
+def taken(known: Record | None, name: str, identity: str, leader_term: int, now: float) -> Object:
     """The Lease as `identity` holds it from `now` (Unix seconds); what else stands in it stays."""
     at = _shown(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
@@ -92,7 +92,7 @@ def taken(known: Record | None, name: str, identity: str, term: int, now: float)
         "leaseDurationSeconds": LEASE_SECONDS,
         "acquireTime": at,
         "renewTime": at,
-        "leaseTransitions": term,
+        "leaseTransitions": leader_term,
     }
     return _with(known.lease if known is not None else lease, spec)
 

@@ -1,4 +1,4 @@
-"""A number of places that namespaces share, so that whoever wants many doesn't keep those waiting that want few."""
+"""A number of places that namespaces share, so that one that wants many doesn't block those that want few."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class FairSlots:
             self._grant(min(may, key=self._held.__getitem__))
 
     def _grant(self, key: str) -> None:
-        """Give the first of this key that still waits a slot, or find that nobody does."""
+        """Give the first of this key that still waits a slot, or skip one that was cancelled."""
         waiting = self._waiting.pop(key)
         granted = waiting.popleft()
         if waiting:

@@ -11,11 +11,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import Kind, Object
-from muster.kube.known import Known, Untracked, key, uid, version
+from muster.kube.object_versions import ObjectVersions, Untracked, key, uid, version
 from muster.kube.reading import identity_only, left_out
 from muster.kube.skipped import SkippedLog
 
@@ -45,7 +45,7 @@ class Informer:
         *,
         labels: str = "",
         fields: str = "",
-        known: Callable[[], Known | Untracked] = Known,
+        versions: Callable[[], ObjectVersions | Untracked] = ObjectVersions,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.synced = asyncio.Event()
@@ -57,7 +57,7 @@ class Informer:
                 namespace=namespace,
                 selectors={"labels": labels, "fields": fields},
                 silence_seconds=silence_seconds,
-                known=known(),
+                versions=versions(),
                 skipped=skipped,
                 on_change=on_change,
                 on_listed=self._on_listed,
@@ -87,7 +87,7 @@ class _Feed:
     silence_seconds: float
     on_change: Callable[[Change], None]
     on_listed: Callable[[], None]
-    known: Known | Untracked
+    versions: ObjectVersions | Untracked
     skipped: SkippedLog
     version: str = ""
     failures: int = 0
@@ -97,7 +97,7 @@ class _Feed:
         while True:
             error = await self._go_on()
             # No cryptography: it spreads clients that were cut off together.
-            await asyncio.sleep(pause(self.failures, error, random.random()))  # noqa: S311
+            await asyncio.sleep(backoff_seconds(self.failures, error, random.random()))  # noqa: S311
             self.failures += 1
 
     async def _go_on(self) -> ApiError | None:
@@ -117,19 +117,19 @@ class _Feed:
         return None
 
     async def _list(self) -> None:
-        seen: set[tuple[str, str]] = set()
+        visited: set[tuple[str, str]] = set()
         reached = ""
         listing = self.client.pages(self.kind, self.namespace, **self.selectors)
         async with aclosing(listing) as pages:
             async for page in pages:
                 reached = page.resource_version
                 for item in page.items:
-                    if self.known.remembers:
-                        seen.add(key(item))
+                    if self.versions.remembers:
+                        visited.add(key(item))
                     self._take(Change("ADDED", item))
                     # Others have their turn between two objects of a long list.
                     await asyncio.sleep(0)
-        self._tell(self.known.keep_only(frozenset(seen)))
+        self._tell(self.versions.keep_only(frozenset(visited)))
         self.version = reached
         self.was_listed = True
         self.on_listed()
@@ -142,7 +142,7 @@ class _Feed:
                     async with asyncio.timeout(self.silence_seconds):
                         change = await anext(changes, None)
                 except TimeoutError:
-                    # no trouble where nothing happens to a kind that has no bookmarks, as Events
+                    # no problem where nothing happens to a kind that has no bookmarks, as Events
                     _log.debug("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
                     return
                 if change is None:
@@ -156,7 +156,7 @@ class _Feed:
         missing = left_out(change.object)
         if missing and "" not in missing:
             change = Change(change.type, self._skipped(change.object, missing))
-        self._tell(self.known.take(change))
+        self._tell(self.versions.take(change))
 
     def _skipped(self, item: Object, missing: Mapping[str, str]) -> Object:
         """The object's identity; the log has why nothing else of it is there."""

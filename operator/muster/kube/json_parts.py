@@ -65,9 +65,9 @@ class Part:
     def end(self) -> int:
         """Where it ends in the text. Raises `Malformed`."""
         if self._end < 0:
-            found = _SHALLOW.match(self._text, self._start)
-            if found is not None:
-                self._end = found.end()
+            match = _SHALLOW.match(self._text, self._start)
+            if match is not None:
+                self._end = match.end()
             elif self._text[self._start : self._start + 1] in _OPENING:
                 self._end, self._is_deep = _end_of_deep(self._text, self._start), True
             else:
@@ -99,10 +99,10 @@ class Part:
         """What it says. Raises `TooDeep` and `Malformed`."""
         content = self.content()
         try:
-            found: JSON = json.loads(content)
+            result: JSON = json.loads(content)
         except ValueError as problem:
             raise Malformed(str(problem)) from None
-        return found
+        return result
 
     def members(self) -> Iterator[tuple[str, Part]]:
         """The values of a map with their keys, one after the other. Raises `Malformed` for what is none."""
@@ -170,8 +170,8 @@ def _end_within(text: bytes, at: int, level: int) -> int:
 
 
 def _after_space(text: bytes, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
 
 
 def _name(quoted: bytes) -> str:

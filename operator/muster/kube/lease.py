@@ -16,8 +16,8 @@ from muster.kube.election import (
     RENEW_SECONDS,
     Record,
     Step,
+    next_leader_term,
     next_step,
-    next_term,
     record,
     released,
     renewed,
@@ -49,7 +49,7 @@ class Leadership:
     """Waits for a Lease, and leads while it holds it.
 
     A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
-    of the same host, and also when the Lease was deleted (`muster.kube.election.next_term`).
+    of the same host, and also when the Lease was deleted (`muster.kube.election.next_leader_term`).
 
     `on_change` is called after each answer of the API server. `is_fit` is asked before the Lease is taken or renewed:
     a process that could not do a leader's work lets it run out.
@@ -83,30 +83,30 @@ class Leadership:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None when nobody does."""
-        known = self._known
-        if known is None or not known.holder or self._monotonic() >= self._observed_at + known.seconds:
+        """Who leads, as far as is known; None: no one."""
+        current = self._known
+        if current is None or not current.holder or self._monotonic() >= self._observed_at + current.seconds:
             return None
-        return known.holder
+        return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
 
         Goes on until cancelled, or until `lead` ends by itself, and raises what that raised; gives the Lease back then.
         """
         while True:
-            term, held_since = await self._acquire()
-            _log.info("%s leads, term %d", self._identity, term)
+            leader_term, held_since = await self._acquire()
+            _log.info("%s leads, term %d", self._identity, leader_term)
             self._is_held(held_since)
-            work = asyncio.ensure_future(lead(term))
+            work = asyncio.ensure_future(lead(leader_term))
             try:
-                await self._hold(term, held_since, work)
+                await self._hold(leader_term, held_since, work)
                 if work.done():
                     return work.result()
             finally:
                 self._is_held(float("-inf"))
                 await _stop(work)
-                await self._release(term)
+                await self._release(leader_term)
             _log.warning("%s does not lead any more", self._identity)
 
     async def _acquire(self) -> tuple[int, float]:
@@ -126,15 +126,15 @@ class Leadership:
 
     async def _take(self, step: Step) -> int:
         now = self._clock()
-        term = next_term(self._known, self._highest, now)
-        lease = taken(self._known, self._name, self._identity, term, now)
+        leader_term = next_leader_term(self._known, self._highest, now)
+        lease = taken(self._known, self._name, self._identity, leader_term, now)
         if step is Step.CREATE:
             self._observe(await self._client.create(LEASES, self._namespace, lease))
         else:
             await self._replace(lease)
-        return term
+        return leader_term
 
-    async def _hold(self, term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
+    async def _hold(self, leader_term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
         """Renew until the Lease is lost, or the work is over."""
         wait = RENEW_SECONDS
         while True:
@@ -148,7 +148,7 @@ class Leadership:
                 continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, left)):
-                    await self._change(term, renewed)
+                    await self._change(leader_term, renewed)
                 renewed_at, wait = asked_at, RENEW_SECONDS
                 self._is_held(renewed_at)
             except _Lost:
@@ -162,34 +162,34 @@ class Leadership:
         self.held_until = since + GIVE_UP_SECONDS
         self._on_change()
 
-    async def _release(self, term: int) -> None:
+    async def _release(self, leader_term: int) -> None:
         """So that another needn't wait; if that fails, it waits."""
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 # This process may have been stopped since it renewed: what is another's by now is not even tried.
                 await self._look()
-                await self._change(term, released)
+                await self._change(leader_term, released)
         except _Lost:
             return
         except (ApiError, TimeoutError) as error:
             _log.warning("%s could not give the Lease back: %s", self._identity, _why(error))
 
-    async def _change(self, term: int, change: Callable[[Record, float], Object]) -> None:
+    async def _change(self, leader_term: int, change: Callable[[Record, float], Object]) -> None:
         """Replace the Lease while it is this term's. Raises `_Lost`, ApiError."""
         try:
-            await self._replace(change(self._mine(term), self._clock()))
+            await self._replace(change(self._mine(leader_term), self._clock()))
         except ApiError as error:
             if not (error.is_conflict or error.is_not_found):
                 raise
             # Another has it; or it's still ours: a label was set, or an earlier request came through unanswered.
             await self._look()
-            await self._replace(change(self._mine(term), self._clock()))
+            await self._replace(change(self._mine(leader_term), self._clock()))
 
-    def _mine(self, term: int) -> Record:
-        known = self._known
-        if known is None or (known.holder, known.transitions) != (self._identity, term):
+    def _mine(self, leader_term: int) -> Record:
+        current = self._known
+        if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
             raise _Lost
-        return known
+        return current
 
     async def _look(self) -> None:
         try:

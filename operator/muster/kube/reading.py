@@ -29,13 +29,13 @@ def read_object(part: Part, reading: Reading) -> Object:
     if not part.has(reading.marker):
         return {"metadata": dict(_identity(part)), LEFT_OUT: {"": "it is none of muster's"}}
     left_out: dict[str, JSON] = {}
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for name, member in part.members():
         if name == "metadata":
-            found[name] = _metadata(member, reading, left_out)
+            result[name] = _metadata(member, reading, left_out)
         elif member.size <= _SHORT_BYTES or reading.parts is None or name in reading.parts:
-            _take(found, left_out, (name, name), member, reading)
-    return {**found, LEFT_OUT: left_out} if left_out else found
+            _take(result, left_out, (name, name), member, reading)
+    return {**result, LEFT_OUT: left_out} if left_out else result
 
 
 def left_out(source: Object) -> Mapping[str, str]:
@@ -47,8 +47,8 @@ def left_out(source: Object) -> Mapping[str, str]:
 def identity_only(source: Object, why: str) -> Object:
     """What is left of an object of which nothing else is to be known, and why."""
     metadata = source.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    return {"metadata": {name: found[name] for name in _IDENTITY if name in found}, LEFT_OUT: {"": why}}
+    result = metadata if isinstance(metadata, dict) else {}
+    return {"metadata": {name: result[name] for name in _IDENTITY if name in result}, LEFT_OUT: {"": why}}
 
 
 def parsed(text: bytes) -> JSON:
@@ -60,18 +60,18 @@ def parsed(text: bytes) -> JSON:
 
 
 def _metadata(part: Part, reading: Reading, left_out: dict[str, JSON]) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for name, member in part.members():
         if name != "managedFields" and (reading.metadata is None or name in reading.metadata):
-            _take(found, left_out, (name, f"metadata.{name}"), member, reading)
-    annotations = found.get("annotations")
+            _take(result, left_out, (name, f"metadata.{name}"), member, reading)
+    annotations = result.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
-    return found
+    return result
 
 
 def _take(
-    found: dict[str, JSON], left_out: dict[str, JSON], names: tuple[str, str], part: Part, reading: Reading
+    result: dict[str, JSON], left_out: dict[str, JSON], names: tuple[str, str], part: Part, reading: Reading
 ) -> None:
     name, path = names
     most = reading.max_bytes.get(path)
@@ -79,7 +79,7 @@ def _take(
         left_out[path] = f"found {part.size} bytes, too many to be read"
         return
     try:
-        found[name] = part.content().decode() if name in reading.as_text else part.value()
+        result[name] = part.content().decode() if name in reading.as_text else part.value()
     except ValueError as problem:
         left_out[path] = str(problem)
 

@@ -111,15 +111,15 @@ class Session:
                 self._measured(request),
                 self._answer(request, limit) as response,
             ):
-                found = await _body(response, most)
+                result = await _body(response, most)
         finally:
             if self._free.is_idle(request.namespace):
                 self._limit.forget(request.namespace)
-        if found is None:
+        if result is None:
             raise TooLong(
                 NO_ANSWER, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
             )
-        return found
+        return result
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """What is answered, bit by bit, for as long as it takes. Raises ApiError, also when it's cut off."""
@@ -207,9 +207,9 @@ async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout)
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
     """What is answered; None when that is longer than `most` bytes."""
-    found = bytearray()
+    result = bytearray()
     async for chunk in response.content.iter_any():
-        found += chunk
-        if len(found) > most:
+        result += chunk
+        if len(result) > most:
             return None
-    return bytes(found)
+    return bytes(result)

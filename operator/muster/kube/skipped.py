@@ -23,7 +23,7 @@ class SkippedLog:
     """`clock` gives seconds."""
 
     clock: Callable[[], float]
-    _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _logged: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _since: float = float("-inf")
     _lines: int = 0
     _silent: int = 0
@@ -31,11 +31,11 @@ class SkippedLog:
     def tell(self, what: str, uid: str, why: str) -> None:
         """`what` names the object as kubectl does, `why` says what is wrong with it; `uid` "" where it isn't known."""
         key = uid or why
-        if key in self._told:
+        if key in self._logged:
             return
-        self._told[key] = None
-        if len(self._told) > MAX_REMEMBERED:
-            self._told.popitem(last=False)
+        self._logged[key] = None
+        if len(self._logged) > MAX_REMEMBERED:
+            self._logged.popitem(last=False)
         now = self.clock()
         if now - self._since >= WINDOW_SECONDS:
             if self._silent:

@@ -10,7 +10,7 @@ class CreateNode:
     """Bring the node's process or pod, and its agent, into being."""
 
     node: int
-    generation: int
+    replacement: int
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class RemoveStray:
 
 
 @dataclass(frozen=True)
-class RemoveLeftovers:
-    """Delete what else was made for the job: its Service, its ConfigMap."""
+class DeleteResource:
+    """Delete the job's resource; Kubernetes deletes all that belongs to it."""
 
 
-Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveStray | RemoveLeftovers
+Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveStray | DeleteResource

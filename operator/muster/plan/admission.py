@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE, changed_fields
 from muster.api.document import JSON, Document
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.validate import validate
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.plan.outcome import final_condition
 
 
@@ -23,7 +23,7 @@ class JobChange:
     stored: Mapping[str, JSON] | None
 
 
-def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[Problem, ...]:
+def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
     """Everything that speaks against the change; nothing for one that leaves the spec as it is.
 
     `accept` raises `InvalidResource` for a job that this operator's configuration doesn't allow or know.
@@ -45,14 +45,14 @@ def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tupl
     return ()
 
 
-def _forbidden(before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status) -> tuple[Problem, ...]:
+def _forbidden(before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status) -> tuple[FieldProblem, ...]:
     """Changes that the CRD's rules refuse: the CRD of a cluster may be older than its operator."""
     changed = changed_fields(before, now)
     if final_condition(status) is not None:
-        return tuple(Problem(f"spec.{name}", OVER_SENTENCE) for name in changed)
+        return tuple(FieldProblem(f"spec.{name}", OVER_SENTENCE) for name in changed)
     if before.get("suspend") is True or _is_refused(status):
         return ()
-    return tuple(Problem(f"spec.{name}", CHANGE_SENTENCE) for name in changed if name not in CHANGEABLE)
+    return tuple(FieldProblem(f"spec.{name}", CHANGE_SENTENCE) for name in changed if name not in CHANGEABLE)
 
 
 def _is_refused(status: Status) -> bool:

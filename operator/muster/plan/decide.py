@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from muster.api.spec import Job
 from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
-from muster.plan.cleanup import clean_up, cleanup_at, kill_lost, remove_outdated, remove_released, remove_strays
+from muster.plan.clean_up import clean_up, expires_at, kill_lost, remove_outdated, remove_released, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.gang_release import is_apart, release_at
@@ -22,7 +22,7 @@ from muster.plan.nodes import (
     silent_at,
 )
 from muster.plan.outcome import Outcome, Verdict
-from muster.plan.troubles import unreachable_at
+from muster.plan.problems import unreachable_at
 from muster_worker.contract import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
@@ -41,42 +41,45 @@ HUNG_SECONDS = 10.0
 """How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
 
 
-def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """The actions that bring the job further; none when all is as it should be. `now` is in Unix seconds.
 
-    `outcome` is what `judge` says of these facts. `term` numbers the operator's time as leader: commands of an earlier
-    one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
+    `outcome` is what `judge` says of these facts. `leader_term` numbers the operator's time as leader: commands of an
+    earlier one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
     """
     strays = (*remove_strays(facts), *kill_lost(facts))
     if outcome.is_decided:
-        return (*strays, *_end(job, facts, outcome, now, term), *clean_up(job, facts, outcome, now))
-    # What can't be made as it is written is not made in part either.
+        return (*strays, *_end(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
+    # Create nothing for a job of which a part is refused.
     if facts.refusal is not None and not outcome.started:
         return strays
-    # Pods of two specs make no gang, and none of them has begun to work.
+    # Delete pods of an earlier spec: none of them has started its ranks.
     if facts.outdated and not outcome.started:
         return (*strays, *remove_outdated(facts))
     release = outcome.release
-    # What half a gang holds is of use to others only.
+    # Release the nodes of half a gang: others can use them.
     if release is not None and is_apart(facts, release, now):
         return (*strays, *remove_released(facts, release))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
-    # Nobody starts before everybody is there: the peers' addresses are part of Start.
+    # Start needs the addresses of all nodes, so create the missing ones first.
     if missing:
-        lowest = 0 if release is None else release.generation
-        return (*strays, *(CreateNode(node.node, max(lowest, node.process.generation + 1)) for node in missing))
+        lowest = 0 if release is None else release.replacement
+        return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
     can_start = _can_start(facts, outcome, now)
-    return (*strays, *(_start(job, facts, outcome, term) if can_start else _close(job, facts, outcome, now, term)))
+    return (
+        *strays,
+        *(_start(job, facts, outcome, leader_term) if can_start else _close(job, facts, outcome, now, leader_term)),
+    )
 
 
 def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status; None: never."""
-    # A suspension that nobody wants any more had to come to its end first.
+    # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     times = [at for node in facts.nodes for at in (silent_at(node, facts), lost_at(node, facts))]
     if outcome.is_decided:
-        times.append(cleanup_at(job, outcome))
+        times.append(expires_at(job, outcome))
         times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
     else:
         if not outcome.started:
@@ -97,55 +100,55 @@ def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
     return not outcome.started or bool(meet(facts.nodes))
 
 
-def _start(job: Job, facts: JobFacts, outcome: Outcome, term: int) -> tuple[Action, ...]:
+def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tuple[Action, ...]:
     waiting = tuple(node.node for node in facts.nodes if not has_started(node))
-    command = Command(term, job.metadata.uid, outcome.incarnation, CommandKind.START, meet(facts.nodes))
+    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
 
 
-def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Once mpirun is over, bring nodes to an end that only wait for it: how it went is judged when all have told."""
     # What is left of mpirun on its own node its agent ends by itself, and those that ended are asked to leave later.
     if not launcher_has_ended(job, facts) or not has_ended(facts.nodes[0]):
         return ()
     waiting = [node for node in facts.nodes[1:] if current_agent(node) is not None and not has_ended(node)]
-    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, term)
-    return _told(facts, outcome, [(node, command) for node in waiting], now)
+    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
+    return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
 
 
-def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, term: int) -> tuple[Action, ...]:
+def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Bring every node that is still there to its end."""
     wanted = []
     for node in facts.nodes:
         grace = grace_seconds(node, facts, outcome)
-        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, term)))
-    return _told(facts, outcome, wanted, now)
+        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
+    return _send_where_needed(facts, outcome, wanted, now)
 
 
-def _told(
+def _send_where_needed(
     facts: JobFacts, outcome: Outcome, wanted: Sequence[tuple[NodeFacts, Command]], now: float
 ) -> tuple[Action, ...]:
     """Tell nodes what they weren't told yet, and kill those that don't do it."""
     kills: list[Action] = []
-    told: dict[Command, list[int]] = {}
+    fields: dict[Command, list[int]] = {}
     for node, command in wanted:
-        # A pod whose agent has not begun has nobody to tell.
+        # The agent of this pod has not started, so there is no one to send a command to.
         if node.process.state is not ProcessState.RUNNING:
             continue
         killed_at = _killed_at(facts, outcome, node)
         # An agent gets the time to do what it was told last.
         if not _is_told(node, command):
-            told.setdefault(command, []).append(node.node)
+            fields.setdefault(command, []).append(node.node)
         elif killed_at is not None and now >= killed_at:
             kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
-    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in told.items()))
+    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in fields.items()))
 
 
-def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, term: int) -> Command:
+def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
     return Command(
-        term=term,
+        leader_term=leader_term,
         job_uid=job.metadata.uid,
-        incarnation=outcome.incarnation,
+        attempt=outcome.attempt,
         kind=kind,
         grace_seconds=grace if kind == CommandKind.STOP else 0.0,
     )
@@ -156,7 +159,7 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
     # Nothing of the job runs there.
     if agent is None or has_ended(node) or agent.report.phase == AgentPhase.READY:
         return CommandKind.EXIT
-    # Somebody is in a hurry.
+    # Ctrl-C was pressed twice: kill at once.
     if grace <= 0:
         return CommandKind.KILL
     return CommandKind.STOP
@@ -177,9 +180,9 @@ def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
 def _is_told(node: NodeFacts, command: Command) -> bool:
     """Whether the node's last command is this one or a later one, and given in this term: others are refused."""
     last = node.command
-    if last is None or last.term < command.term:
+    if last is None or last.leader_term < command.leader_term:
         return False
-    return (last.incarnation, _place(last)) >= (command.incarnation, _place(command))
+    return (last.attempt, _place(last)) >= (command.attempt, _place(command))
 
 
 def _place(command: Command) -> int:
@@ -188,14 +191,14 @@ def _place(command: Command) -> int:
 
 def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
     """When the node's process is killed if it has not ended by then; None while it wasn't told to end."""
-    told = node.command
-    if told is None or not is_told_to_end(node):
+    command = node.command
+    if command is None or not is_told_to_end(node):
         return None
     agent = current_agent(node)
     # No rank is left that could hang, and what they left is worth the time.
-    if agent is not None and agent.report.phase == AgentPhase.KEEPING and told.kind != CommandKind.KILL:
+    if agent is not None and agent.report.phase == AgentPhase.UPLOADING and command.kind != CommandKind.KILL:
         return None
     heard_at = facts.created_at if agent is None else agent.heard_at
     # A backend that does not know when it gave the command leaves the cause's time, or the node's last word.
     since = next(at for at in (node.commanded_at, outcome.at, heard_at) if at is not None)
-    return since + told.grace_seconds + HUNG_SECONDS
+    return since + command.grace_seconds + HUNG_SECONDS

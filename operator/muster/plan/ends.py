@@ -26,7 +26,7 @@ class Subject(StrEnum):
 class End:
     """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
-    `since` is set where it may have ended earlier than it showed: muster may hear of the consequences of an
+    `since` is set where it may have ended earlier than it showed: muster may hear of the secondary failures of an
     unseen end first.
     """
 
@@ -109,7 +109,7 @@ def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
 def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
     """The end of the node's agent, as its process tells of it; `reason` is for want of a better one."""
     process = node.process
-    words = (process.trouble.message,) if process.trouble is not None else ()
+    words = (process.problem.message,) if process.problem is not None else ()
     return End(
         Subject.AGENT,
         node.node,
@@ -118,7 +118,7 @@ def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = 
         exit_code=process.exit_code,
         signal=process.signal,
         # Whoever looks at the pod from outside knows why its agent was stopped.
-        reason=process.trouble.reason if process.trouble is not None else reason,
+        reason=process.problem.reason if process.problem is not None else reason,
         lines=words,
         since=since,
     )

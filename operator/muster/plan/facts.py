@@ -6,7 +6,7 @@ Backends build these in `observe`; the plan and the status read them. Times are 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster_worker.contract import Command, LauncherEnd, MetricValue, Problem, RankReport, Report
+from muster_worker.contract import AgentProblem, Command, LauncherEnd, MetricValue, RankReport, Report
 
 
 class ProcessState(StrEnum):
@@ -19,7 +19,7 @@ class ProcessState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Problem:
     """What keeps a node from being there or at work, or what ended it, where its agent can't tell.
 
     `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop. `lacks` is what is
@@ -32,37 +32,37 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class LastWord:
-    """What a node's agent left in its pod's termination log: how the node ended, though nobody may have heard it.
+class TerminationMessage:
+    """What a node's agent left in its pod's termination log: how the node ended, even if no report arrived.
 
     `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
-    that failed before all others of the node, `terminated` says that somebody other than muster made the agent stop.
+    that failed before all others of the node, `terminated` says that the agent was stopped, but not by muster.
     Its content can come from the job itself, so it speaks of its node only.
     """
 
     job_uid: str
     node: int
-    generation: int
-    incarnation: int
+    replacement: int
+    attempt: int
     ranks: int = 0
     succeeded: int = 0
     terminated: bool = False
-    problem: Problem | None = None
+    problem: AgentProblem | None = None
     launcher: LauncherEnd | None = None
     first_failure: RankReport | None = None
 
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """`exit_code` and `signal` are the agent's own. `trouble` is what the backend knows of why it is in this state.
+    """`exit_code` and `signal` are the agent's own. `problem` is what the backend knows of why it is in this state.
 
     `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
     `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
-    The generation of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
-    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: nobody said.
+    The replacement of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
+    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: not set.
     `memory_limit` is what its ranks may use together, as its owner wrote it; "" without a limit.
-    `lingers` says that the agent has EXITED and other containers of its pod still run. `last_word` is set once it has
-    EXITED and left one.
+    `lingers` says that the agent has EXITED and other containers of its pod still run. `termination_message` is set
+    once it has EXITED and left one.
 
     What the cluster says of its machine, by when the operator saw it: `cut_off_at` is since when the machine doesn't
     answer the cluster, or the cluster gave the pod up; `gone_by` when a deletion that was asked for should be done.
@@ -71,19 +71,19 @@ class ProcessFacts:
     """
 
     state: ProcessState
-    generation: int = 0
+    replacement: int = 0
     exit_code: int | None = None
     signal: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     name: str | None = None
     machine: str | None = None
     scheduled_at: float | None = None
     is_leaving: bool = False
     grace_seconds: float | None = None
     lingers: bool = False
-    last_word: LastWord | None = None
+    termination_message: TerminationMessage | None = None
     memory_limit: str = ""
     cut_off_at: float | None = None
     gone_by: float | None = None
@@ -127,7 +127,7 @@ class AgentFacts:
     ranks: tuple[RankFacts, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     launcher: LauncherFacts | None = None
-    terminated_at: float | None = None  # somebody other than the operator made the agent stop
+    terminated_at: float | None = None  # the agent was stopped, but not by the operator
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """Somebody wants the job to end before it is done."""
+    """A request to end the job before it is done."""
 
     at: float
     by: str  # for people: "Ctrl-C"
@@ -158,20 +158,18 @@ class JobFacts:
     `created_at` is when the job was created. `heartbeat_seconds` is the pace that the collector gives the job's agents,
     and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
     says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
-    longer wanted: beyond its nodes, or replaced. `leftovers` says that something else of the job (its Service, its
-    ConfigMap) exists. `outdated` says that a pod of the job was made from another spec than the present one. `trouble`
-    is what keeps the job as a whole from going on, where it is none of its nodes'. `remarks` are what the job's owner
-    should know of the spec although it is valid, such as fields that nothing heeds.
+    longer wanted: beyond its nodes, or replaced. `outdated` says that a pod of the job was made from another
+    spec than the present one. `problem` is what keeps the job as a whole from going on, where it is none of its nodes'.
+    `remarks` are what the job's owner should know of the spec although it is valid, such as fields that nothing heeds.
     """
 
     created_at: float
     nodes: tuple[NodeFacts, ...]
     heartbeat_seconds: float
     stop_request: StopRequest | None = None
-    refusal: Trouble | None = None
+    refusal: Problem | None = None
     strays: tuple[str, ...] = ()
-    leftovers: bool = False
     listening_since: float = 0.0
     outdated: bool = False
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     remarks: tuple[str, ...] = ()

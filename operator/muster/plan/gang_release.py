@@ -1,7 +1,7 @@
 """A gang that can't be placed whole gives up what it holds, waits, and is made again. Pure.
 
 Two jobs that hold half of the machines each would wait for each other for ever. That it was given up stands in the
-status, with the generation from which on pods count again: who takes over goes on from there.
+status, with the replacement from which on pods count again: who takes over goes on from there.
 """
 
 import hashlib
@@ -12,12 +12,12 @@ from muster.api.status import Placement, Status
 from muster.api.timestamps import from_text
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import is_placed
-from muster.plan.troubles import QUOTA_EXCEEDED, UNSCHEDULABLE
+from muster.plan.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
 GANG_RELEASED = "GangReleased"
 
-FIRST_PAUSE_SECONDS = 30.0
-MAX_PAUSE_SECONDS = 600.0
+FIRST_BACKOFF_SECONDS = 30.0
+MAX_BACKOFF_SECONDS = 600.0
 """Between giving up and trying again, before the jitter: from the first time to the longest."""
 
 _MAX_DOUBLINGS = 10
@@ -28,18 +28,18 @@ _HASH_BYTES = 8
 class GangRelease:
     """The last time that the gang was given up: the `count`th, at `at` (Unix seconds), tried again at `until`.
 
-    Pods of a lower generation than `generation` are of the gang that was given up.
+    Pods of a lower replacement than `replacement` are of the gang that was given up.
     """
 
     count: int
-    generation: int
+    replacement: int
     at: float
     until: float
 
 
 def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
     """The gang's last release, which may be due right now (Unix seconds); None when there was none."""
-    last = _told(job, previous.placement)
+    last = _previous_release(job, previous.placement)
     # One that is under way comes to its end first.
     if last is not None and is_apart(facts, last, now):
         return last
@@ -59,17 +59,17 @@ def release_at(job: Job, facts: JobFacts) -> float | None:
     # A queue's scheduler places all or none; if it does otherwise it has its reasons.
     if job.spec.queue is not None:
         return None
-    troubles = (node.process.trouble for node in facts.nodes if not is_placed(node))
-    if not any(trouble is not None and trouble.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for trouble in troubles):
+    problems = (node.process.problem for node in facts.nodes if not is_placed(node))
+    if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
         return None
     placed = [node.process.scheduled_at for node in facts.nodes if is_placed(node) and not node.process.is_leaving]
     first = min((at for at in placed if at is not None), default=None)
     return None if first is None else first + job.spec.startup_timeout_seconds
 
 
-def pause_seconds(job_uid: str, count: int) -> float:
+def backoff_seconds(job_uid: str, count: int) -> float:
     """How long to wait after the `count`th release: longer each time, and not as long as any other job."""
-    longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
+    longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
     return longest * (0.5 + share)
@@ -77,23 +77,23 @@ def pause_seconds(job_uid: str, count: int) -> float:
 
 def is_given_up(node: NodeFacts, release: GangRelease) -> bool:
     """Whether the node's pod is one of the gang that was given up."""
-    return node.process.state is not ProcessState.MISSING and node.process.generation < release.generation
+    return node.process.state is not ProcessState.MISSING and node.process.replacement < release.replacement
 
 
 def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
     count = 1 if last is None else last.count + 1
-    lowest = 0 if last is None else last.generation
-    generation = max(lowest, *(node.process.generation + 1 for node in facts.nodes))
+    lowest = 0 if last is None else last.replacement
+    replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
     at = float(int(now))  # as the status tells it
-    return GangRelease(count, generation, at, at + pause_seconds(job.metadata.uid, count))
+    return GangRelease(count, replacement, at, at + backoff_seconds(job.metadata.uid, count))
 
 
-def _told(job: Job, placement: Placement | None) -> GangRelease | None:
+def _previous_release(job: Job, placement: Placement | None) -> GangRelease | None:
     if placement is None:
         return None
     try:
         at = from_text(placement.released_at)
     except ValueError:
-        at = 0.0  # somebody else wrote it: then it is long past
-    until = at + pause_seconds(job.metadata.uid, placement.releases)
-    return GangRelease(placement.releases, placement.generation, at, until)
+        at = 0.0  # not a time of muster's: treat it as long past
+    until = at + backoff_seconds(job.metadata.uid, placement.releases)
+    return GangRelease(placement.releases, placement.replacement, at, until)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.plan.ends import NODE_LOST
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.nodes import SILENT_PACES, current_agent, has_ended
 from muster.plan.outcome import is_failing
 from muster.plan.suspension import is_suspending
@@ -34,8 +34,8 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     # It has ended, and was not lost before that; only its pod's deletion hangs.
     if process.state is ProcessState.EXITED:
         return None if process.gone_by is None else process.gone_by + LOST_SECONDS
-    patience = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
-    return max(min(doubts) + LOST_SECONDS, _last_sign_of_life(node, facts) + patience)
+    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
+    return max(min(doubts) + LOST_SECONDS, _last_sign_of_life(node, facts) + timeout)
 
 
 def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, started: bool) -> NodeFacts:
@@ -51,15 +51,15 @@ def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float,
     process = replace(node.process, lost_at=at, is_leaving=is_leaving)
     # A job that is failing has to end: it replaces no node.
     if is_suspending(previous) or not (started or is_failing(previous)):
-        return replace(node, process=replace(process, state=ProcessState.MISSING, trouble=None))
+        return replace(node, process=replace(process, state=ProcessState.MISSING, problem=None))
     if process.state is ProcessState.EXITED:
         return replace(node, process=process)
     lost = replace(process, state=ProcessState.EXITED, ended_at=at)
     # Its ranks had ended, and reported how.
     if has_ended(node):
         return replace(node, process=lost)
-    trouble = Trouble(NODE_LOST, _sentence(process, at))
-    return replace(node, process=replace(lost, trouble=trouble))
+    problem = Problem(NODE_LOST, _sentence(process, at))
+    return replace(node, process=replace(lost, problem=problem))
 
 
 def _last_sign_of_life(node: NodeFacts, facts: JobFacts) -> float:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface
 
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster_worker.contract import Link, Peer, Report
 
 _MAX_NAME_CHARS = 64
@@ -22,7 +22,7 @@ def meet(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
     """Every node's peer entry, in order; none at all while one of them has not said where it can be reached.
 
     The agents' own choices stand unless another network that all nodes are on is better. Agents that were told before
-    still say what they said, so that whoever asks again gets the same answer.
+    still say what they said, so that asking again gives the same answer.
     """
     reports = [report for report in map(_reachable, nodes) if report is not None]
     if len(reports) < len(nodes):
@@ -86,9 +86,9 @@ def _shared(reports: Sequence[Report]) -> list[list[Link]]:
     """For each network that all nodes are on, their links to it."""
     by_network = [{_network(link): link for link in reversed(report.links)} for report in reports]
     common = set(by_network[0]).intersection(*by_network[1:])
-    found = [[networks[network] for networks in by_network] for network in common]
+    result = [[networks[network] for networks in by_network] for network in common]
     # An address that two machines have is each one's own: a bridge for its containers.
-    return [links for links in found if len({link.address for link in links}) == len(links)]
+    return [links for links in result if len({link.address for link in links}) == len(links)]
 
 
 def _demerit(links: Sequence[Link]) -> tuple[bool, int]:
@@ -115,10 +115,10 @@ def _first(addresses: Sequence[_Address], is_odd: Callable[[_Address], bool]) ->
 
 def _same_elsewhere(nodes: Sequence[NodeFacts], peers: Sequence[Peer]) -> int | None:
     """The first node that has another one's address on another machine: pods of one machine may share its network."""
-    seen: dict[str, str | None] = {}
+    visited: dict[str, str | None] = {}
     for index, (node, peer) in enumerate(zip(nodes, peers, strict=True)):
         machine = node.process.machine
-        if machine is not None and seen.setdefault(peer.address, machine) != machine:
+        if machine is not None and visited.setdefault(peer.address, machine) != machine:
             return index
     return None
 

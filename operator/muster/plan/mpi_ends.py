@@ -9,11 +9,11 @@ import signal
 from collections.abc import Iterable
 
 from muster.api.spec import Job
-from muster.plan import last_words
-from muster.plan.consequences import blames_another, outside_ends
+from muster.plan import rank_output
 from muster.plan.ends import End, Subject, in_order, launcher_end, rank_ends
 from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent, has_ended, is_gone
+from muster.plan.secondary_failures import is_secondary, outside_ends
 from muster.plan.world import is_mpi
 from muster_worker.contract import EndReason
 
@@ -47,15 +47,15 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
     # Ranks that lose their mpirun may fail in words of their own.
     if launcher is not None and launcher.signal is not None:
         own = ()
-    told = tuple(end.at for end in own if not blames_another(end))
-    if told:
-        return in_order([*own, *outside, *(end for end in killed if end.at < told[0] - SKEW_SECONDS)])
+    value = tuple(end.at for end in own if not is_secondary(end))
+    if value:
+        return in_order([*own, *outside, *(end for end in killed if end.at < value[0] - SKEW_SECONDS)])
     # It ended its ranks because it failed itself, or a node was gone.
     if launcher is not None:
         return _as_early_as_may_be([launcher, *outside])
     if killed or outside:
         return _as_early_as_may_be([*killed, *outside])
-    # Nobody tells why mpirun ended them: the first that noticed stands for the failure.
+    # The reason why mpirun ended them is unknown: the first that noticed stands for the failure.
     return (tuple(end for end in bad if _lost_its_peer(end)) or bad)[:1]
 
 
@@ -79,9 +79,9 @@ def may_be_overtaken(job: Job, facts: JobFacts, end: End) -> bool:
     return not _all_have_told(facts)
 
 
-def is_consequence(job: Job, end: End) -> bool:
-    """Whether an end that isn't the cause of the job's failure looks like a consequence of it."""
-    return blames_another(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
+def is_secondary_failure(job: Job, end: End) -> bool:
+    """Whether an end that isn't the cause of the job's failure looks like a secondary failure of it."""
+    return is_secondary(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
@@ -104,7 +104,7 @@ def _is_victim(end: End) -> bool:
 
 def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
     """The ends that have a reason of their own, right or wrong."""
-    aborted = tuple(end for end in bad if last_words.calls_abort(end.lines))
+    aborted = tuple(end for end in bad if rank_output.calls_abort(end.lines))
     # Hydra may kill the rank that called MPI_Abort together with all others.
     if aborted and aborted[0].at <= bad[0].at + CLEANUP_SECONDS:
         return aborted
@@ -113,7 +113,7 @@ def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
 
 def _killed(bad: tuple[End, ...]) -> tuple[End, ...]:
     """The first rank that was killed, if one was: mpirun had no reason yet."""
-    killed = (end for end in bad if _is_victim(end) and not blames_another(end))
+    killed = (end for end in bad if _is_victim(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
 
@@ -147,12 +147,12 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
     # Ranks die with an mpirun that is killed, or after it.
     if launcher.signal is not None:
         return bad[0].at < launcher.at - SKEW_SECONDS
-    if last_words.blames_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
+    if rank_output.names_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
         return True
     # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
-    if last_words.calls_abort(launcher.lines):
+    if rank_output.calls_abort(launcher.lines):
         return False
-    # Hydra, which kills, may fall over what it does. Nobody else's first step is to kill.
+    # Only Hydra kills first, and it may crash when it does.
     return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS
 
 
@@ -166,7 +166,7 @@ def _passes_on(launcher: End, first: End) -> bool:
     """Whether mpirun ended with the rank's exit code or signal, as each implementation passes them on."""
     if first.exit_code is not None:
         return launcher.exit_code == first.exit_code
-    # Whoever sent that to mpirun sent it to the ranks by it.
+    # mpirun passed the signal on to its ranks.
     if first.signal is None or first.signal == signal.SIGTERM:
         return False
     return launcher.exit_code in (first.signal, 128 + first.signal)

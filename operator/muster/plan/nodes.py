@@ -8,9 +8,9 @@ SILENT_PACES = 3
 
 
 def current_agent(node: NodeFacts) -> AgentFacts | None:
-    """The agent of the node's present process; what an earlier generation said is the past."""
+    """The agent of the node's present process; what an earlier replacement said is the past."""
     agent = node.agent
-    return agent if agent is not None and agent.report.generation >= node.process.generation else None
+    return agent if agent is not None and agent.report.replacement >= node.process.replacement else None
 
 
 def is_ready(node: NodeFacts) -> bool:
@@ -26,13 +26,13 @@ def is_ready(node: NodeFacts) -> bool:
 def has_started(node: NodeFacts) -> bool:
     """Whether the node was told to start its ranks, or did."""
     agent = current_agent(node)
-    if agent is not None and agent.report.incarnation > 0:
+    if agent is not None and agent.report.attempt > 0:
         return True
     return node.command is not None and node.command.kind == CommandKind.START
 
 
 def has_ended(node: NodeFacts) -> bool:
-    """Whether the agent said that no process of the incarnation is left."""
+    """Whether the agent said that no process of the attempt is left."""
     agent = current_agent(node)
     return agent is not None and agent.report.phase == AgentPhase.ENDED
 

@@ -6,12 +6,12 @@ from enum import StrEnum
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import from_text
+from muster.plan.attempts import newest_attempt, was_started
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import has_exited, launcher_end, rank_ends, ranks_of
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.gang_release import GangRelease, release_of
-from muster.plan.incarnations import incarnation_of, was_started
 from muster.plan.meeting import mismatch
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
@@ -47,9 +47,9 @@ class Verdict(StrEnum):
 class Outcome:
     """The verdict, why, and since when (Unix seconds). It is final once `settled`: nothing of the job runs any more.
 
-    `failure` names the culprits when ranks, launchers or agents failed. A verdict known from an earlier status alone
+    `failure` names the root causes when ranks, launchers or agents failed. A verdict known from an earlier status alone
     has neither `at` nor `failure`. `started` says that the gang was told to start, whatever became of it, and
-    `incarnation` is that start's number, or that of the next one. `began_at` is when the job was created or last
+    `attempt` is that start's number, or that of the next one. `began_at` is when the job was created or last
     resumed: its deadlines count from there. `told_at` is set once the status told that the job is over: since when.
     `release` is the last time that the gang gave up its pods, while it has not started.
     """
@@ -60,7 +60,7 @@ class Outcome:
     failure: Failure | None = None
     settled: bool = False
     started: bool = False
-    incarnation: int = 1
+    attempt: int = 1
     began_at: float = 0.0
     told_at: float | None = None
     release: GangRelease | None = None
@@ -72,57 +72,57 @@ class Outcome:
 
 
 _Cause = tuple[float, Outcome]
-"""What can end the job, and its time: what came first is the reason, the rest are its consequences."""
+"""What can end the job, and its time: what came first is the reason, the rest are its secondary failures."""
 
 
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     # A restarted operator knows from the status it wrote that the ranks were told to start.
     started = was_started(previous) or any(has_started(node) for node in facts.nodes)
-    known = Outcome(
+    outcome = Outcome(
         Verdict.UNDECIDED,
         settled=all(is_settled(node) for node in facts.nodes),
         started=started,
-        incarnation=incarnation_of(previous, facts),
+        attempt=newest_attempt(previous, facts),
         began_at=began_at(previous, facts, now),
     )
     # What was told to the world is not taken back.
     last = final_condition(previous)
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        return replace(known, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
-    found = _decided(job, previous, facts, known, now)
-    if found.is_decided or started:
-        return found
-    return replace(found, release=release_of(job, previous, facts, now))
+        return replace(outcome, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
+    result = _decided(job, previous, facts, outcome, now)
+    if result.is_decided or started:
+        return result
+    return replace(result, release=release_of(job, previous, facts, now))
 
 
-def _decided(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: float) -> Outcome:
-    failure = find_failure(job, facts, started=known.started)
+def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
+    failure = find_failure(job, facts, started=outcome.started)
     ended = (has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
-    over = known.started and all(ended)
-    # Done is done, even when somebody asked for a stop a moment too late.
+    over = outcome.started and all(ended)
+    # The job has completed: ignore a stop request that came later.
     if failure is None and (over or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
-        return replace(known, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
+        return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
-        return _suspended(previous, facts, known)
-    # A gang of two specs misses nodes that never were, or does what nobody wants any more.
-    if known.started and not is_failing(previous) and was_missed(job, previous, facts):
-        return _suspended(previous, facts, known)
-    causes = [*_failures(known, failure), *_interventions(job, previous, facts, known, now)]
+        return _suspended(previous, facts, outcome)
+    # The pods are of an earlier spec: they would run what the job no longer asks for.
+    if outcome.started and not is_failing(previous) and was_missed(job, previous, facts):
+        return _suspended(previous, facts, outcome)
+    causes = [*_failures(outcome, failure), *_interventions(job, previous, facts, outcome, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
     # All ended with exit code 0, and yet it isn't what was asked for.
     if over:
-        return replace(known, verdict=Verdict.FAILED, reason=_shortfall(job, facts), at=_last_end(facts))
-    return _suspended(previous, facts, known) if job.spec.suspend else known
+        return replace(outcome, verdict=Verdict.FAILED, reason=_shortfall(job, facts), at=_last_end(facts))
+    return _suspended(previous, facts, outcome) if job.spec.suspend else outcome
 
 
-def _suspended(previous: Status, facts: JobFacts, known: Outcome) -> Outcome:
+def _suspended(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
     empty = not facts.strays and all(node.process.state is ProcessState.MISSING for node in facts.nodes)
-    return replace(known, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=empty or is_suspended(previous))
+    return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=empty or is_suspended(previous))
 
 
 def final_condition(previous: Status) -> Condition | None:
@@ -138,32 +138,32 @@ def is_failing(previous: Status) -> bool:
 def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
     """The ranks of the world that ever came to be: an agent expects all of its node's, started or not."""
     reports = (rank.report for node in facts.nodes for rank in ranks_of(node))
-    seen = {report.rank for report in reports if report.state != RankState.STARTING}
-    return frozenset(rank for rank in seen if 0 <= rank < world_size(job))
+    ranks = {report.rank for report in reports if report.state != RankState.STARTING}
+    return frozenset(rank for rank in ranks if 0 <= rank < world_size(job))
 
 
-def _failures(known: Outcome, failure: Failure | None) -> list[_Cause]:
+def _failures(outcome: Outcome, failure: Failure | None) -> list[_Cause]:
     if failure is None:
         return []
-    return [(failure.at, replace(known, verdict=Verdict.FAILED, reason=failure.reason, failure=failure))]
+    return [(failure.at, replace(outcome, verdict=Verdict.FAILED, reason=failure.reason, failure=failure))]
 
 
-def _interventions(job: Job, previous: Status, facts: JobFacts, known: Outcome, now: float) -> list[_Cause]:
-    """What ends a job that hasn't failed: somebody's wish, or a deadline."""
-    failed = replace(known, verdict=Verdict.FAILED)
+def _interventions(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> list[_Cause]:
+    """What ends a job that hasn't failed: a stop request, a suspension or a deadline."""
+    failed = replace(outcome, verdict=Verdict.FAILED)
     causes = []
     if facts.stop_request is not None:
-        causes.append((facts.stop_request.at, replace(known, verdict=Verdict.STOPPED, reason=STOP_REQUESTED)))
+        causes.append((facts.stop_request.at, replace(outcome, verdict=Verdict.STOPPED, reason=STOP_REQUESTED)))
     # A suspended job has all the time, unless its end was told before.
     if job.spec.suspend and not is_failing(previous):
         return causes
     # Ranks that can't reach each other would wait for their time-outs. It was so from the start.
-    if not known.started and mismatch(facts.nodes) is not None:
+    if not outcome.started and mismatch(facts.nodes) is not None:
         causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH)))
-    startup = None if known.started else startup_deadline(job, facts, known.began_at)
+    startup = None if outcome.started else startup_deadline(job, facts, outcome.began_at)
     if startup is not None and now >= startup:
         causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))
-    active = active_deadline(job, known.began_at)
+    active = active_deadline(job, outcome.began_at)
     if active is not None and now >= active:
         causes.append((active, replace(failed, reason=DEADLINE_EXCEEDED)))
     return causes

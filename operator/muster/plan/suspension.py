@@ -18,7 +18,7 @@ def is_suspending(previous: Status) -> bool:
 
 
 def was_missed(job: Job, previous: Status, facts: JobFacts) -> bool:
-    """Whether the job was suspended and resumed while nobody looked: its pods are of a spec before the present one.
+    """Whether the job was suspended and resumed while no operator ran: its pods are of a spec before the present one.
 
     Only a suspended job's spec may change. Pods of another spec alone prove nothing: a release may read it differently.
     """

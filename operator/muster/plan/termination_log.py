@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from muster.api.document import JSON
 from muster.api.spec import Job
-from muster.plan.facts import AgentFacts, LastWord, LauncherFacts, NodeFacts, ProcessState, RankFacts
+from muster.plan.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts, TerminationMessage
 from muster.plan.nodes import current_agent, has_ended
 from muster.plan.world import procs_per_node
 from muster_worker.contract import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     AgentPhase,
+    AgentProblem,
     LauncherEnd,
-    Problem,
     RankReport,
     RankState,
     Report,
@@ -23,7 +23,7 @@ from muster_worker.contract import (
 _MAX_WORD = 64
 
 
-def read_last_word(text: str) -> LastWord | None:
+def read_termination_message(text: str) -> TerminationMessage | None:
     """The summary that `text` holds; None for anything else: who runs in a pod may write there what he likes."""
     try:
         value: JSON = json.loads(text)
@@ -31,17 +31,17 @@ def read_last_word(text: str) -> LastWord | None:
         return None
     if not isinstance(value, dict):
         return None
-    uid, node, generation, incarnation = (
+    uid, node, replacement, attempt = (
         value.get("jobUid"),
-        *(_count(value, key) for key in ("node", "generation", "incarnation")),
+        *(_count(value, key) for key in ("node", "replacement", "attempt")),
     )
-    if not isinstance(uid, str) or node is None or generation is None or incarnation is None:
+    if not isinstance(uid, str) or node is None or replacement is None or attempt is None:
         return None
-    return LastWord(
+    return TerminationMessage(
         job_uid=uid,
         node=node,
-        generation=generation,
-        incarnation=incarnation,
+        replacement=replacement,
+        attempt=attempt,
         ranks=_count(value, "ranks") or 0,
         succeeded=_count(value, "succeeded") or 0,
         terminated=value.get("terminated") is True,
@@ -51,56 +51,56 @@ def read_last_word(text: str) -> LastWord | None:
     )
 
 
-def with_last_word(job: Job, node: NodeFacts) -> NodeFacts:
+def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
     """The node as its agent's last report would have told of it, had anybody heard that."""
-    word = node.process.last_word
+    word = node.process.termination_message
     if word is None or node.process.state is not ProcessState.EXITED or has_ended(node):
         return node
-    if (word.job_uid, word.node, word.generation) != (job.metadata.uid, node.node, node.process.generation):
+    if (word.job_uid, word.node, word.replacement) != (job.metadata.uid, node.node, node.process.replacement):
         return node
     # Nothing had begun: that the agent has left says it all.
-    if word.incarnation == 0 and word.problem is None:
+    if word.attempt == 0 and word.problem is None:
         return node
     return replace(node, agent=_agent(job, node, word))
 
 
-def _agent(job: Job, node: NodeFacts, word: LastWord) -> AgentFacts:
-    known, process = current_agent(node), node.process
-    heard_at = known.heard_at if known is not None else (process.started_at or 0.0)
+def _agent(job: Job, node: NodeFacts, word: TerminationMessage) -> AgentFacts:
+    agent, process = current_agent(node), node.process
+    heard_at = agent.heard_at if agent is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else heard_at
-    before = known.ranks if known is not None else ()
+    before = agent.ranks if agent is not None else ()
     ranks = _ranks(job, before, word, at)
     report = Report(
         job_uid=word.job_uid,
         node=word.node,
-        generation=word.generation,
-        incarnation=word.incarnation,
-        sequence=known.report.sequence if known is not None else 0,
+        replacement=word.replacement,
+        attempt=word.attempt,
+        sequence=agent.report.sequence if agent is not None else 0,
         phase=AgentPhase.ENDED,
         ranks=tuple(rank.report for rank in ranks),
         launcher=word.launcher,
         problem=word.problem,
     )
-    terminated_at = known.terminated_at if known is not None else None
+    terminated_at = agent.terminated_at if agent is not None else None
     if terminated_at is None and word.terminated:
         terminated_at = at
     return AgentFacts(
         report=report,
         heard_at=max(heard_at, at),
         ranks=ranks,
-        metrics=known.metrics if known is not None else (),
-        launcher=_launcher_facts(known, word, at),
+        metrics=agent.metrics if agent is not None else (),
+        launcher=_launcher_facts(agent, word, at),
         terminated_at=terminated_at,
     )
 
 
-def _launcher_facts(known: AgentFacts | None, word: LastWord, at: float) -> LauncherFacts | None:
-    if known is not None and known.launcher is not None:
-        return known.launcher
+def _launcher_facts(agent: AgentFacts | None, word: TerminationMessage, at: float) -> LauncherFacts | None:
+    if agent is not None and agent.launcher is not None:
+        return agent.launcher
     return LauncherFacts(word.launcher, at) if word.launcher is not None else None
 
 
-def _ranks(job: Job, known: tuple[RankFacts, ...], word: LastWord, at: float) -> tuple[RankFacts, ...]:
+def _ranks(job: Job, known: tuple[RankFacts, ...], word: TerminationMessage, at: float) -> tuple[RankFacts, ...]:
     ranks = {facts.report.rank: facts for facts in known}
     procs, failure = procs_per_node(job), word.first_failure
     # Launchers number a node's ranks from its first one on.
@@ -124,11 +124,11 @@ def _has_ended(facts: RankFacts) -> bool:
     return facts.report.state == RankState.EXITED
 
 
-def _problem(value: Mapping[str, JSON]) -> Problem | None:
+def _problem(value: Mapping[str, JSON]) -> AgentProblem | None:
     message = value.get("problem")
     if not isinstance(message, str):
         return None
-    return Problem(_word(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
+    return AgentProblem(_word(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
 
 
 def _launcher(value: JSON) -> LauncherEnd | None:
@@ -163,8 +163,8 @@ def _first_failure(value: JSON) -> RankReport | None:
 
 
 def _count(value: Mapping[str, JSON], key: str) -> int | None:
-    found = value.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**31 else None
+    result = value.get(key)
+    return result if isinstance(result, int) and not isinstance(result, bool) and 0 <= result < 2**31 else None
 
 
 def _word(value: JSON) -> str | None:

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.cleanup import cleanup_at
+from muster.plan.actions import DeleteResource
+from muster.plan.clean_up import expires_at
 from muster.plan.deadlines import active_deadline
 from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
-from muster.plan.training_job_facts import Setback, TrainingFacts, Whereabouts
+from muster.plan.training_job_facts import Location, RequestFailure, TrainingFacts
 from muster.plan.training_job_outcome import Judgement
-from muster.plan.training_job_pauses import asked_again_at
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class StopTrainingJob:
     """Have SageMaker stop the training job of this attempt: SIGTERM, and 120 s (API_StopTrainingJob)."""
 
     attempt: int
-    where: Whereabouts
+    where: Location
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,12 @@ class DeleteTrainingJob:
     name: str
 
 
-TrainingAction = HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob
+TrainingAction = (
+    HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob | DeleteResource
+)
 
 
-def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
     """The actions that bring the job further at `now` (Unix seconds); none when all is as it should be.
 
     Deciding again on facts that show the actions applied gives nothing new.
@@ -57,34 +60,34 @@ def decide_training_job(job: Job, facts: TrainingFacts, seen: Judgement, now: fl
     # Who can't see what runs does nothing.
     if facts.blind is not None:
         return ()
-    if seen.outcome.is_decided:
-        return _end(job, facts, seen, now)
-    course = seen.course
+    if judgement.outcome.is_decided:
+        return _end(job, facts, judgement, now)
+    course = judgement.course
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
-        # Whoever may edit the resource may take that off.
+        # Put the finalizer back: users who may edit the resource may remove it.
         return () if facts.is_held else (HoldResource(),)
-    # It would be asked for in vain, until somebody changes that.
+    # Do not ask SageMaker again for what it refuses, until the spec changes.
     if facts.refusal is not None or facts.taken is not None:
         return ()
-    # A resource that goes would leave a training job behind that nobody knows of.
+    # Without the finalizer a deleted resource would leave its training job running.
     if not facts.is_held:
         return (HoldResource(),)
     return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
 
 
-def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> float | None:
+def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
-    outcome, course = seen.outcome, seen.course
-    # A suspension that nobody wants any more had to come to its end first.
+    outcome, course = judgement.outcome, judgement.course
+    # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [silent_at(node, seen.facts) for node in seen.facts.nodes]
+    times = [silent_at(node, judgement.facts) for node in judgement.facts.nodes]
     if facts.blind is not None:
-        times.append(asked_again_at(job.metadata.uid, facts.blind))
+        times.append(retry_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
-        times.append(cleanup_at(job, outcome))
-        times += [_again(job, one) for one in (facts.setback, facts.unclear) if one is not None]
+        times.append(expires_at(job, outcome))
+        times += [_retry_at(job, one) for one in (facts.request_failure, facts.unclear) if one is not None]
         times.append(None if outcome.settled else arrives_until(previous, facts))
     else:
         times.append(active_deadline(job, outcome.began_at))
@@ -92,27 +95,27 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, seen: Judgem
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _end(job: Job, facts: TrainingFacts, seen: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def _end(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
-        where = facts.seen_at or facts.whereabouts
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(seen.outcome.incarnation, where),)
+        where = facts.seen_at or facts.location
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(judgement.outcome.attempt, where),)
     # Stopping is not an end, whatever the status told before.
-    if not seen.outcome.settled or (training is not None and not training.is_over):
+    if not judgement.outcome.settled or (training is not None and not training.is_over):
         return ()
-    # Whoever is killed here has told the end, and what is left to do costs nothing.
+    # The status has the end already, so an operator that is killed here loses nothing.
     if facts.is_held:
-        return () if facts.unclear is not None and now < _again(job, facts.unclear) else (ReleaseResource(),)
-    at = cleanup_at(job, seen.outcome)
+        return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
+    at = expires_at(job, judgement.outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
-    return tuple(DeleteTrainingJob(name) for name in facts.remains)
+    return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)
 
 
 def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
     """Whether SageMaker did not do it a moment ago."""
-    return facts.setback is not None and now < _again(job, facts.setback)
+    return facts.request_failure is not None and now < _retry_at(job, facts.request_failure)
 
 
-def _again(job: Job, setback: Setback) -> float:
-    return asked_again_at(job.metadata.uid, setback)
+def _retry_at(job: Job, request_failure: RequestFailure) -> float:
+    return retry_at(job.metadata.uid, request_failure)

@@ -9,15 +9,15 @@ from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
-from muster.plan.incarnations import current_incarnation, was_started
+from muster.plan.attempts import current_attempt, was_started
+from muster.plan.training_job_backoff import capacity_backoff, retry_at
 from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
-from muster.plan.training_job_facts import COMPLETED, Obstacle, TrainingFacts
-from muster.plan.training_job_pauses import asked_again_at, capacity_pause
+from muster.plan.training_job_facts import COMPLETED, FailureKind, TrainingFacts
 
 CREATION_SECONDS = 30.0
 """So long after it was sent, or its sender's end, a request to create comes to nothing: its time-out is shorter."""
 
-_UNSENT = (Obstacle.CAPACITY, Obstacle.REFUSED, Obstacle.ACCESS)
+_UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Waiting:
 class Course:
     """`attempt` is the number of the present training job or, where `is_next`, of the one to be made after it.
 
-    `restarts` counts those that recovery allowed. `ended` is how the one before the next ended; None for the first.
+    `restarts` counts those that failurePolicy allowed. `ended` is how the one before the next ended, if any.
     `waiting` is want of capacity, the last time; it may be past. `due_at` is when SageMaker may be asked to make one
     (Unix seconds; 0: now).
     """
@@ -48,33 +48,35 @@ class Course:
     due_at: float = 0.0
 
 
-def told_of(previous: Status) -> SageMakerStatus | None:
+def sagemaker_status_of(previous: Status) -> SageMakerStatus | None:
     """What the status tells of the job's training job."""
     return None if previous.backend is None else previous.backend.sagemaker
 
 
 def attempt_looked_at(previous: Status) -> int | None:
     """The attempt whose training job there may be; None for a job that has had none since it was last resumed."""
-    return current_incarnation(previous) if was_started(previous) else None
+    return current_attempt(previous) if was_started(previous) else None
 
 
 def as_found(previous: Status, facts: TrainingFacts) -> Status:
-    """`previous`, or what it would tell if nobody had taken off the training job that runs."""
-    if facts.found is None or facts.training is None:
+    """`previous`, or what it would say if the record of the running training job had not been removed."""
+    if facts.unrecorded_attempt is None or facts.training is None:
         return previous
-    return previous.model_copy(update={"incarnation": facts.found, "start_time": to_seconds(facts.training.created_at)})
+    return previous.model_copy(
+        update={"attempt": facts.unrecorded_attempt, "start_time": to_seconds(facts.training.created_at)}
+    )
 
 
 def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
     """Where the job stands with its attempts at `now` (Unix seconds)."""
-    told, attempt = told_of(previous), current_incarnation(previous)
+    record, attempt = sagemaker_status_of(previous), current_attempt(previous)
     if not was_started(previous):
         # What was before the suspension counts no more.
         return _with_due(job, facts, Course(attempt, is_next=True))
-    restarts = 0 if told is None else told.restarts
-    waiting = _waiting(job, told, attempt, facts)
+    restarts = 0 if record is None else record.restarts
+    waiting = _waiting(job, record, attempt, facts)
     training = facts.training
-    # It was decided on, and is not there: whoever decided may not have come to it.
+    # It was decided on and is not there: the operator may have been killed before it asked.
     if training is None:
         return _with_due(job, facts, Course(attempt, is_next=False, restarts=restarts, waiting=waiting))
     here = Course(attempt, is_next=False, restarts=restarts, waiting=None if training.has_instances else waiting)
@@ -82,48 +84,48 @@ def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> C
         return here
     end = bad_end(training)
     if end.sequel is Sequel.RETRY:
-        again = _once_more(job, waiting, attempt, end, now)
-        return _with_due(job, facts, Course(attempt + 1, True, restarts, end, again))
-    allowed = 0 if job.spec.recovery is None else job.spec.recovery.max_restarts
+        retry = _once_more(job, waiting, attempt, end, now)
+        return _with_due(job, facts, Course(attempt + 1, True, restarts, end, retry))
+    allowed = 0 if job.spec.failure_policy is None else job.spec.failure_policy.max_restarts
     if end.sequel is Sequel.RESTART and restarts < allowed:
         return _with_due(job, facts, Course(attempt + 1, True, restarts + 1, end))
     return here
 
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
-    """Whether the training job was there and is no more: somebody deleted what SageMaker knew of it."""
-    told = told_of(previous)
-    return facts.training is None and facts.blind is None and told is not None and told.arn is not None
+    """Whether the training job was there and its record was deleted since."""
+    record = sagemaker_status_of(previous)
+    return facts.training is None and facts.blind is None and record is not None and record.arn is not None
 
 
 def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     """Until when a training job that isn't there may yet come to be (Unix seconds): its creation was asked for."""
-    told, setback = told_of(previous), facts.setback
-    if told is None or told.arn is not None or facts.training is not None:
+    record, request_failure = sagemaker_status_of(previous), facts.request_failure
+    if record is None or record.arn is not None or facts.training is not None:
         return 0.0
     # None can come to be beside it, or without a request.
     if facts.taken is not None or facts.is_unsent:
         return 0.0
-    # SageMaker said no, or nobody came to ask it.
-    if setback is not None and setback.obstacle in _UNSENT:
+    # SageMaker refused, or was not asked yet.
+    if request_failure is not None and request_failure.kind in _UNSENT:
         return 0.0
-    return max(from_text(told.tried_at), facts.looking_since) + CREATION_SECONDS
+    return max(from_text(record.tried_at), facts.looking_since) + CREATION_SECONDS
 
 
-def _waiting(job: Job, told: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
-    retry = None if told is None else told.retry
+def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
+    retry = None if record is None else record.retry
     last = None
     if retry is not None:
         last = Waiting(retry.attempt, retry.reason, retry.message, retry.tries, from_text(retry.until))
-    setback = facts.setback
-    if setback is None or setback.obstacle is not Obstacle.CAPACITY:
+    request_failure = facts.request_failure
+    if request_failure is None or request_failure.kind is not FailureKind.CAPACITY:
         return last
-    # The status knows of it already: nobody asks before the time that it tells.
-    if last is not None and last.until > setback.at:
+    # The status has it already: do not ask before the time that it gives.
+    if last is not None and last.until > request_failure.at:
         return last
-    tries, trouble = 1 if last is None else last.tries + 1, setback.trouble
-    until = setback.at + capacity_pause(job.metadata.uid, tries)
-    return Waiting(attempt, trouble.reason, trouble.message, tries, until)
+    tries, problem = 1 if last is None else last.tries + 1, request_failure.problem
+    until = request_failure.at + capacity_backoff(job.metadata.uid, tries)
+    return Waiting(attempt, problem.reason, problem.message, tries, until)
 
 
 def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: float) -> Waiting:
@@ -131,12 +133,12 @@ def _once_more(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: f
     if last is not None and (last.attempt, last.reason) == (attempt, end.reason):
         return last
     tries = 1 if last is None else last.tries + 1
-    return Waiting(attempt, end.reason, end.message, tries, now + capacity_pause(job.metadata.uid, tries))
+    return Waiting(attempt, end.reason, end.message, tries, now + capacity_backoff(job.metadata.uid, tries))
 
 
 def _with_due(job: Job, facts: TrainingFacts, course: Course) -> Course:
     due_at = 0.0 if course.waiting is None else course.waiting.until
-    setback = facts.setback
-    if setback is not None and setback.obstacle is not Obstacle.CAPACITY:
-        due_at = max(due_at, asked_again_at(job.metadata.uid, setback))
+    request_failure = facts.request_failure
+    if request_failure is not None and request_failure.kind is not FailureKind.CAPACITY:
+        due_at = max(due_at, retry_at(job.metadata.uid, request_failure))
     return replace(course, due_at=due_at)

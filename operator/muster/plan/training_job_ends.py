@@ -23,7 +23,7 @@ class Sequel(StrEnum):
     """What follows a training job that did not complete."""
 
     NONE = "None"
-    RESTART = "Restart"  # as recovery.maxRestarts allows
+    RESTART = "Restart"  # as failurePolicy.maxRestarts allows
     RETRY = "Retry"  # it never had what it needs: however often
 
 
@@ -40,16 +40,16 @@ def bad_end(training: TrainingJob) -> BadEnd:
     """Why a training job that is over has not completed."""
     if training.status == sagemaker.STOPPED:
         return _stopped(training)
-    told = (training.failure_reason or "SageMaker doesn't say why").strip()
+    value = (training.failure_reason or "SageMaker doesn't say why").strip()
     # Instances were not to be had: nothing of the job has run.
-    if _CAPACITY.search(told) and not training.has_trained:
-        return BadEnd(INSUFFICIENT_CAPACITY, told, Sequel.RETRY)
-    kind = _KIND.match(told)
+    if _CAPACITY.search(value) and not training.has_trained:
+        return BadEnd(INSUFFICIENT_CAPACITY, value, Sequel.RETRY)
+    kind = _KIND.match(value)
     reason = TRAINING_JOB_FAILED if kind is None else kind.group(1)
     # What the job asks for is wrong (no such data, image, right), and would be once more.
     if reason == CLIENT_ERROR:
-        return BadEnd(reason, told, Sequel.NONE)
-    return BadEnd(reason, told, Sequel.RESTART)
+        return BadEnd(reason, value, Sequel.NONE)
+    return BadEnd(reason, value, Sequel.RESTART)
 
 
 def _stopped(training: TrainingJob) -> BadEnd:
@@ -65,6 +65,6 @@ def _stopped(training: TrainingJob) -> BadEnd:
             )
         case sagemaker.INTERRUPTED:
             return BadEnd(SPOT_INTERRUPTED, "its spot instances were taken away", Sequel.RESTART)
-        # Whoever stopped it does not want it to come back.
+        # It was stopped on purpose: do not restart it.
         case _:
-            return BadEnd(STOPPED_ELSEWHERE, "somebody other than muster stopped it", Sequel.NONE)
+            return BadEnd(STOPPED_ELSEWHERE, "it was stopped, but not by muster", Sequel.NONE)

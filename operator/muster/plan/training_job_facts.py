@@ -6,7 +6,7 @@ Times are Unix seconds: SageMaker's own where it gives them, the operator's cloc
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster.plan.facts import AgentFacts, Trouble
+from muster.plan.facts import AgentFacts, Problem
 
 COMPLETED = "Completed"
 FAILED = "Failed"
@@ -122,7 +122,7 @@ class TrainingJob:
         return tuple(span for span in (*self.history, now) if span.status not in ends)
 
 
-class Obstacle(StrEnum):
+class FailureKind(StrEnum):
     """What kept muster from what it wanted of SageMaker."""
 
     CAPACITY = "Capacity"  # a limit is reached, or there are no such instances now
@@ -131,26 +131,26 @@ class Obstacle(StrEnum):
     SERVICE = "Service"  # no answer, or a request to come later
 
 
-REFUSALS = (Obstacle.ACCESS, Obstacle.REFUSED)
+REFUSALS = (FailureKind.ACCESS, FailureKind.REFUSED)
 """AWS has looked at the request, and said no."""
 
 
 @dataclass(frozen=True)
-class Setback:
-    """What a request came to, `tries` times in a row, last at `at`. `trouble` says it in words.
+class RequestFailure:
+    """What a request came to, `tries` times in a row, last at `at`. `problem` says it in words.
 
     `refused_seconds` is for how long tries have been refused in a row, and none has succeeded (`aws/refused_row.py`).
     """
 
-    obstacle: Obstacle
-    trouble: Trouble
+    kind: FailureKind
+    problem: Problem
     at: float
     tries: int = 1
     refused_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class Location:
     """Where a job's training jobs are: `assume_role_arn` is the role by which muster acts there, None its own."""
 
     region: str
@@ -164,7 +164,7 @@ class TrainingFacts:
     `training` is the training job of the attempt that the status tells of, or of `found` where that tells of none, and
     was seen at `seen_at`; None: there is none. `blind` is why nothing is known of it yet or any more: then `training`
     is None for that reason. `stale` is why what is known may be old. `unclear` is why it isn't known whether another
-    training job of the job's runs, once that is asked. `setback` is what kept the last action from being done.
+    training job of the job's runs, once that is asked. `request_failure` is what kept the last action from being done.
     `is_unsent`: the training job that the status tells of was withdrawn before SageMaker was asked for it.
     `refusal` is why what the spec asks for may not be made. `taken` says that the training job of this name is somebody
     else's. `is_held`: the resource bears muster's finalizer. `agents` is what ranks said; `is_heard_out` that no more
@@ -174,18 +174,18 @@ class TrainingFacts:
     """
 
     created_at: float
-    whereabouts: Whereabouts
+    location: Location
     heartbeat_seconds: float
     looking_since: float
     training: TrainingJob | None = None
-    blind: Setback | None = None
-    stale: Setback | None = None
-    setback: Setback | None = None
-    refusal: Trouble | None = None
-    taken: Trouble | None = None
-    found: int | None = None
-    seen_at: Whereabouts | None = None
-    unclear: Setback | None = None
+    blind: RequestFailure | None = None
+    stale: RequestFailure | None = None
+    request_failure: RequestFailure | None = None
+    refusal: Problem | None = None
+    taken: Problem | None = None
+    unrecorded_attempt: int | None = None
+    seen_at: Location | None = None
+    unclear: RequestFailure | None = None
     is_unsent: bool = False
     is_held: bool = False
     agents: tuple[AgentFacts, ...] = ()

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from muster.api.status import Status
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
-from muster.plan.training_job_facts import REFUSALS, Setback, TrainingFacts
-from muster.plan.training_job_pauses import asked_again_at
+from muster.plan.training_job_facts import REFUSALS, RequestFailure, TrainingFacts
 
 GIVE_UP_SECONDS = 600.0
 """How long AWS has to refuse, try after try, before a deleted resource is let go: a namespace may wait for it."""
@@ -30,7 +30,7 @@ class Stop:
 class LetGo:
     """Take the finalizer off. `left_behind` says why a training job may still run; None: none does."""
 
-    left_behind: Setback | None = None
+    left_behind: RequestFailure | None = None
 
 
 Leave = Wait | Stop | LetGo
@@ -41,15 +41,17 @@ def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at:
     training = facts.training
     if training is not None and training.is_over and facts.unclear is None:
         return LetGo()
-    obstacle = next((one for one in (facts.blind, facts.stale, facts.unclear, facts.setback) if one is not None), None)
-    if obstacle is None or obstacle.obstacle not in REFUSALS:
+    failure = next(
+        (one for one in (facts.blind, facts.stale, facts.unclear, facts.request_failure) if one is not None), None
+    )
+    if failure is None or failure.kind not in REFUSALS:
         # What passes by itself is waited for.
-        return _bring_to_end(uid, previous, facts, now, None)
+        return _stop_and_wait(uid, previous, facts, now, None)
     # A right that is missing may be missing for good. Refusals from before the deletion don't shorten the wait.
-    give_up_at = max(deleted_at, now - obstacle.refused_seconds) + GIVE_UP_SECONDS
+    give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
     if now >= give_up_at and not _never_came(facts):
-        return LetGo(obstacle)
-    return _bring_to_end(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
+        return LetGo(failure)
+    return _stop_and_wait(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
 
 
 def _never_came(facts: TrainingFacts) -> bool:
@@ -57,18 +59,18 @@ def _never_came(facts: TrainingFacts) -> bool:
     return facts.training is None and facts.blind is None and facts.unclear is None
 
 
-def _bring_to_end(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
+def _stop_and_wait(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
     if facts.blind is not None:
-        return Wait(_first(asked_again_at(uid, facts.blind), give_up_at))
+        return Wait(_first(retry_at(uid, facts.blind), give_up_at))
     if facts.unclear is not None:
-        return Wait(_first(asked_again_at(uid, facts.unclear), give_up_at))
+        return Wait(_first(retry_at(uid, facts.unclear), give_up_at))
     if facts.training is None:
         arrives = arrives_until(previous, facts)
         return LetGo() if now >= arrives else Wait(arrives)
     if facts.training.is_asked_to_end:
         return Wait(give_up_at)
-    again = 0.0 if facts.setback is None else asked_again_at(uid, facts.setback)
-    return Stop() if now >= again else Wait(_first(again, give_up_at))
+    at = 0.0 if facts.request_failure is None else retry_at(uid, facts.request_failure)
+    return Stop() if now >= at else Wait(_first(at, give_up_at))
 
 
 def _first(at: float, other: float | None) -> float:

@@ -1,4 +1,4 @@
-"""What the training jobs of a job are called: derived, so that whoever comes later asks for the same one."""
+"""What the training jobs of a job are called: derived, so that each operator asks for the same one."""
 
 import hashlib
 

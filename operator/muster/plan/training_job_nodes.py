@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from muster.api.spec import Job
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts, Trouble
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.plan.training_hosts import node_names
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
@@ -46,7 +46,7 @@ def _ended(training: TrainingJob) -> ProcessFacts:
         started_at=training.started_at,
         ended_at=training.ended_at,
         scheduled_at=_placed_at(training),
-        trouble=None if is_good else _trouble(training),
+        problem=None if is_good else _problem(training),
     )
 
 
@@ -56,21 +56,21 @@ def _placed_at(training: TrainingJob) -> float | None:
     return training.started_at if training.started_at is not None else training.created_at
 
 
-def _trouble(training: TrainingJob) -> Trouble:
+def _problem(training: TrainingJob) -> Problem:
     end = bad_end(training)
-    return Trouble(end.reason, end.message)
+    return Problem(end.reason, end.message)
 
 
 def _heard_out(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
     """The node as it would have reported its end: no process of it is left, and SageMaker says what became of all."""
     procs = procs_per_node(job) if node < rank_nodes(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
-    known = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
+    by_key = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):
         number = node * procs + local
-        # It ran, and nobody knows more.
-        known.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
-    ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(known.items()))
+        # It ran; nothing else is known.
+        by_key.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
+    ranks = tuple(_ended_well(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(by_key.items()))
     reports = tuple(rank.report for rank in ranks)
     if agent is None:
         report = Report(job.metadata.uid, node, 0, attempt, 0, AgentPhase.ENDED, ranks=reports)

@@ -23,7 +23,7 @@ from muster.plan.training_job_course import Course, arrives_until, course_of, is
 from muster.plan.training_job_ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.plan.training_job_facts import COMPLETED, DELETING, TrainingFacts
 from muster.plan.training_job_nodes import as_job_facts
-from muster.plan.training_job_troubles import with_troubles
+from muster.plan.training_job_problems import with_problems
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
     """How the job stands at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     course = course_of(job, previous, facts, now)
     present = None if course.is_next else facts.training
-    shown = with_troubles(as_job_facts(job, facts, present, course.attempt), facts, course)
-    known = Outcome(
+    shown = with_problems(as_job_facts(job, facts, present, course.attempt), facts, course)
+    outcome = Outcome(
         Verdict.UNDECIDED,
         settled=_is_settled(previous, facts, now),
         started=present is not None and present.has_trained,
-        incarnation=course.attempt,
+        attempt=course.attempt,
         began_at=began_at(previous, shown, now),
     )
     # What was told to the world is not taken back.
@@ -52,10 +52,10 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         told_at = from_text(last.last_transition_time)
-        # It is told when nothing runs any more, and nobody looks again.
-        known = replace(known, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
-        return Judgement(known, course, shown)
-    return Judgement(_decided(job, previous, facts, Judgement(known, course, shown), now), course, shown)
+        # Nothing runs any more, and SageMaker is not asked again.
+        outcome = replace(outcome, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
+        return Judgement(outcome, course, shown)
+    return Judgement(_decided(job, previous, facts, Judgement(outcome, course, shown), now), course, shown)
 
 
 def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
@@ -68,42 +68,42 @@ def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
     return facts.training.is_over and facts.is_heard_out
 
 
-def _decided(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement, now: float) -> Outcome:
-    known, training = seen.outcome, facts.training
-    is_done = training is not None and training.status == COMPLETED and not seen.course.is_next
+def _decided(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> Outcome:
+    current, training = judgement.outcome, facts.training
+    is_done = training is not None and training.status == COMPLETED and not judgement.course.is_next
     if is_done and facts.is_heard_out:
-        return _completed(job, facts, seen)
+        return _completed(job, facts, judgement)
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
-        return replace(known, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
-    causes = [*_ends(job, previous, facts, seen), *_deadline(job, previous, known, now)]
+        return replace(current, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
+    causes = [*_ends(job, previous, facts, judgement), *_deadline(job, previous, current, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
     if job.spec.suspend and not is_failing(previous):
         return replace(
-            known, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=known.settled or is_suspended(previous)
+            current, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=current.settled or is_suspended(previous)
         )
-    return known
+    return current
 
 
-def _completed(job: Job, facts: TrainingFacts, seen: Judgement) -> Outcome:
+def _completed(job: Job, facts: TrainingFacts, judgement: Judgement) -> Outcome:
     ended_at = facts.training.ended_at if facts.training is not None else None
-    failure = _ranks_failure(job, seen.facts)
+    failure = _ranks_failure(job, judgement.facts)
     # A success of fewer ranks than were asked for is none.
     if failure is not None and failure.reason == WORLD_SIZE_MISMATCH:
-        failed = replace(seen.outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
+        failed = replace(judgement.outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
         return replace(failed, at=failure.at)
-    return replace(seen.outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
+    return replace(judgement.outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
 
 
-def _ends(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement) -> list[tuple[float, Outcome]]:
+def _ends(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement) -> list[tuple[float, Outcome]]:
     """A training job's own end, when no other one follows it."""
-    failed, training = replace(seen.outcome, verdict=Verdict.FAILED), facts.training
-    if seen.course.is_next:
+    failed, training = replace(judgement.outcome, verdict=Verdict.FAILED), facts.training
+    if judgement.course.is_next:
         return []
-    gone = training is not None and training.status == DELETING
-    if gone or is_lost(previous, facts):
+    is_gone = training is not None and training.status == DELETING
+    if is_gone or is_lost(previous, facts):
         return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, settled=True))]
     if training is None or not training.is_over or training.status == COMPLETED or not facts.is_heard_out:
         return []
@@ -115,7 +115,7 @@ def _ends(job: Job, previous: Status, facts: TrainingFacts, seen: Judgement) -> 
         # Muster stopped it, for the only reason that it has; the deadline may have been put off since.
         if is_failing(previous):
             end = replace(end, reason=DEADLINE_EXCEEDED)
-    failure = _ranks_failure(job, seen.facts)
+    failure = _ranks_failure(job, judgement.facts)
     at = training.ended_at if training.ended_at is not None else training.created_at
     if failure is None:
         return [(at, replace(failed, reason=end.reason))]
@@ -128,11 +128,11 @@ def _ranks_failure(job: Job, facts: JobFacts) -> Failure | None:
     return None if failure is None or failure.first.subject is Subject.AGENT else failure
 
 
-def _deadline(job: Job, previous: Status, known: Outcome, now: float) -> list[tuple[float, Outcome]]:
+def _deadline(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
     # A suspended job has all the time, unless its end was told before.
     if job.spec.suspend and not is_failing(previous):
         return []
-    at = active_deadline(job, known.began_at)
+    at = active_deadline(job, outcome.began_at)
     if at is None or now < at:
         return []
-    return [(at, replace(known, verdict=Verdict.FAILED, reason=DEADLINE_EXCEEDED))]
+    return [(at, replace(outcome, verdict=Verdict.FAILED, reason=DEADLINE_EXCEEDED))]

@@ -34,7 +34,7 @@ def home_of(job: Job, rank: int) -> int:
     return rank // procs_per_node(job)
 
 
-def keeps_in_s3(job: Job) -> bool:
+def uploads_to_s3(job: Job) -> bool:
     """Whether what the ranks leave is brought to S3 before a node has ended."""
     checkpoint, output = job.spec.checkpoint, job.spec.output
     return (checkpoint is not None and checkpoint.s3 is not None) or (output is not None and output.s3 is not None)

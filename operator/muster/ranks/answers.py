@@ -1,6 +1,6 @@
-"""Commands as answers: encoded once for all nodes of a gang, and sent to a few of them at a time.
+"""Commands as answers: encoded once for all nodes of a rank group, and sent to a few of them at a time.
 
-A large gang gets the same Start, with all its peers: a mebibyte and more for 10,000 nodes. Written into every
+A large rank group gets the same Start, with all its peers: a mebibyte and more for 10,000 nodes. Written into every
 connection at once it would take gigabytes.
 """
 

@@ -26,12 +26,14 @@ SPREAD_SECONDS = 24 * 3600.0
 _FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
 
 
-def rotate(known: Sequence[Authority], now: float, make: Callable[[float, float], Authority]) -> tuple[Authority, ...]:
+def rotate(
+    allowed: Sequence[Authority], now: float, make: Callable[[float, float], Authority]
+) -> tuple[Authority, ...]:
     """The authorities as they should be at `now` (Unix seconds), oldest first.
 
     `make` gives a new one from a moment on, for so many seconds; it's called when the newest nears its end.
     """
-    current = sorted((one for one in known if now < one.expires_at), key=_age_order)
+    current = sorted((one for one in allowed if now < one.expires_at), key=_age_order)
     if not current or is_due(current[-1].made_at, current[-1].expires_at, now):
         current.append(make(now, AUTHORITY_SECONDS))
     return tuple(current)
@@ -45,7 +47,7 @@ def is_due(made_at: float, expires_at: float, now: float) -> bool:
 def signer(authorities: Sequence[Authority], now: float) -> Authority:
     """The one that signs at `now`: the newest that agents have heard of. `authorities` are `rotate`'s."""
     announced = [one for one in authorities if now >= one.made_at + SPREAD_SECONDS]
-    # without an older one nobody trusts anything yet, and there is nothing to wait for
+    # without an older one no agent trusts any yet, and there is nothing to wait for
     return announced[-1] if announced else authorities[0]
 
 

@@ -44,7 +44,7 @@ class ServingCertificate:
 def issue(hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
     """A certificate for `hosts` (names and IP addresses), from `now` (Unix seconds), by an authority of its own.
 
-    The authority's key is thrown away: nobody can make another. Raises `ValueError` without a host.
+    The authority's key is thrown away, so no other certificate can be made. Raises `ValueError` without a host.
     """
     return sign(make_authority(now, lifetime_seconds), hosts, now, lifetime_seconds)
 

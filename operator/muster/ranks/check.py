@@ -28,7 +28,8 @@ MAX_WORD_CHARS = 256
 MAX_PROBLEM_CHARS = 4096
 
 MAX_INTERFACE_CHARS = 64
-"""Linux gives an interface 15. Every node of a gang gets every other's name: 10,000 of them have to fit into Start."""
+"""Linux gives an interface 15. Every node of a rank group gets every other's name: 10,000 of them have to fit into
+Start."""
 
 MAX_FIGURE = 1e9
 """A petabit a second, or a quarter of an hour: of the network check."""
@@ -71,7 +72,7 @@ def _check_node(report: Report, shape: Shape, _: float) -> str | None:
 
 
 def _check_counters(report: Report, _: Shape, __: float) -> str | None:
-    for name in ("generation", "incarnation", "sequence", "dropped_lines"):
+    for name in ("replacement", "attempt", "sequence", "dropped_lines"):
         if getattr(report, name) < 0:
             return f"{name}: below 0"
     return None
@@ -116,13 +117,13 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
 def _check_figures(report: Report, _: Shape, __: float) -> str | None:
     if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
         return f"check_port: expected 1 to {MAX_PORT}"
-    found = report.figures
-    if found is None:
+    result = report.figures
+    if result is None:
         return None
-    values = (found.sent_mbps, found.received_mbps, found.round_trip_us)
+    values = (result.sent_mbps, result.received_mbps, result.round_trip_us)
     if any(value is not None and not 0 <= value <= MAX_FIGURE for value in values):
         return f"figures: expected 0 to {MAX_FIGURE:.0f}"
-    return "figures.problem: too long" if _is_long(found.problem) else None
+    return "figures.problem: too long" if _is_long(result.problem) else None
 
 
 def _check_words(report: Report, _: Shape, __: float) -> str | None:

@@ -107,7 +107,7 @@ class Collector:
         self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: nobody knows who): every agent gets 503, those that wait for a command at once."""
+        """`leader` decides (None: unknown): every agent gets 503, those that wait for a command at once."""
         self._routes.step_down(leader)
 
     def use(self, certificate: ServingCertificate) -> None:

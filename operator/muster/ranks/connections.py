@@ -71,7 +71,7 @@ class Guest:
         """Close the connection without an answer."""
         self.hall.refuse(self, reason)
 
-    def gone(self) -> None:
+    def connection_lost(self) -> None:
         """The connection is closed."""
         self.hall.drop(self)
 
@@ -241,7 +241,7 @@ class Connections:
                 established,
                 handshake_seconds=self.limits.handshake_seconds,
                 worked=guest.worked,
-                gone=guest.gone,
+                connection_lost=guest.connection_lost,
             )
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, guest.connection)
             guest.transport = transport

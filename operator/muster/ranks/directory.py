@@ -10,7 +10,7 @@ class Member:
 
     job_uid: str
     node: int
-    generation: int
+    replacement: int
 
 
 class Directory(Protocol):

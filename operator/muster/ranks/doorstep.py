@@ -45,8 +45,8 @@ class Doorstep(Generic[T]):
 
     def places(self, address: str) -> int:
         """How many strangers of this address there are."""
-        known = self._addresses.get(address)
-        return 0 if known is None else known.places
+        entry = self._addresses.get(address)
+        return 0 if entry is None else entry.places
 
     def arrive(self, guest: T, address: str) -> None:
         """Add a connection that waits."""
@@ -55,14 +55,14 @@ class Doorstep(Generic[T]):
 
     def leave(self, guest: T, address: str) -> None:
         """The stranger is gone, or is none any more."""
-        known = self._addresses[address]
-        if guest in known.waiting:
-            del known.waiting[guest]
+        entry = self._addresses[address]
+        if guest in entry.waiting:
+            del entry.waiting[guest]
             self._waiting -= 1
         else:
-            del known.greeted[guest]
+            del entry.greeted[guest]
             self._greeted -= 1
-        if not known.places:
+        if not entry.places:
             del self._addresses[address]
 
     def next(self, now: float) -> T | None:

@@ -1,6 +1,6 @@
 """What is known of a node's agent, after one more report. Pure; the order and the number of reports change nothing.
 
-Within one (generation, incarnation) each part is joined by a rule that forgets the order: the newest sequence wins, an
+Within one (replacement, attempt) each part is joined by a rule that forgets the order: the newest sequence wins, an
 end stays an end, steps only rise, and the time of an event is the earliest estimate of it, for a late report can only
 make an event look younger than it is.
 """
@@ -13,9 +13,9 @@ from muster.plan.facts import AgentFacts, LauncherFacts, MetricFacts, RankFacts
 from muster_worker.contract import LauncherEnd, RankReport, RankState, Report
 
 
-def merge(known: AgentFacts | None, report: Report, at: float) -> AgentFacts:
+def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """The facts after `report` came at `at` (Unix seconds): same reports, same facts, in whatever order they came."""
-    return _read(report, at) if known is None else _join(known, _read(report, at))
+    return _read(report, at) if agent is None else _join(agent, _read(report, at))
 
 
 def _read(report: Report, at: float) -> AgentFacts:
@@ -50,13 +50,13 @@ def _time(at: float, age: float | None) -> float | None:
     return None if age is None else at - age
 
 
-def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
-    newer, older = (news, known) if _is_newer(news.report, known.report) else (known, news)
+def _join(agent: AgentFacts, news: AgentFacts) -> AgentFacts:
+    newer, older = (news, agent) if _is_newer(news.report, agent.report) else (agent, news)
     # what a replaced pod still says, on a node that was cut off, is no sign of life of the new one
-    if newer.report.generation != older.report.generation:
+    if newer.report.replacement != older.report.replacement:
         return newer
-    heard_at = max(known.heard_at, news.heard_at)
-    if _gang(newer.report) != _gang(older.report):
+    heard_at = max(agent.heard_at, news.heard_at)
+    if _rank_group(newer.report) != _rank_group(older.report):
         return newer if newer.heard_at == heard_at else replace(newer, heard_at=heard_at)
     return AgentFacts(
         report=newer.report,
@@ -68,12 +68,12 @@ def _join(known: AgentFacts, news: AgentFacts) -> AgentFacts:
     )
 
 
-def _gang(report: Report) -> tuple[int, int]:
-    return (report.generation, report.incarnation)
+def _rank_group(report: Report) -> tuple[int, int]:
+    return (report.replacement, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:
-    mine, theirs = (*_gang(one), one.sequence), (*_gang(other), other.sequence)
+    mine, theirs = (*_rank_group(one), one.sequence), (*_rank_group(other), other.sequence)
     if mine != theirs or one == other:
         return mine > theirs
     # an agent that uses a number twice breaks the contract; any fixed choice keeps the order of arrival out of it

@@ -79,4 +79,4 @@ ANSWERS = {
     Reason.TOO_MANY_POLLS: Answer(HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands took this one's place."),
     Reason.BAD_HTTP: Answer(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
 }
-"""Reasons without an answer close the connection: there is nobody to answer, or no way to."""
+"""Reasons without an answer close the connection: there is no one to answer, or no way to."""

@@ -28,8 +28,8 @@ class Refusals:
         self._recent[reason] += 1
         if namespace:
             source = f"{namespace}/{source}"
-        known = source in self._sources or len(self._sources) < MAX_SOURCES
-        self._sources[source if known else OTHERS] += 1
+        is_known = source in self._sources or len(self._sources) < MAX_SOURCES
+        self._sources[source if is_known else OTHERS] += 1
 
     def tell(self) -> str | None:
         """What was refused since the last time, in one line; None when nothing was."""

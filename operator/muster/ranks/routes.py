@@ -98,7 +98,7 @@ class Routes:
         self._leads = holds_lease
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: nobody knows who): agents are sent away, those that wait for a command too."""
+        """`leader` decides (None: unknown): agents are sent away, those that wait for a command too."""
         self._leads = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()
@@ -141,7 +141,7 @@ class Routes:
             raise Refused(Reason.MALFORMED) from None
         if report.job_uid != member.job_uid:
             raise Refused(Reason.OTHER_JOB)
-        if (report.node, report.generation) != (member.node, member.generation):
+        if (report.node, report.replacement) != (member.node, member.replacement):
             raise Refused(Reason.OTHER_POD)
         try:
             self._store.record(member, report, at)

@@ -65,15 +65,15 @@ class RankStore:
         With another one (the job was scaled while it was suspended) all that its agents said is forgotten; who waits
         for `changed` goes on waiting.
         """
-        known = self._jobs.get(shape.job_uid)
-        if known is None:
+        entry = self._jobs.get(shape.job_uid)
+        if entry is None:
             self._jobs[shape.job_uid] = _Entry(shape)
             self._agents += shape.nodes
-        elif known.shape != shape:
-            self._agents += shape.nodes - known.shape.nodes
-            self._give_back(known)
-            known.shape = shape
-            known.forget()
+        elif entry.shape != shape:
+            self._agents += shape.nodes - entry.shape.nodes
+            self._give_back(entry)
+            entry.shape = shape
+            entry.forget()
 
     def forget(self, job_uid: str) -> None:
         """Drop all that is known of the job, and let go of who waits for its commands."""
@@ -109,7 +109,7 @@ class RankStore:
         Raises `UnknownJob`; `Implausible` when the report can't be of this job. The report must be of the member.
         """
         entry = self._entry(member.job_uid)
-        if (report.job_uid, report.node, report.generation) != (member.job_uid, member.node, member.generation):
+        if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
             raise ValueError("the report is not of the pod that sent it")
         check(report, entry.shape, at)
         node = entry.node(member.node)
@@ -123,17 +123,17 @@ class RankStore:
     def agent(self, job_uid: str, node: int) -> AgentFacts | None:
         """What is known of a node's agent; None until it reported."""
         entry = self._jobs.get(job_uid)
-        known = entry.nodes.get(node) if entry is not None else None
-        return known.agent if known is not None else None
+        current = entry.nodes.get(node) if entry is not None else None
+        return current.agent if current is not None else None
 
     def send(self, job_uid: str, node: int, command: Command) -> None:
         """Make `command` the node's current one, unless that is a higher one already. Raises `UnknownJob`."""
         if command.job_uid != job_uid:
             raise ValueError("the command is of another job")
-        known = self._entry(job_uid).node(node)
-        if known.command is None or command.order > known.command.order:
-            known.command = command
-            _wake(known)
+        current = self._entry(job_uid).node(node)
+        if current.command is None or command.order > current.command.order:
+            current.command = command
+            _wake(current)
 
     def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
         """The node's current command when it is above `after`. Raises `UnknownJob`."""
@@ -149,16 +149,16 @@ class RankStore:
         entry = self._entry(job_uid)
         if node >= entry.shape.nodes:
             raise UnknownJob("the job has no such node")
-        known = entry.node(node)
+        current = entry.node(node)
         while (command := self.command(job_uid, node, after)) is None:
             future = asyncio.get_running_loop().create_future()
-            known.waiting.add(future)
+            current.waiting.add(future)
             try:
                 await future
             finally:
-                known.waiting.discard(future)
+                current.waiting.discard(future)
             # a command that came with a new pod is not for the old one
-            if self._entry(job_uid).nodes.get(node) is not known:
+            if self._entry(job_uid).nodes.get(node) is not current:
                 raise UnknownJob("the node's pod was replaced")
         return command
 

@@ -13,7 +13,7 @@ SHUTDOWN_SECONDS = 1.0
 
 
 class TlsProtocol(SSLProtocol):
-    """`worked` hears the seconds of processor time of whatever came in; `gone` that the connection is closed."""
+    """`worked` hears the processor seconds of what came in, `connection_lost` that the connection is closed."""
 
     max_size = 16 * 1024
     """A TLS record has no more."""
@@ -26,7 +26,7 @@ class TlsProtocol(SSLProtocol):
         *,
         handshake_seconds: float,
         worked: Callable[[float], None],
-        gone: Callable[[], None],
+        connection_lost: Callable[[], None],
     ) -> None:
         super().__init__(
             asyncio.get_running_loop(),
@@ -38,7 +38,7 @@ class TlsProtocol(SSLProtocol):
             ssl_shutdown_timeout=SHUTDOWN_SECONDS,
         )
         self._worked = worked
-        self._gone = gone
+        self._gone = connection_lost
 
     def buffer_updated(self, nbytes: int) -> None:
         began = time.thread_time()

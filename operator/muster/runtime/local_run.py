@@ -9,10 +9,10 @@ from typing import Protocol
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.runtime.reconcile import Backend, Turn, reconcile
+from muster.runtime.reconcile import Backend, ReconcileResult, reconcile
 
-_TERM = 1
-"""Nobody else decides for a local run, so it has one term."""
+_LEADER_TERM = 1
+"""A local run has one decider, so one leader term."""
 
 _REST_SECONDS = 0.02
 """The least pause between two turns: reports that come together are looked at together."""
@@ -22,7 +22,7 @@ class StoppableBackend(Backend, Protocol):
     """A backend that can be asked to bring its job to an end."""
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody, `by`, wants the job to end; its ranks get so long from SIGTERM to SIGKILL."""
+        """`by` asks the job to end; its ranks get so long from SIGTERM to SIGKILL."""
         ...
 
 
@@ -47,27 +47,27 @@ class LocalRun:
     backend: Backend
     changed: asyncio.Event
     clock: Callable[[], float]
-    publish: Callable[[Turn], None]
+    publish: Callable[[ReconcileResult], None]
 
-    async def run(self) -> Turn:
+    async def run(self) -> ReconcileResult:
         """Go around until the job is over; the last turn."""
         status = Status()
         while True:
             self.changed.clear()
-            turn = await reconcile(self.job, status, self.backend, self, self.clock(), _TERM)
-            status = turn.status
-            self.publish(turn)
-            if turn.is_over:
-                return turn
-            await self._rest(turn)
+            result = await reconcile(self.job, status, self.backend, self, self.clock(), _LEADER_TERM)
+            status = result.status
+            self.publish(result)
+            if result.is_over:
+                return result
+            await self._wait_for_change(result)
 
     async def write(self, status: Status) -> None:
-        """A local run's status ends with it: `publish` shows it, and nobody takes over."""
+        """A local run's status ends with it: `publish` shows it."""
 
-    async def _rest(self, turn: Turn) -> None:
-        pause = None if turn.wake_at is None else max(0.0, turn.wake_at - self.clock())
+    async def _wait_for_change(self, result: ReconcileResult) -> None:
+        timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())
         try:
-            async with asyncio.timeout(pause):
+            async with asyncio.timeout(timeout):
                 await self.changed.wait()
         except TimeoutError:
             return

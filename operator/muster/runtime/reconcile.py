@@ -38,7 +38,7 @@ class Backend(Protocol):
         ...
 
 
-class Journal(Protocol):
+class StatusWriter(Protocol):
     """Where a job's status is kept."""
 
     async def write(self, status: Status) -> None:
@@ -47,54 +47,56 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True)
-class Turn:
+class ReconcileResult:
     """What one time around found and says.
 
-    `wake_at` is when time alone may change something (Unix seconds; None: never), `is_over` that the job's outcome is
-    known and nothing of it is left.
+    `requeue_at` is when time alone may change something (Unix seconds; None: never), `is_over` that the job's outcome
+    is known and nothing of it is left.
     """
 
     facts: JobFacts
     status: Status
-    wake_at: float | None
+    requeue_at: float | None
     is_over: bool
 
 
 @dataclass(frozen=True)
-class _Thought:
+class _Decision:
     """What follows from a job's facts."""
 
     facts: JobFacts
     outcome: Outcome
     actions: Sequence[Action]
     status: Status
-    wake_at: float | None
+    requeue_at: float | None
 
-    def turn(self, now: float) -> Turn:
+    def result(self, now: float) -> ReconcileResult:
         """The turn, once all was done."""
         is_over = self.outcome.is_decided and all(is_gone(node) for node in self.facts.nodes)
-        # An agent that says nothing any more gives no other cause to look whether it obeyed.
-        times = (self.wake_at, now + LOOK_AGAIN_SECONDS if self.actions else None)
-        return Turn(self.facts, self.status, min((at for at in times if at is not None), default=None), is_over)
+        # A silent agent sends no event, so check again after LOOK_AGAIN_SECONDS.
+        times = (self.requeue_at, now + LOOK_AGAIN_SECONDS if self.actions else None)
+        return ReconcileResult(
+            self.facts, self.status, min((at for at in times if at is not None), default=None), is_over
+        )
 
 
 async def reconcile(  # noqa: PLR0917 - a turn's six ingredients, none of which belongs to another
-    job: Job, previous: Status, backend: Backend, journal: Journal, now: float, term: int
-) -> Turn:
-    """Bring the world a step nearer to the job's spec, and say how it stands. `term` is the deciding Lease's."""
+    job: Job, previous: Status, backend: Backend, status_writer: StatusWriter, now: float, leader_term: int
+) -> ReconcileResult:
+    """Bring the job one step closer to its spec, and report its state. `leader_term` is the deciding Lease's."""
     observed = await backend.observe(job)
-    think = partial(_think, job, previous, observed, now, term)
-    # Of a hundred ranks that takes a millisecond, of a hundred thousand seconds.
-    thought = think() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, think)
+    work_out = partial(_decide, job, previous, observed, now, leader_term)
+    # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
+    decision = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
     # What was decided is written before it is done: the operator that takes over after a crash finds it in the status.
-    await journal.write(thought.status)
-    await backend.apply(job, thought.actions)
-    return thought.turn(now)
+    await status_writer.write(decision.status)
+    await backend.apply(job, decision.actions)
+    return decision.result(now)
 
 
-def _think(job: Job, previous: Status, observed: JobFacts, now: float, term: int) -> _Thought:
+def _decide(job: Job, previous: Status, observed: JobFacts, now: float, leader_term: int) -> _Decision:
     facts = infer(job, previous, observed, now)
     outcome = judge(job, previous, facts, now)
-    actions = decide(job, facts, outcome, now, term)
+    actions = decide(job, facts, outcome, now, leader_term)
     status = summarise(job, previous, facts, outcome, actions, now)
-    return _Thought(facts, outcome, actions, status, next_wake(job, facts, outcome, now))
+    return _Decision(facts, outcome, actions, status, next_wake(job, facts, outcome, now))

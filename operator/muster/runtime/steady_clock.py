@@ -1,4 +1,4 @@
-"""The time of a run, which nobody sets back or forward while it goes on."""
+"""The time of a run: it does not follow changes of the system clock."""
 
 from __future__ import annotations
 

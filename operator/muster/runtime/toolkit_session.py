@@ -27,7 +27,7 @@ from muster.backends.local.toolkit.host import (
 )
 from muster.backends.local.toolkit.metrics import OutputMetrics
 from muster.backends.local.tree import kill_marked
-from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.plan.facts import AgentFacts
@@ -96,7 +96,7 @@ async def open_toolkit(
     """
     job, layout = run.job, run.layout
     _make_places(run)
-    changed, log, metrics = asyncio.Event(), RankLog(_gang(job)), OutputMetrics(job)
+    changed, log, metrics = asyncio.Event(), RankLog(_rank_group(job)), OutputMetrics(job)
 
     def hear(node: int, text: str) -> None:
         now = clock()
@@ -134,8 +134,8 @@ def _make_places(run: ToolkitRun) -> None:
     make_hosts(run.training, layout, hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python)
 
 
-def _gang(job: Job) -> Gang:
-    return Gang(
+def _rank_group(job: Job) -> RankGroup:
+    return RankGroup(
         job_uid=job.metadata.uid,
         attempt=ATTEMPT,
         nodes=job.spec.nodes,
@@ -151,7 +151,7 @@ def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
 
 def _channels(config: JSON) -> dict[str, dict[str, str]]:
     """inputdataconfig.json's entries (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
-    found = {}
+    result = {}
     for channel in config if isinstance(config, list) else []:
         if not isinstance(channel, dict):
             continue
@@ -165,5 +165,5 @@ def _channels(config: JSON) -> dict[str, dict[str, str]]:
         }
         if "ContentType" in channel:
             entry["ContentType"] = str(channel["ContentType"])
-        found[str(channel["ChannelName"])] = entry
-    return found
+        result[str(channel["ChannelName"])] = entry
+    return result

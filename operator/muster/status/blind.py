@@ -2,27 +2,27 @@
 
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.status.conditions import since
+from muster.status.problems import PASSING
 from muster.status.sentences import fit
-from muster.status.troubles import PASSING
 
 
-def blinded(previous: Status, trouble: Trouble | None, generation: int, now: float) -> Status:
-    """`previous` with why nobody can look, in its message and where a person has to do something in Stalled, too.
+def blinded(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
+    """`previous` with the reason why AWS can't be asked: in the message, and in Stalled where a person has to act.
 
-    `trouble` None: it isn't worth a word. `now` is in Unix seconds.
+    `problem` None: it isn't worth a word. `now` is in Unix seconds.
     """
     kept = previous.model_copy(update={"observed_generation": generation})
-    if trouble is None:
+    if problem is None:
         return kept
-    message = fit(trouble.message)
-    if trouble.reason in PASSING:
+    message = fit(problem.message)
+    if problem.reason in PASSING:
         return kept.model_copy(update={"message": message})
     stalled = Condition(
         type="Stalled",
         status="True",
-        reason=trouble.reason,
+        reason=problem.reason,
         message=message,
         last_transition_time=since(previous, "Stalled", "True") or to_seconds(now),
         observed_generation=generation,

@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from muster.api.amounts import capital, share
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.gang_release import GANG_RELEASED
 from muster.plan.nodes import is_placed
 from muster.plan.outcome import STOPPING, Outcome, Verdict
+from muster.plan.problems import NODE_SILENT
 from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
-from muster.plan.troubles import NODE_SILENT
+from muster.status.no_problem import why_not_stalled
+from muster.status.problems import PASSING, SharedProblem, shared_problems
 from muster.status.released import released
 from muster.status.sentences import fit
-from muster.status.troubles import PASSING, SharedTrouble, shared_troubles
-from muster.status.untroubled import untroubled
 from muster.status.views import RUNNING, Picture
 
 ACCEPTED = "Accepted"
 """The condition that says whether the operator runs the spec as it is now."""
 
 NODES_NOT_PLACED = "NodesNotPlaced"
-"""Nodes wait for a place, as all do for a while: no trouble is known of them."""
+"""Nodes wait for a place, as all do for a while: no problem is known of them."""
 
 REMARKS = "ValidWithRemarks"
 """Of a spec that says more than anybody heeds."""
@@ -42,7 +42,7 @@ def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, .
     """Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
 
     A transition time changes only when the condition's status does. Complete and Failed become True when nothing of the
-    job runs any more, so that whoever waits for them finds its devices free.
+    job runs any more, so that a job that waits for its devices finds them free.
     """
     outcome = picture.outcome
     claims = (
@@ -63,7 +63,7 @@ def since(previous: Status, kind: str, status: str) -> str | None:
     return before.last_transition_time if before is not None and before.status == status else None
 
 
-def refusal_of(picture: Picture) -> Trouble | None:
+def refusal_of(picture: Picture) -> Problem | None:
     """What keeps every node of the job from being made; None for a job that is past that."""
     outcome = picture.outcome
     return None if outcome.started or outcome.is_decided else picture.facts.refusal
@@ -91,12 +91,12 @@ def _scheduled(picture: Picture) -> _Claim:
     if outcome.started or not unplaced:
         words = "The node has its place" if len(nodes) == 1 else "All nodes have their place"
         return _Claim("Scheduled", True, "AllNodesPlaced", words)
-    trouble = picture.facts.trouble
-    if trouble is not None:
-        return _Claim("Scheduled", False, trouble.reason, fit(trouble.message))
-    shared = shared_troubles(unplaced, len(nodes))
+    problem = picture.facts.problem
+    if problem is not None:
+        return _Claim("Scheduled", False, problem.reason, fit(problem.message))
+    shared = shared_problems(unplaced, len(nodes))
     if shared:
-        return _Claim("Scheduled", False, shared[0].trouble.reason, _sentences(shared))
+        return _Claim("Scheduled", False, shared[0].problem.reason, _sentences(shared))
     words = capital(share(len(unplaced), len(nodes), "node", "has no place yet", "have no place yet"))
     return _Claim("Scheduled", False, NODES_NOT_PLACED, words)
 
@@ -115,22 +115,22 @@ def _stalled(picture: Picture, message: str) -> _Claim:
         return _Claim("Stalled", True, refusal.reason, fit(refusal.message))
     if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.settled:
         return _Claim("Stalled", True, outcome.reason, message)
-    trouble = picture.facts.trouble
-    if trouble is not None and trouble.reason not in PASSING:
-        return _Claim("Stalled", True, trouble.reason, fit(trouble.message))
-    shared = shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
+    problem = picture.facts.problem
+    if problem is not None and problem.reason not in PASSING:
+        return _Claim("Stalled", True, problem.reason, fit(problem.message))
+    shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
     # A job that is over waits for silent agents only.
     for_people = tuple(entry for entry in shared if not entry.passes and _concerns(outcome, entry))
     if for_people:
-        return _Claim("Stalled", True, for_people[0].trouble.reason, _sentences(for_people))
-    return _Claim("Stalled", False, *untroubled(picture))
+        return _Claim("Stalled", True, for_people[0].problem.reason, _sentences(for_people))
+    return _Claim("Stalled", False, *why_not_stalled(picture))
 
 
-def _concerns(outcome: Outcome, shared: SharedTrouble) -> bool:
-    return not outcome.is_decided or (not outcome.settled and shared.trouble.reason == NODE_SILENT)
+def _concerns(outcome: Outcome, shared: SharedProblem) -> bool:
+    return not outcome.is_decided or (not outcome.settled and shared.problem.reason == NODE_SILENT)
 
 
-def _sentences(shared: tuple[SharedTrouble, ...]) -> str:
+def _sentences(shared: tuple[SharedProblem, ...]) -> str:
     return fit("; ".join(entry.sentence for entry in shared))
 
 

@@ -2,7 +2,7 @@
 
 from muster.api.status import RankDetail
 from muster.api.timestamps import to_millis
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.outcome import Outcome
 from muster.status.views import FAILED, NOT_REPORTED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
@@ -17,7 +17,7 @@ _WORDS = {
 
 
 def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
-    """At most `MAX_DETAILS` ranks: the culprits, what went before them, other failures, consequences, the rest."""
+    """At most `MAX_DETAILS` ranks: root causes, what went before them, other failures, secondary ones, the rest."""
     mute = _mute_ranks(views)
     worth = [view for view in views if _says_something(view) or view.rank in mute]
     worth.sort(key=lambda view: (_weight(view, outcome), _at(view), view.rank))
@@ -44,7 +44,7 @@ def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
 
 def _weight(view: RankView, outcome: Outcome) -> int:
     failure = outcome.failure
-    if failure is not None and failure.blames(view.rank, view.node.node):
+    if failure is not None and failure.is_root_cause(view.rank, view.node.node):
         return 0
     if view.reason == "EndedEarly":
         return 1
@@ -61,9 +61,8 @@ def _detail(view: RankView) -> RankDetail:
     return RankDetail(
         rank=view.rank,
         node=view.node.node,
-        node_name=view.node.name,
         pod=view.node.process.name,
-        machine=view.node.process.machine,
+        node_name=view.node.process.machine,
         state=view.state,
         reason=view.no_step_reason or view.reason,
         message=_message(view),
@@ -81,7 +80,7 @@ def _message(view: RankView) -> str:
         return "its optimizer's steps can't be counted"
     if view.reason in _WORDS:
         return _WORDS[view.reason]
-    trouble = view.node.process.trouble
-    if trouble is not None and view.reason == trouble.reason:
-        return last_words.clean(trouble.message)
-    return last_words.telling_line(view.facts.report.last_lines) if view.facts is not None else ""
+    problem = view.node.process.problem
+    if problem is not None and view.reason == problem.reason:
+        return rank_output.clean(problem.message)
+    return rank_output.telling_line(view.facts.report.last_lines) if view.facts is not None else ""

@@ -29,11 +29,11 @@ class Note:
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
     """The events of the way from `previous` to `status`, each thing told once."""
-    steps, found = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
+    steps, result = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
     # Why it had stalled is why it failed, or was refused.
     if any(note.type == "Warning" for note in steps):
-        return (*steps, *found)
-    return (*steps, *found, *_troubles(previous, status))
+        return (*steps, *result)
+    return (*steps, *result, *_problems(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
@@ -50,9 +50,9 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
     if releases > _releases(previous) and status.placement is not None:
         why = _condition(status, "Scheduled").message
         yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
-    if status.incarnation > previous.incarnation and status.start_time is not None:
+    if status.attempt > previous.attempt and status.start_time is not None:
         # What one training job followed may be told in fuller words later.
-        occasion = None if status.backend is None else str(status.incarnation)
+        occasion = None if status.backend is None else str(status.attempt)
         yield Note("Normal", "Started", _start(status), status.start_time, occasion)
     if _turned(previous, status, SUSPENDED):
         yield Note("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
@@ -67,28 +67,28 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
 
 def _start(status: Status) -> str:
     world = status.ranks.world if status.ranks is not None else 0
-    told = None if status.backend is None else status.backend.sagemaker
-    if told is None:
+    record = None if status.backend is None else status.backend.sagemaker
+    if record is None:
         nodes = "The node is" if status.nodes is not None and status.nodes.desired == 1 else "All nodes are"
         ranks = f"{amount(world, 'rank')} {'is' if world == 1 else 'are'} started"
-        return f"{nodes} ready: {ranks} (incarnation {status.incarnation})"
-    made = f"Training job {told.training_job_name} is created for {amount(world, 'rank')}"
-    last = told.earlier[-1] if told.earlier else None
+        return f"{nodes} ready: {ranks} (attempt {status.attempt})"
+    made = f"Training job {record.training_job_name} is created for {amount(world, 'rank')}"
+    last = record.earlier[-1] if record.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
     return fit(made + after)
 
 
 def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
-    """What the network check of this start found, where somebody may want to look."""
+    """What the network check of this start found, as an event."""
     check, since = _check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
-    if previous.incarnation != status.incarnation or _check(previous) != check:
-        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.incarnation))
+    if previous.attempt != status.attempt or _check(previous) != check:
+        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.attempt))
 
 
 def _remarks(previous: Status, status: Status) -> Iterator[Note]:
-    """What the spec says to nobody: once, and again when it has become something else."""
+    """Fields of the spec that have no effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
     if accepted.reason == REMARKS and _tells_more(previous, status, "Accepted", "True"):
         yield Note("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
@@ -107,22 +107,22 @@ def _is_resumed(status: Status) -> bool:
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
-def _troubles(previous: Status, status: Status) -> Iterator[Note]:
-    """What keeps nodes from work. A trouble of the placement can be one that a person has to solve: it is told once."""
-    told = {
+def _problems(previous: Status, status: Status) -> Iterator[Note]:
+    """What keeps nodes from work. A problem of the placement can be one that a person has to solve: it is told once."""
+    fields = {
         entry.reason: entry
-        for kind, trouble in (("Scheduled", "False"), ("Stalled", "True"))
-        if (entry := _condition(status, kind)).status == trouble and entry.reason not in _NO_TROUBLE
+        for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
+        if (entry := _condition(status, kind)).status == problem and entry.reason not in _NO_PROBLEM
     }
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
-    # A container that fails again and again is one trouble of this start; the status has the newest word on it.
+    # A container that fails again and again is one problem of this start; the status has the newest word on it.
     began = _condition(status, SUSPENDED).last_transition_time
-    for reason, entry in told.items():
+    for reason, entry in fields.items():
         if reason not in before:
             yield Note("Warning", reason, fit(entry.message), began, occasion="")
 
 
-_NO_TROUBLE = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
+_NO_PROBLEM = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
 def _turned(previous: Status, status: Status, kind: str) -> bool:

@@ -2,14 +2,14 @@
 
 from muster.api.status import LinkGroup, NetworkStatus, NodeLink
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster.status.network_check import check_of, speed_of
 from muster.status.ranges import ranges
 from muster_worker.contract import Report
 
 MAX_GROUPS = 16
-"""Machines of a few kinds make a few groups; of a hundred kinds nobody reads the rest."""
+"""Machines of a few kinds make a few groups; of a hundred kinds the rest is left out."""
 
 MAX_NODES = 32
 """Every watcher gets the whole status with every change."""

@@ -7,8 +7,8 @@ from statistics import median
 from muster.api.amounts import amount
 from muster.api.status import NetworkCheck, SlowNode
 from muster.plan.facts import NodeFacts
-from muster.plan.last_words import clean
 from muster.plan.nodes import current_agent
+from muster.plan.rank_output import clean
 from muster_worker.contract import AgentPhase, NetworkFigures
 
 SLOW_FACTOR = 10
@@ -38,16 +38,16 @@ class Speed:
 
 
 def check_of(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
-    """What was found; None until every node that is heard has told, and when nobody checks."""
+    """What was found; None until every node that is heard has told, and without network.check."""
     heard = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
-    told = [(node, report.figures) for node, report in heard if report.figures is not None]
+    value = [(node, report.figures) for node, report in heard if report.figures is not None]
     # A node that ended before it was done has nothing more to say.
-    if not told or any(report.figures is None and report.phase != AgentPhase.ENDED for _, report in heard):
+    if not value or any(report.figures is None and report.phase != AgentPhase.ENDED for _, report in heard):
         return None
-    speeds = [speed for node, figures in told if (speed := speed_of(node, figures)) is not None]
+    speeds = [speed for node, figures in value if (speed := speed_of(node, figures)) is not None]
     slow = slow_ones(speeds)
     typical = Speed(-1, "", _median([one.mbps for one in speeds]), _median([one.round_trip_us for one in speeds]))
-    problems = [(node, figures.problem) for node, figures in told if figures.problem is not None]
+    problems = [(node, figures.problem) for node, figures in value if figures.problem is not None]
     return NetworkCheck(
         measured=len(speeds),
         median_bandwidth_mbps=typical.mbps if speeds else None,
@@ -80,8 +80,8 @@ def slow_ones(speeds: Sequence[Speed]) -> tuple[Speed, ...]:
         return ()
     mbps = median(one.mbps for one in speeds)
     round_trip = max(LEAST_ROUND_TRIP_US, SLOW_FACTOR * median(one.round_trip_us for one in speeds))
-    found = [one for one in speeds if one.mbps * SLOW_FACTOR <= mbps > 0 or one.round_trip_us >= round_trip]
-    return tuple(sorted(found, key=lambda one: (one.mbps, -one.round_trip_us, one.node)))
+    result = [one for one in speeds if one.mbps * SLOW_FACTOR <= mbps > 0 or one.round_trip_us >= round_trip]
+    return tuple(sorted(result, key=lambda one: (one.mbps, -one.round_trip_us, one.node)))
 
 
 def _median(values: Sequence[float]) -> float:

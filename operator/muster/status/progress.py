@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.api.timestamps import from_text, to_millis
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.facts import JobFacts, MetricFacts
 from muster.plan.nodes import current_agent
-from muster.status.lag import count_of, steps_behind
+from muster.status.stragglers import count_of, steps_behind
 from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0
@@ -36,14 +36,14 @@ def progress_of(picture: Picture) -> Progress | None:
     return Progress(
         step=step_of(slowest),
         steps_per_second=_pace(slowest, picture.previous.progress) if moves else None,
-        slowest_rank=_slowest(lags(picture)),
+        slowest_rank=_slowest(stragglers(picture)),
         metrics=shown,
         metrics_left_out=left_out,
         at=None if at is None else to_millis(at),
     )
 
 
-def lags(picture: Picture) -> Mapping[int, int]:
+def stragglers(picture: Picture) -> Mapping[int, int]:
     """How many steps each running rank is behind the one that is furthest."""
     before = picture.previous.progress
     running = [view for view in counting(picture.views) if view.state == RUNNING]
@@ -97,7 +97,7 @@ def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
     for node in facts.nodes:
         agent = current_agent(node)
         for metric in agent.metrics if agent is not None else ():
-            name = last_words.clean(metric.value.name, limit=63)
+            name = rank_output.clean(metric.value.name, limit=63)
             if name not in latest or _recency(metric) > _recency(latest[name]):
                 latest[name] = metric
     asked_for = frozenset(metric.name for metric in job.spec.metrics)

@@ -1,9 +1,9 @@
 """The status of a resource that can't be a job as it is written."""
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.incarnations import REFUSED, was_started
+from muster.plan.attempts import REFUSED, was_started
 from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import ACCEPTED, since
@@ -37,12 +37,12 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
     kept = tuple(entry for entry in previous.conditions if entry.type not in _TURNED)
     conditions = (turned[0], *kept, turned[1])
     phase = previous.phase if was_started(previous) else REFUSED
-    told = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
-    return previous.model_copy(update=told)
+    fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
+    return previous.model_copy(update=fields)
 
 
 def _message(invalid: InvalidResource) -> str:
     problems = invalid.problems
     more = len(problems) - MAX_PROBLEMS + invalid.left_out
-    told = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
-    return fit(f"The resource is refused: {'; '.join(told)}")
+    lines = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
+    return fit(f"The resource is refused: {'; '.join(lines)}")

@@ -3,7 +3,7 @@
 from muster.api.timestamps import to_seconds
 from muster.plan.gang_release import GANG_RELEASED, GangRelease, is_apart
 from muster.plan.nodes import is_placed
-from muster.status.troubles import shared_troubles
+from muster.status.problems import shared_problems
 from muster.status.views import Picture
 
 
@@ -13,10 +13,10 @@ def released(picture: Picture) -> str | None:
     if release is None or not is_apart(picture.facts, release, picture.now):
         return None
     # What was missing shows while the pods are there; what was said then still holds.
-    return _told(picture, release) or _sentence(picture, release)
+    return _release_sentence(picture, release) or _sentence(picture, release)
 
 
-def _told(picture: Picture, release: GangRelease) -> str | None:
+def _release_sentence(picture: Picture, release: GangRelease) -> str | None:
     placement = picture.previous.placement
     if placement is None or placement.releases != release.count:
         return None
@@ -26,7 +26,7 @@ def _told(picture: Picture, release: GangRelease) -> str | None:
 
 def _sentence(picture: Picture, release: GangRelease) -> str:
     nodes = picture.facts.nodes
-    shared = shared_troubles((node for node in nodes if not is_placed(node)), len(nodes))
+    shared = shared_problems((node for node in nodes if not is_placed(node)), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
     head = (

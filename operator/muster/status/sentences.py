@@ -5,7 +5,7 @@ from muster.api.mpi_rules import is_runner
 from muster.api.spec import Job
 from muster.api.status import Progress
 from muster.api.timestamps import to_seconds
-from muster.plan import last_words
+from muster.plan import rank_output
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.failure import Failure
 from muster.plan.meeting import mismatch
@@ -20,14 +20,14 @@ from muster.plan.outcome import (
     Verdict,
     ranks_seen,
 )
-from muster.plan.troubles import NODE_SILENT
+from muster.plan.problems import NODE_SILENT
 from muster.plan.world import is_mpi
-from muster.status.blame import MAX_RANGE_CHARS, asked_for, blame, bystanders
+from muster.status.failure_sentence import MAX_RANGE_CHARS, asked_for, bystanders, failure_sentence
 from muster.status.network_check import check_of
-from muster.status.progress import lags
+from muster.status.problems import MAX_NAMES, shared_problems
+from muster.status.progress import stragglers
 from muster.status.ranges import ranges
 from muster.status.released import released
-from muster.status.troubles import MAX_NAMES, shared_troubles
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
 from muster_worker.contract import AgentPhase
 
@@ -57,13 +57,13 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
         return fit(running(picture, progress))
     if any(view.state == STARTING for view in picture.views):
         start = f"The ranks start: 0 of {len(picture.views)} run" if len(picture.views) > 1 else "The rank starts"
-        return fit(_with_troubles(start, picture.facts))
+        return fit(_with_problems(start, picture.facts))
     return fit(released(picture) or _waiting(picture.facts, len(picture.views)))
 
 
 def fit(text: str) -> str:
     """`text` as one clean line that is short enough for the status."""
-    line = last_words.clean(text, limit=MAX_BYTES)
+    line = rank_output.clean(text, limit=MAX_BYTES)
     if len(line.encode()) <= MAX_BYTES:
         return line
     kept = line.encode()[: MAX_BYTES - len("…".encode())]
@@ -92,14 +92,14 @@ def ended(picture: Picture, progress: Progress | None) -> str:
 def _failed(picture: Picture, failure: Failure) -> str:
     if may_be_overtaken(picture.job, picture.facts, failure.first):
         return _open(picture.views)
-    return blame(picture.job, failure, picture.views)
+    return failure_sentence(picture.job, failure, picture.views)
 
 
 def _open(views: tuple[RankView, ...]) -> str:
     """Some ranks have ended, and it isn't known yet which of them was the first."""
     bad = sum(view.end is not None and not view.end.is_good for view in views)
-    told = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
-    return f"{told}; who was first is known once all nodes have ended"
+    text = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
+    return f"{text}; who was first is known once all nodes have ended"
 
 
 def _suspended(picture: Picture) -> str:
@@ -111,7 +111,7 @@ def _suspended(picture: Picture) -> str:
 def _cut_short(picture: Picture, progress: Progress | None) -> str:
     request = picture.facts.stop_request
     if picture.outcome.reason == STOP_REQUESTED and request is not None:
-        return f"Stopped by {last_words.clean(request.by, limit=64)}{_at_step(progress)}"
+        return f"Stopped by {rank_output.clean(request.by, limit=64)}{_at_step(progress)}"
     if picture.outcome.reason == DEADLINE_EXCEEDED:
         seconds = picture.job.spec.active_deadline_seconds
         return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) is over"
@@ -122,13 +122,13 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
 
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
-    seen = ranks_seen(job, facts)
-    which = f" ({ranges(seen, MAX_RANGE_CHARS)})" if seen else ""
+    ranks = ranks_seen(job, facts)
+    which = f" ({ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
-    told = f"{asked_for(job)}, {len(seen) or 'none'} {'was' if len(seen) == 1 else 'were'} seen{which}{when}"
+    text = f"{asked_for(job)}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
     # Ranks without muster's wrapper have to be found; one that is over at once may not be.
-    unwrapped = is_mpi(job) and not seen and is_runner(job.spec.command[0])
-    return f"{told}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else told
+    unwrapped = is_mpi(job) and not ranks and is_runner(job.spec.command[0])
+    return f"{text}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else text
 
 
 def running(picture: Picture, progress: Progress | None) -> str:
@@ -139,7 +139,7 @@ def running(picture: Picture, progress: Progress | None) -> str:
         pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{pace}")
         if progress.slowest_rank is not None:
-            behind = lags(picture)[progress.slowest_rank]
+            behind = stragglers(picture)[progress.slowest_rank]
             parts.append(f"rank {progress.slowest_rank} is {amount(behind, 'step')} behind")
     else:
         parts.extend(_why_no_steps(views))
@@ -155,20 +155,20 @@ def running(picture: Picture, progress: Progress | None) -> str:
     unknown = _count(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
-    shared = shared_troubles(picture.facts.nodes, len(picture.facts.nodes))
+    shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
     # Who is silent was named already.
-    parts.extend(entry.sentence for entry in shared if not unknown or entry.trouble.reason != NODE_SILENT)
+    parts.extend(entry.sentence for entry in shared if not unknown or entry.problem.reason != NODE_SILENT)
     return "; ".join(parts)
 
 
-def _with_troubles(text: str, facts: JobFacts) -> str:
-    return "; ".join([text, *(entry.sentence for entry in shared_troubles(facts.nodes, len(facts.nodes)))])
+def _with_problems(text: str, facts: JobFacts) -> str:
+    return "; ".join([text, *(entry.sentence for entry in shared_problems(facts.nodes, len(facts.nodes)))])
 
 
 def _kept(facts: JobFacts) -> list[str]:
     """Whose results are on their way to S3."""
     agents = ((node, current_agent(node)) for node in facts.nodes)
-    busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.KEEPING]
+    busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
     return [f"what the ranks left on {_names(busy)} is brought to S3"] if busy else []
 
 
@@ -190,37 +190,37 @@ def _silence(picture: Picture) -> str:
 
 
 def _is_silent(node: NodeFacts) -> bool:
-    trouble = node.process.trouble
-    return trouble is not None and trouble.reason == NODE_SILENT
+    problem = node.process.problem
+    return problem is not None and problem.reason == NODE_SILENT
 
 
 def _waiting(facts: JobFacts, world: int) -> str:
     ready = sum(is_ready(node) and not _is_silent(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return _with_troubles(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
+        return _with_problems(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
     if len(facts.nodes) == 1:
         return _missing(facts)
     return f"{share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_separated(facts)}"
 
 
 def _separated(facts: JobFacts) -> str:
-    """Which nodes are not ready, behind what was said before; a trouble has a colon of its own."""
-    in_trouble = any(node.process.trouble is not None and not is_ready(node) for node in facts.nodes)
-    return f"{'; ' if in_trouble else ': '}{_missing(facts)}"
+    """Which nodes are not ready, behind what was said before; a problem has a colon of its own."""
+    has_problem = any(node.process.problem is not None and not is_ready(node) for node in facts.nodes)
+    return f"{'; ' if has_problem else ': '}{_missing(facts)}"
 
 
 def _missing(facts: JobFacts) -> str:
     """Which nodes are not ready, by what they lack."""
     waiting = [node for node in facts.nodes if not is_ready(node) or _is_silent(node)]
-    calm = [node for node in waiting if node.process.trouble is None]
+    calm = [node for node in waiting if node.process.problem is None]
     absent = [node for node in calm if node.process.state is ProcessState.MISSING]
     unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not is_placed(node)]
     begun = [node for node in calm if node.process.state is ProcessState.WAITING and is_placed(node)]
     there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
     mute = [node for node in there if current_agent(node) is None]
     busy = [node for node in there if current_agent(node) is not None]
-    parts = [entry.sentence for entry in shared_troubles(waiting, len(facts.nodes))]
+    parts = [entry.sentence for entry in shared_problems(waiting, len(facts.nodes))]
     parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (

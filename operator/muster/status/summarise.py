@@ -6,11 +6,11 @@ from muster.api.spec import Job
 from muster.api.status import NetworkStatus, NodeCounts, Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
+from muster.plan.attempts import REFUSED
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.incarnations import REFUSED
 from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
-from muster.plan.troubles import SCHEDULING_GATED, may_yet_speak
+from muster.plan.problems import SCHEDULING_GATED, may_yet_speak
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import conditions, refusal_of
 from muster.status.network import network_of
@@ -31,24 +31,24 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
     if final_condition(previous) is not None:
         return after_the_end(previous, job.metadata.generation, now)
     if _is_told_better(previous, facts, outcome, now):
-        # Whoever waits for a change of the spec to be looked at waits for this.
+        # Clients wait for observedGeneration after they change the spec.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
-    seen = Picture(job, previous, facts, outcome, now)
-    progress = progress_of(seen)
-    phase = _phase(seen)
-    message = sentence(seen, progress)
+    picture = Picture(job, previous, facts, outcome, now)
+    progress = progress_of(picture)
+    phase = _phase(picture)
+    message = sentence(picture, progress)
     return Status(
         observed_generation=job.metadata.generation,
         phase=phase,
         message=message,
-        conditions=conditions(seen, phase, message),
+        conditions=conditions(picture, phase, message),
         nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
-        network=_network(seen),
-        ranks=rank_status(seen),
+        network=_network(picture),
+        ranks=rank_status(picture),
         progress=progress,
-        placement=_placement(seen),
-        incarnation=outcome.incarnation if outcome.started or _starts(actions) else previous.incarnation,
-        start_time=_start_time(seen, actions),
+        placement=_placement(picture),
+        attempt=outcome.attempt if outcome.started or _starts(actions) else previous.attempt,
+        start_time=_start_time(picture, actions),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
 
@@ -67,35 +67,35 @@ def _starts(actions: Sequence[Action]) -> bool:
     return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
 
 
-def _phase(seen: Picture) -> str:
-    outcome = seen.outcome
+def _phase(picture: Picture) -> str:
+    outcome = picture.outcome
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
     if outcome.verdict is Verdict.SUSPENDED:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
-    return _phase_on_the_way(seen)
+    return _phase_on_the_way(picture)
 
 
-def _phase_on_the_way(seen: Picture) -> str:
-    if refusal_of(seen) is not None:
+def _phase_on_the_way(picture: Picture) -> str:
+    if refusal_of(picture) is not None:
         return REFUSED
-    beyond = {view.state for view in seen.views} - {PENDING, STARTING}
+    beyond = {view.state for view in picture.views} - {PENDING, STARTING}
     # Whether ranks that are not heard of ever ran is not known: they still do if they did.
-    if beyond - {UNKNOWN} or (beyond and seen.previous.phase == "Running"):
+    if beyond - {UNKNOWN} or (beyond and picture.previous.phase == "Running"):
         return "Running"
-    if all(is_placed(node) for node in seen.facts.nodes):
+    if all(is_placed(node) for node in picture.facts.nodes):
         return "Starting"
-    return "Queued" if _is_queued(seen.job, seen.facts) else "Pending"
+    return "Queued" if _is_queued(picture.job, picture.facts) else "Pending"
 
 
 def _is_queued(job: Job, facts: JobFacts) -> bool:
-    """Whether the nodes wait to be admitted together, by the job's queue or whoever else gates them."""
+    """Whether the nodes wait to be admitted together, by the job's queue or another gate."""
     if any(is_placed(node) for node in facts.nodes):
         return False
-    troubles = (node.process.trouble for node in facts.nodes)
-    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in troubles)
+    problems = (node.process.problem for node in facts.nodes)
+    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in problems)
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
@@ -105,34 +105,34 @@ def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     return is_ready(node) or has_started(node)
 
 
-def _network(seen: Picture) -> NetworkStatus | None:
-    nodes, before = seen.facts.nodes, seen.previous.network
+def _network(picture: Picture) -> NetworkStatus | None:
+    nodes, before = picture.facts.nodes, picture.previous.network
     # An agent that has left took back nothing of what it said.
-    if seen.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
+    if picture.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
         return before
     return network_of(nodes)
 
 
-def _placement(seen: Picture) -> Placement | None:
+def _placement(picture: Picture) -> Placement | None:
     """What who takes over has to know of the gang's releases. A job that is resumed begins anew."""
-    outcome = seen.outcome
+    outcome = picture.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None
     release = outcome.release
     if release is None:
-        return seen.previous.placement
-    return Placement(releases=release.count, generation=release.generation, released_at=to_seconds(release.at))
+        return picture.previous.placement
+    return Placement(releases=release.count, replacement=release.replacement, released_at=to_seconds(release.at))
 
 
-def _start_time(seen: Picture, actions: Sequence[Action]) -> str | None:
+def _start_time(picture: Picture, actions: Sequence[Action]) -> str | None:
     """When the ranks were told to start. It is written before they are told: a job that has it is not started again."""
-    outcome = seen.outcome
+    outcome = picture.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None
-    if seen.previous.start_time is not None:
-        return seen.previous.start_time
+    if picture.previous.start_time is not None:
+        return picture.previous.start_time
     if not outcome.started:
-        return to_seconds(seen.now) if _starts(actions) else None
-    # Somebody emptied the status of a job that runs.
-    starts = (view.facts.started_at for view in seen.views if view.facts is not None)
-    return to_seconds(min((at for at in starts if at is not None), default=seen.now))
+        return to_seconds(picture.now) if _starts(actions) else None
+    # The status of a running job was emptied.
+    starts = (view.facts.started_at for view in picture.views if view.facts is not None)
+    return to_seconds(min((at for at in starts if at is not None), default=picture.now))

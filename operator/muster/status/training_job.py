@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from muster.api.spec import Job
 from muster.api.status import NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
+from muster.plan.attempts import REFUSED, was_started
 from muster.plan.facts import ProcessState
-from muster.plan.incarnations import REFUSED, was_started
 from muster.plan.nodes import is_silent
 from muster.plan.outcome import Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
-from muster.plan.training_job_course import told_of
+from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_ends import Sequel
 from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement
@@ -38,7 +38,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
     job: Job,
     previous: Status,
     facts: TrainingFacts,
-    seen: Judgement,
+    judgement: Judgement,
     actions: Sequence[TrainingAction],
     now: float,
 ) -> Status:
@@ -47,12 +47,12 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
     if final_condition(previous) is not None:
         return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
-    if facts.blind is not None and facts.training is None and told_of(previous) is not None:
-        return blinded(previous, seen.facts.trouble, generation, now)
-    picture = Picture(job, previous, seen.facts, seen.outcome, now)
+    if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
+        return blinded(previous, judgement.facts.problem, generation, now)
+    picture = Picture(job, previous, judgement.facts, judgement.outcome, now)
     progress = _progress(picture, facts)
-    phase = _phase(picture, facts, seen)
-    message = training_sentence(picture, progress, facts, seen)
+    phase = _phase(picture, facts, judgement)
+    message = training_sentence(picture, progress, facts, judgement)
     creates = any(isinstance(action, CreateTrainingJob) for action in actions)
     return Status(
         observed_generation=generation,
@@ -62,31 +62,31 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
         nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(picture)),
         ranks=rank_status(picture),
         progress=progress,
-        backend=training_record(picture, facts, seen, now if creates else None),
-        incarnation=seen.course.attempt if creates or _is_begun(previous, seen) else previous.incarnation,
+        backend=training_record(picture, facts, judgement, now if creates else None),
+        attempt=judgement.course.attempt if creates or _is_begun(previous, judgement) else previous.attempt,
         start_time=_start_time(picture, facts, creates=creates),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
 
 
-def _is_begun(previous: Status, seen: Judgement) -> bool:
-    return was_started(previous) and not seen.course.is_next
+def _is_begun(previous: Status, judgement: Judgement) -> bool:
+    return was_started(previous) and not judgement.course.is_next
 
 
-def _phase(picture: Picture, facts: TrainingFacts, seen: Judgement) -> str:
-    outcome, training = seen.outcome, facts.training
+def _phase(picture: Picture, facts: TrainingFacts, judgement: Judgement) -> str:
+    outcome, training = judgement.outcome, facts.training
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
     if outcome.is_decided:
         return _ENDS[outcome.verdict]
-    if refusal_of(picture) is not None and (training is None or seen.course.is_next):
+    if refusal_of(picture) is not None and (training is None or judgement.course.is_next):
         return REFUSED
     # A training job failed, or could not begin, and another one is to follow.
-    if seen.course.is_next:
-        ended = seen.course.ended
+    if judgement.course.is_next:
+        ended = judgement.course.ended
         return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
     if training is None:
-        return "Restarting" if seen.course.restarts else "Pending"
+        return "Restarting" if judgement.course.restarts else "Pending"
     return _phase_of(picture, training)
 
 
@@ -115,11 +115,11 @@ def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:
     read = {metric.name: metric.value for metric in training.metrics} if training is not None else {}
     if not read:
         return progress
-    known = Progress() if progress is None else progress
-    names = {**dict.fromkeys(metric.name for metric in picture.job.spec.metrics), **known.metrics, **read}
-    values = {name: {**read, **known.metrics}[name] for name in names if name in known.metrics or name in read}
-    left_out = len(values) - MAX_METRICS + (known.metrics_left_out or 0)
-    return known.model_copy(
+    current = Progress() if progress is None else progress
+    names = {**dict.fromkeys(metric.name for metric in picture.job.spec.metrics), **current.metrics, **read}
+    values = {name: {**read, **current.metrics}[name] for name in names if name in current.metrics or name in read}
+    left_out = len(values) - MAX_METRICS + (current.metrics_left_out or 0)
+    return current.model_copy(
         update={
             "metrics": dict(list(values.items())[:MAX_METRICS]),
             "metrics_left_out": left_out if left_out > 0 else None,
@@ -136,7 +136,7 @@ def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str
         return picture.previous.start_time
     if creates:
         return to_seconds(picture.now)
-    # Somebody emptied the status of a job that runs.
+    # The status of a running job was emptied.
     return (
         None if facts.training is None or not was_started(picture.previous) else to_seconds(facts.training.created_at)
     )

@@ -8,8 +8,8 @@ from muster.api.spec import Metadata
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.outcome import final_condition
-from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts, Whereabouts
+from muster.plan.training_job_course import sagemaker_status_of
+from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
 from muster.plan.training_job_name import name_stem, training_job_name
 from muster.status.conditions import since
@@ -23,17 +23,17 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 ) -> Status:
     """`previous` with what is done about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
-    told = told_of(previous)
+    record = sagemaker_status_of(previous)
     if isinstance(todo, LetGo):
         if todo.left_behind is None:
             return kept
-        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.trouble.message), now)
-    if told is None or final_condition(previous) is not None:
+        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
+    if record is None or final_condition(previous) is not None:
         return kept
     # Made anew: others may write the status, too, and people do what it says.
-    name = training_job_name(metadata, told.attempt)
-    obstacle = facts.blind or facts.stale or facts.unclear or facts.setback
-    why = f"; {obstacle.trouble.message}" if obstacle is not None and obstacle.tries > 1 else ""
+    name = training_job_name(metadata, record.attempt)
+    failure = facts.blind or facts.stale or facts.unclear or facts.request_failure
+    why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
     what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
     message = fit(f"The resource was deleted: training job {name} {what}{why}")
     return kept.model_copy(update={"phase": "Stopping", "message": message})
@@ -41,15 +41,15 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 
 def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
     """What is said of a training job that muster could not stop, with the command by which a person stops it."""
-    told = told_of(previous)
-    if told is None and facts.training is None:
+    record = sagemaker_status_of(previous)
+    if record is None and facts.training is None:
         what, remedy = "A training job of this job", "Look for it"
-        place, name = facts.whereabouts, name_stem(metadata)
+        place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
         # Made anew: others may write the status, too, and people do what it says.
-        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(told))
-        place = facts.seen_at or (facts.whereabouts if told is None else Whereabouts(told.region, told.assume_role_arn))
+        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
+        place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
         what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return fit(
@@ -63,8 +63,8 @@ def _in_a_command(region: str) -> str:
     return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
 
 
-def _attempt(told: SageMakerStatus | None) -> int:
-    return 0 if told is None else told.attempt
+def _attempt(record: SageMakerStatus | None) -> int:
+    return 0 if record is None else record.attempt
 
 
 def _left(kept: Status, message: str, now: float) -> Status:

@@ -10,11 +10,11 @@ from muster.api.sagemaker_status import (
     SecondaryStatus,
 )
 from muster.api.timestamps import to_seconds
-from muster.plan.incarnations import was_started
-from muster.plan.last_words import clean
-from muster.plan.training_job_course import Waiting, told_of
+from muster.plan.attempts import was_started
+from muster.plan.rank_output import clean
+from muster.plan.training_job_course import Waiting, sagemaker_status_of
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import COMPLETED, Location, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
 from muster.plan.training_job_outcome import Judgement
 from muster.status.sentences import fit
@@ -35,62 +35,62 @@ def console_url(region: str, name: str) -> str:
 
 
 def training_record(
-    picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float | None
+    picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float | None
 ) -> BackendStatus | None:
     """What is told of the present training job and those before it.
 
     `tried_at` is set when SageMaker is about to be asked for one (Unix seconds).
     """
-    told = told_of(picture.previous)
+    told = sagemaker_status_of(picture.previous)
     if tried_at is not None:
-        return BackendStatus(sagemaker=_asked_for(picture, facts, seen, tried_at))
+        return BackendStatus(sagemaker=_asked_for(picture, facts, judgement, tried_at))
     if facts.training is None or not was_started(picture.previous):
-        record = None if told is None else told.model_copy(update={"retry": _retry(seen.course.waiting)})
+        record = None if told is None else told.model_copy(update={"retry": _retry(judgement.course.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
     if told is None:
-        told = _begun(picture, facts, seen, facts.training.created_at)
+        told = _begun(picture, facts, judgement, facts.training.created_at)
     # Where it is seen, whatever was written there.
-    where = facts.seen_at or Whereabouts(told.region, told.assume_role_arn)
-    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(seen.course.waiting)}
+    where = facts.seen_at or Location(told.region, told.assume_role_arn)
+    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(judgement.course.waiting)}
     return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, where.region), **here}))
 
 
-def _asked_for(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
-    told = told_of(picture.previous)
+def _asked_for(picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float) -> SageMakerStatus:
+    told = sagemaker_status_of(picture.previous)
     earlier = () if told is None else told.earlier
-    if told is not None and told.attempt < seen.course.attempt:
+    if told is not None and told.attempt < judgement.course.attempt:
         last = facts.training if was_started(picture.previous) else None
-        known = told if last is None else told.model_copy(update=_described(last, told.region))
-        earlier = (*earlier, _earlier(known, last))
-    record = _begun(picture, facts, seen, tried_at)
-    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(seen.course.waiting)})
+        current = told if last is None else told.model_copy(update=_described(last, told.region))
+        earlier = (*earlier, _earlier(current, last))
+    record = _begun(picture, facts, judgement, tried_at)
+    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(judgement.course.waiting)})
 
 
-def _begun(picture: Picture, facts: TrainingFacts, seen: Judgement, tried_at: float) -> SageMakerStatus:
-    metadata, attempt = picture.job.metadata, seen.course.attempt
+def _begun(picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float) -> SageMakerStatus:
+    metadata, attempt = picture.job.metadata, judgement.course.attempt
     return SageMakerStatus(
         training_job_name=training_job_name(metadata, attempt),
         attempt=attempt,
-        restarts=seen.course.restarts,
-        region=facts.whereabouts.region,
-        assume_role_arn=facts.whereabouts.assume_role_arn,
+        restarts=judgement.course.restarts,
+        region=facts.location.region,
+        assume_role_arn=facts.location.assume_role_arn,
         tried_at=to_seconds(tried_at),
     )
 
 
-def _earlier(told: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
+def _earlier(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
     if training is None or training.status == COMPLETED:
         reason, message = "Suspended", ""
     else:
         end = bad_end(training)
         reason, message = end.reason, fit(end.message)
     return EarlierTrainingJob(
-        attempt=told.attempt,
-        training_job_name=told.training_job_name,
-        status=told.status or "",
+        attempt=record.attempt,
+        training_job_name=record.training_job_name,
+        status=record.status or "",
         reason=reason,
         message=message,
-        billable_seconds=told.billable_seconds,
+        billable_seconds=record.billable_seconds,
     )
 
 

@@ -1,8 +1,8 @@
 """The status' message of a job on SageMaker: one sentence that a person would say."""
 
 from muster.api.status import Progress
-from muster.plan.last_words import clean
 from muster.plan.outcome import DEADLINE_EXCEEDED, Verdict
+from muster.plan.rank_output import clean
 from muster.plan.training_job_ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
@@ -14,25 +14,25 @@ MAX_WORDS = 600
 """Characters of what SageMaker says in a message: it quotes the end of a container's output."""
 
 
-def training_sentence(picture: Picture, progress: Progress | None, facts: TrainingFacts, seen: Judgement) -> str:
+def training_sentence(picture: Picture, progress: Progress | None, facts: TrainingFacts, judgement: Judgement) -> str:
     """What is going on, or how it ended: one line that is short enough for the status."""
     if picture.outcome.verdict is Verdict.SUSPENDED:
         return fit(_suspended(picture, facts))
     if picture.outcome.is_decided:
         return fit(_ended(picture, progress, facts))
-    return fit(_obstacle(seen) or _way(picture, progress, facts, seen))
+    return fit(_problem(judgement) or _way(picture, progress, facts, judgement))
 
 
-def _obstacle(seen: Judgement) -> str | None:
-    if seen.facts.refusal is not None:
-        return seen.facts.refusal.message
-    return None if seen.facts.trouble is None else _with_end(seen, seen.facts.trouble.message)
+def _problem(judgement: Judgement) -> str | None:
+    if judgement.facts.refusal is not None:
+        return judgement.facts.refusal.message
+    return None if judgement.facts.problem is None else _with_end(judgement, judgement.facts.problem.message)
 
 
-def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, seen: Judgement) -> str:
-    if seen.course.is_next and seen.course.ended is not None:
-        return _with_end(seen, "another training job follows")
-    if facts.training is None or seen.course.is_next:
+def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, judgement: Judgement) -> str:
+    if judgement.course.is_next and judgement.course.ended is not None:
+        return _with_end(judgement, "another training job follows")
+    if facts.training is None or judgement.course.is_next:
         return f"Training job {_name(picture)} is about to be created"
     if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in picture.views):
         return running(picture, progress)
@@ -53,21 +53,21 @@ def _ended(picture: Picture, progress: Progress | None, facts: TrainingFacts) ->
     if own:
         return ended(picture, progress)
     if outcome.reason == TRAINING_JOB_GONE or facts.training is None:
-        return f"Training job {_name(picture)} is gone: somebody deleted it"
+        return f"Training job {_name(picture)} was deleted, but not by muster"
     return _end(facts.training)
 
 
 def _end(training: TrainingJob) -> str:
-    told = clean(bad_end(training).message, limit=MAX_WORDS)
-    return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {told}"
+    sentence = clean(bad_end(training).message, limit=MAX_WORDS)
+    return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {sentence}"
 
 
-def _with_end(seen: Judgement, then: str) -> str:
+def _with_end(judgement: Judgement, then: str) -> str:
     """Why a training job is followed by another one, before what is said of that."""
-    before = seen.course.ended
+    before = judgement.course.ended
     if before is None or before.sequel is not Sequel.RESTART:
         return then
-    return f"{clean(before.message, limit=MAX_WORDS).rstrip('.')}; restart {seen.course.restarts}: {then}"
+    return f"{clean(before.message, limit=MAX_WORDS).rstrip('.')}; restart {judgement.course.restarts}: {then}"
 
 
 def _standing(training: TrainingJob) -> str:
@@ -77,4 +77,4 @@ def _standing(training: TrainingJob) -> str:
 
 
 def _name(picture: Picture) -> str:
-    return training_job_name(picture.job.metadata, picture.outcome.incarnation)
+    return training_job_name(picture.job.metadata, picture.outcome.attempt)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.api.status_rules import MAX_CONDITIONS
 from muster.api.timestamps import to_seconds
 from muster.status.sentences import fit
@@ -14,9 +14,9 @@ _REPAIR = "the job is left alone until it is corrected: kubectl edit --subresour
 
 
 def unreadable(
-    written: Mapping[str, JSON], problems: Sequence[Problem], generation: int, now: float
+    status_fields: Mapping[str, JSON], problems: Sequence[FieldProblem], generation: int, now: float
 ) -> dict[str, JSON]:
-    """The fields of the status `written`, with the word that these are wrong; `now` is in Unix seconds.
+    """The fields of the status `status_fields`, with the word that these are wrong; `now` is in Unix seconds.
 
     The condition Stalled says it, where there is a list of conditions with a place for it.
     """
@@ -24,8 +24,8 @@ def unreadable(
     # Of what wasn't read nothing may be written over.
     if any(problem.path == "status" for problem in problems):
         return {"message": message}
-    fields: dict[str, JSON] = {**written, "message": message}
-    conditions = written.get("conditions", [])
+    fields: dict[str, JSON] = {**status_fields, "message": message}
+    conditions = status_fields.get("conditions", [])
     if not isinstance(conditions, list):
         return fields
     former = next((entry for entry in conditions if _is_stalled(entry)), None)

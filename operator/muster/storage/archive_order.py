@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from muster.storage.confinement import Limits
+from muster.storage.errors import StorageError
 from muster.storage.git_place import GitPlace
 from muster.storage.reach import Reach
 from muster.storage.source_archive import SourceArchive
-from muster.storage.trouble import StorageTrouble
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class ArchiveOrder:
 
 @dataclass(frozen=True)
 class ArchiveAnswer:
-    """One of `archive`, `trouble` and `bug`, a mistake's traceback. `confined`: it could give up the file system."""
+    """One of `archive`, `problem` and `bug`, a mistake's traceback. `confined`: it could give up the file system."""
 
     confined: bool
     archive: SourceArchive | None = None
-    trouble: StorageTrouble | None = None
+    problem: StorageError | None = None
     bug: str | None = None
 
 
@@ -66,13 +66,13 @@ def order_from_json(text: bytes) -> ArchiveOrder:
 
 def answer_to_json(answer: ArchiveAnswer) -> bytes:
     """The answer as text."""
-    trouble = answer.trouble
+    problem = answer.problem
     fields = {
         "confined": answer.confined,
         "archive": None if answer.archive is None else asdict(answer.archive),
-        "trouble": None
-        if trouble is None
-        else {"reason": trouble.reason, "message": trouble.message, "may_pass": trouble.may_pass},
+        "problem": None
+        if problem is None
+        else {"reason": problem.reason, "message": problem.message, "may_pass": problem.may_pass},
         "bug": answer.bug,
     }
     return json.dumps(fields).encode("ascii")
@@ -82,15 +82,15 @@ def answer_from_json(text: bytes) -> ArchiveAnswer:
     """The answer that `answer_to_json` wrote. Raises `ValueError` for any other text, which a stranger may send."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        archive, trouble = fields["archive"], fields["trouble"]
+        archive, problem = fields["archive"], fields["problem"]
         return ArchiveAnswer(
             confined=bool(fields["confined"]),
             archive=None
             if archive is None
             else SourceArchive(int(archive["size"]), str(archive["sha256"]), str(archive["checksum"])),
-            trouble=None
-            if trouble is None
-            else StorageTrouble(str(trouble["reason"]), str(trouble["message"]), may_pass=bool(trouble["may_pass"])),
+            problem=None
+            if problem is None
+            else StorageError(str(problem["reason"]), str(problem["message"]), may_pass=bool(problem["may_pass"])),
             bug=None if fields["bug"] is None else str(fields["bug"]),
         )
     except (KeyError, TypeError, RecursionError) as error:

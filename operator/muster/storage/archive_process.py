@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from muster.api.document import quoted
 from muster.storage.archive_order import ArchiveAnswer, ArchiveOrder, answer_to_json, order_from_json
 from muster.storage.confinement import confine, leave_with_parent
+from muster.storage.errors import StorageError
 from muster.storage.git_place import ORIGIN
 from muster.storage.source_archive import Member, SourceArchive, members_of, pack
 from muster.storage.source_files import SourceFile, refused
-from muster.storage.trouble import StorageTrouble
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -50,22 +50,22 @@ def _answer(
 ) -> ArchiveAnswer:
     try:
         return ArchiveAnswer(confined, archive=_archive(order, sent, objects, archive))
-    except StorageTrouble as trouble:
-        return ArchiveAnswer(confined, trouble=trouble)
+    except StorageError as problem:
+        return ArchiveAnswer(confined, problem=problem)
     except (MemoryError, RecursionError):
-        return ArchiveAnswer(confined, trouble=_too_much_memory(order))
+        return ArchiveAnswer(confined, problem=_too_much_memory(order))
     except OSError as error:
-        return ArchiveAnswer(confined, trouble=refused(ORIGIN, f"it can't be put down: {error.strerror or error}"))
+        return ArchiveAnswer(confined, problem=refused(ORIGIN, f"it can't be put down: {error.strerror or error}"))
     except Exception:  # noqa: BLE001 - the operator logs it
         return ArchiveAnswer(confined, bug=traceback.format_exc()[-_BUG_CHARS:])
     except BaseException as error:
         # dulwich's parser of trees is Rust, which panics where there is no memory
         if type(error).__name__ != "PanicException":
             raise
-        return ArchiveAnswer(confined, trouble=_too_much_memory(order))
+        return ArchiveAnswer(confined, problem=_too_much_memory(order))
 
 
-def _too_much_memory(order: ArchiveOrder) -> StorageTrouble:
+def _too_much_memory(order: ArchiveOrder) -> StorageError:
     return refused(ORIGIN, f"to read it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
 
 

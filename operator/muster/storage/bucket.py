@@ -1,4 +1,4 @@
-"""One bucket of S3, as far as muster needs it: each answer is a value or a `StorageTrouble`. Blocks."""
+"""One bucket of S3, as far as muster needs it: each answer is a value or a `StorageError`. Blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from muster.storage.objects import StoredObject
-from muster.storage.s3_troubles import explained
+from muster.storage.s3_errors import explained
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -32,7 +32,7 @@ _PIECE_BYTES = 2**20
 
 
 def s3_client() -> S3Client:
-    """Whoever the environment says that we are: variables, profile, IRSA, Pod Identity, the machine's role (boto3).
+    """The identity that the environment gives: variables, profile, IRSA, Pod Identity, the machine's role (boto3).
 
     `AWS_ENDPOINT_URL_S3` names another service than Amazon's.
     """
@@ -83,8 +83,8 @@ class Bucket:
     def head(self, key: str) -> StoredObject:
         """The object of that key."""
         with self._asking("s3:GetObject", key):
-            found = self.client.head_object(Bucket=self.name, Key=key)
-            return StoredObject(key, found["ContentLength"], found["ETag"])
+            head = self.client.head_object(Bucket=self.name, Key=key)
+            return StoredObject(key, head["ContentLength"], head["ETag"])
 
     def try_write(self, key: str) -> None:
         """Find out whether objects may be made there, and leave none: an upload is begun and given up."""

@@ -13,18 +13,18 @@ from functools import partial
 from pathlib import Path
 
 from muster.storage.bucket import Bucket
+from muster.storage.errors import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageError
 from muster.storage.fetched import Fetched
-from muster.storage.no_way_out import put
+from muster.storage.no_way_out import place_file
 from muster.storage.objects import Placed
 from muster.storage.partial import Partial, part_path
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageTrouble
 
 RANGE_BYTES = 32 * 2**20
 """What is fetched at once, and lost at most when it is interrupted."""
 
-Told = Callable[[int], object]
+Progress = Callable[[int], object]
 """Hears of each number of bytes that arrived."""
 
 
@@ -36,16 +36,16 @@ class Into:
     notes: Path
 
 
-def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, pause: Pause, told: Told) -> int:
-    """Bring all of them, and return how many had to be fetched. Raises `StorageTrouble`."""
+def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, progress: Progress) -> int:
+    """Download all of them; return how many were missing here. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
         with Fetched(into.notes / "fetched.jsonl") as fetched:
             missing = [one for one in objects if not fetched.has(one, into.folder)]
-            side_by_side(_Transfer(bucket, into, fetched, pause, told).steps(missing))
+            side_by_side(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
     except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
+        raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
 
 
@@ -54,8 +54,8 @@ class _Transfer:
     bucket: Bucket
     into: Into
     fetched: Fetched
-    pause: Pause
-    told: Told
+    sleep: Sleep
+    progress: Progress
 
     def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
         """What has to be done, in pieces of at most `RANGE_BYTES`, in no order."""
@@ -64,7 +64,7 @@ class _Transfer:
                 yield partial(self._whole, one)
                 continue
             there = Partial(self.into.notes, one, RANGE_BYTES)
-            self.told(there.bytes_there)
+            self.progress(there.bytes_there)
             missing = there.missing()
             for number in missing:
                 yield partial(self._range, one, there, number)
@@ -106,15 +106,15 @@ class _Transfer:
                 os.close(descriptor)
             if position != end:
                 what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} came"
-                raise StorageTrouble(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
-            self.told(end - start)
+                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
+            self.progress(end - start)
 
-        patiently(attempt, self.pause)
+        retry(attempt, self.sleep)
 
     def _place(self, one: Placed, part: Path) -> None:
         size = part.stat().st_size
         if size != one.stored.size:
             what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"
-            raise StorageTrouble(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
-        put(part, self.into.folder, one.path)
+            raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
+        place_file(part, self.into.folder, one.path)
         self.fetched.add(one)

@@ -96,12 +96,12 @@ class GitObjects:
         return b"".join(self.pieces(place.offset, place.size))
 
     def commit(self, name: ObjectID) -> Commit | None:
-        """The commit of that name, if it is there. Raises `StorageTrouble`, and what dulwich's parser raises."""
+        """The commit of that name, if it is there. Raises `StorageError`, and what dulwich's parser raises."""
         content = self._parsed(name, COMMIT)
         return None if content is None else Commit.from_string(content)
 
     def tree(self, name: ObjectID) -> Tree | None:
-        """The tree of that name, if it is there. Raises `StorageTrouble`, and what dulwich's parser raises."""
+        """The tree of that name, if it is there. Raises `StorageError`, and what dulwich's parser raises."""
         content = self._parsed(name, TREE)
         return None if content is None else Tree.from_string(content)
 

@@ -23,6 +23,13 @@ from dulwich.refs import Ref
 
 from muster.api import file_paths
 from muster.api.document import quoted
+from muster.storage.errors import (
+    GIT_ACCESS_DENIED,
+    GIT_COMMIT_NOT_FOUND,
+    GIT_TOO_SLOW,
+    GIT_UNREACHABLE,
+    StorageError,
+)
 from muster.storage.git_objects import GitObjects
 from muster.storage.git_pack import TooLarge, unpack
 from muster.storage.git_place import ORIGIN, GitPlace
@@ -31,13 +38,6 @@ from muster.storage.line import Line
 from muster.storage.one_host import LeadsElsewhere, pool_for
 from muster.storage.reach import AddressRefused, Reach
 from muster.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, check_paths, refused
-from muster.storage.trouble import (
-    GIT_ACCESS_DENIED,
-    GIT_COMMIT_NOT_FOUND,
-    GIT_TOO_SLOW,
-    GIT_UNREACHABLE,
-    StorageTrouble,
-)
 
 if TYPE_CHECKING:
     from dulwich.client import HTTPResponse
@@ -78,7 +78,7 @@ class Asking:
 
 
 def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceFile]:
-    """The commit's files below `place.path`, in memory. Raises `StorageTrouble`. Blocks."""
+    """The commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
         download(place, Asking(Line(FETCH_SECONDS), token=token), pack)
         files = commit_files(place, pack, objects)
@@ -86,7 +86,7 @@ def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceF
 
 
 def download(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
-    """Have the commit sent, without those before it, and written to `pack`. Raises `StorageTrouble`. Blocks."""
+    """Have the commit sent, without those before it, and written to `pack`. Raises `StorageError`. Blocks."""
     if asking.token is not None and urlsplit(place.url).scheme != "https":
         raise refused(f"{ORIGIN}.url", "a token is sent over https only")
     line = asking.line
@@ -97,7 +97,7 @@ def download(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
 
 
 def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
-    """The files below the place's path of a commit that was downloaded. Raises `StorageTrouble`. Blocks."""
+    """The files below the place's path of a commit that was downloaded. Raises `StorageError`. Blocks."""
     with _explained(place):
         # an empty pack is what a host sends of a commit that it doesn't have
         if pack.tell():
@@ -115,10 +115,10 @@ def _explained(place: GitPlace, asking: Asking | None = None) -> Iterator[None]:
     except _FETCH_ERRORS as error:
         if asking is not None and asking.line.is_cut:
             raise too_slow(place, asking.line.seconds) from None
-        raise _without_token(_trouble(place, error), place, asking) from None
+        raise _without_token(_problem(place, error), place, asking) from None
 
 
-def _trouble(place: GitPlace, error: Exception) -> StorageTrouble:
+def _problem(place: GitPlace, error: Exception) -> StorageError:
     address = _address_refused(error)
     if address is not None:
         return refused(f"{ORIGIN}.url", str(address))
@@ -134,28 +134,28 @@ def _trouble(place: GitPlace, error: Exception) -> StorageTrouble:
     return _unreachable(place, _said(error))
 
 
-def _without_token(trouble: StorageTrouble, place: GitPlace, asking: Asking | None) -> StorageTrouble:
+def _without_token(problem: StorageError, place: GitPlace, asking: Asking | None) -> StorageError:
     """The same where a host repeats what it was sent."""
     token = None if asking is None else asking.token
     if not token:
-        return trouble
-    message = trouble.message
+        return problem
+    message = problem.message
     for secret in (token, b64encode(f"{place.username}:{token}".encode()).decode("ascii")):
         message = message.replace(secret, "[token]")
-    return StorageTrouble(trouble.reason, message, may_pass=trouble.may_pass)
+    return StorageError(problem.reason, message, may_pass=problem.may_pass)
 
 
 def _address_refused(error: BaseException) -> AddressRefused | None:
     """What dulwich and urllib3 have put their own errors around."""
-    seen: list[BaseException] = [error]
-    while seen:
-        one = seen.pop()
+    visited: list[BaseException] = [error]
+    while visited:
+        one = visited.pop()
         if isinstance(one, AddressRefused):
             return one
         inner = (one.__cause__, *(each for each in one.args if isinstance(each, BaseException)))
-        seen += [each for each in inner if each is not None]
+        visited += [each for each in inner if each is not None]
         reason = getattr(one, "reason", None)
-        seen += [reason] if isinstance(reason, BaseException) else []
+        visited += [reason] if isinstance(reason, BaseException) else []
     return None
 
 
@@ -164,8 +164,8 @@ def _said(error: BaseException) -> str:
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
     inner = error.args[-1] if error.args else error
-    told = inner if isinstance(inner, OSError) else error
-    return str(told) or type(told).__name__
+    value = inner if isinstance(inner, OSError) else error
+    return str(value) or type(value).__name__
 
 
 def _talk(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
@@ -245,25 +245,25 @@ def _name(place: GitPlace) -> ObjectID:
     return ObjectID(place.commit.encode("ascii"))
 
 
-def _no_commit(place: GitPlace) -> StorageTrouble:
+def _no_commit(place: GitPlace) -> StorageError:
     words = f"{place.commit} is no commit of {place.url}, or not pushed"
-    return StorageTrouble(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {words}")
+    return StorageError(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {words}")
 
 
-def too_slow(place: GitPlace, seconds: float) -> StorageTrouble:
-    """The trouble with a host that has not sent the commit after so many seconds."""
+def too_slow(place: GitPlace, seconds: float) -> StorageError:
+    """The problem with a host that has not sent the commit after so many seconds."""
     host = quoted(urlsplit(place.url).netloc)
     words = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
-    return StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: {words}; name a faster one, or put the code into spec.source.s3")
+    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}; name a faster one, or put the code into spec.source.s3")
 
 
-def _denied(place: GitPlace) -> StorageTrouble:
+def _denied(place: GitPlace) -> StorageError:
     if place.username is None:
         words = "the host wants a token: put one into a Secret and name it in secretKeyRef"
     else:
         words = f"the host refuses the token of secretKeyRef for user {quoted(place.username)}"
-    return StorageTrouble(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {words}")
+    return StorageError(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {words}")
 
 
-def _unreachable(place: GitPlace, why: str) -> StorageTrouble:
-    return StorageTrouble(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quoted(why)}")
+def _unreachable(place: GitPlace, why: str) -> StorageError:
+    return StorageError(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quoted(why)}")

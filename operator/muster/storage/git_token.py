@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.storage.trouble import GIT_TOKEN_MISSING, StorageTrouble
+from muster.storage.errors import GIT_TOKEN_MISSING, StorageError
 
 VARIABLE = "MUSTER_GIT_TOKEN"
 """The variable with the token, in the container that fetches the commit and for `muster run`."""
@@ -10,13 +10,13 @@ VARIABLE = "MUSTER_GIT_TOKEN"
 MAX_CHARS = 8192
 
 
-def checked_token(written: bytes, origin: str) -> str:
-    """The token, without the line's end that editors add. Raises `StorageTrouble`, whose words never repeat it."""
+def checked_token(text: bytes, origin: str) -> str:
+    """The token, without the line's end that editors add. Raises `StorageError`, whose words never repeat it."""
     try:
-        token = written.decode("ascii").strip()
+        token = text.decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
     if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
         words = "what is there is no token: one line of letters, digits and signs is expected"
-        raise StorageTrouble(GIT_TOKEN_MISSING, f"{origin}: {words}")
+        raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {words}")
     return token

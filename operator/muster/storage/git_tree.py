@@ -27,7 +27,7 @@ class TreeFile:
 
 
 def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
-    """The tree of folder `path` in `tree`. Raises `StorageTrouble` where there is none."""
+    """The tree of folder `path` in `tree`. Raises `StorageError` where there is none."""
     for part in path.split("/") if path else ():
         entries = {entry.path: entry for entry in _tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
@@ -38,7 +38,7 @@ def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> O
 
 
 def files_of(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
-    """Every file of `tree` by its path. Raises `StorageTrouble` for what isn't a file or a folder."""
+    """Every file of `tree` by its path. Raises `StorageError` for what isn't a file or a folder."""
     return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
 
 

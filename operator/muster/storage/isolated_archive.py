@@ -14,10 +14,10 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from muster.storage.archive_order import ArchiveAnswer, ArchiveOrder, answer_from_json, order_to_json
+from muster.storage.errors import GIT_TOO_SLOW, StorageError
 from muster.storage.git_place import ORIGIN
 from muster.storage.source_archive import SourceArchive
 from muster.storage.source_files import refused
-from muster.storage.trouble import GIT_TOO_SLOW, StorageTrouble
 
 _MODULE = "muster.storage.archive_process"
 
@@ -34,7 +34,7 @@ _told: set[str] = set()
 
 
 async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
-    """Write the archive of a commit to `into`, which is a file. Raises `StorageTrouble`.
+    """Write the archive of a commit to `into`, which is a file. Raises `StorageError`.
 
     Cancelling ends the process, and all that it has started.
     """
@@ -101,7 +101,7 @@ def _archive(order: ArchiveOrder, text: bytes, status: int) -> SourceArchive:
     _tell(answer)
     if answer.archive is not None and status == 0:
         return answer.archive
-    raise answer.trouble or _killed(order, status)
+    raise answer.problem or _killed(order, status)
 
 
 def _tell(answer: ArchiveAnswer) -> None:
@@ -116,12 +116,12 @@ def _tell(answer: ArchiveAnswer) -> None:
         )
 
 
-def _late(order: ArchiveOrder) -> StorageTrouble:
+def _late(order: ArchiveOrder) -> StorageError:
     minutes = f"{order.limits.seconds / 60:.3g} minutes"
-    return StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: to fetch and to pack the commit took more than {minutes}")
+    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: to fetch and to pack the commit took more than {minutes}")
 
 
-def _killed(order: ArchiveOrder, status: int) -> StorageTrouble:
+def _killed(order: ArchiveOrder, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
         return refused(ORIGIN, f"to read it takes more than {order.limits.cpu_seconds} s of processor time")
     how = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"

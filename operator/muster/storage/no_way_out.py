@@ -39,7 +39,7 @@ def held(folder: Path, path: str) -> Iterator[Path]:
             os.close(file)
 
 
-def put(file: Path, folder: Path, path: str) -> None:
+def place_file(file: Path, folder: Path, path: str) -> None:
     """Move `file` to `path` below `folder`, on the same file system, and make the folders between. Raises `OSError`."""
     parts = Path(path).parts
     with _opened(folder, parts[:-1], makes=True) as parent:

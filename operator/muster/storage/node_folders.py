@@ -1,4 +1,4 @@
-"""Where a node's code, data, snapshots and results lie, as who brings and keeps them sees it."""
+"""Where a node's code, data, snapshots and results are, as its download and upload containers see it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muster.api import file_paths
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri
-from muster.storage.trouble import S3_KEYS_UNUSABLE, S3_NOT_FOUND, StorageTrouble
+from muster.storage.errors import S3_KEYS_UNUSABLE, S3_NOT_FOUND, StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def share(objects: Iterable[Placed], node: int, nodes: int) -> list[Placed]:
 
 
 def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Placed, ...]:
-    """Where each object is put that was found under `uri`. Raises `StorageTrouble` when one may not be made as a file.
+    """Where each object is put that was found under `uri`. Raises `StorageError` when one may not be made as a file.
 
     The markers that consoles make for empty folders become nothing. What the URI names up to its last / is left out of
     the paths; a URI without a / at its end may stand for a folder, too: s3://b/train has train/1.png as 1.png.
@@ -60,18 +60,18 @@ def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Pla
     return result
 
 
-def check_case(found: Iterable[Placed], field: str) -> None:
-    """Raises `StorageTrouble` where two files would be one in a folder that doesn't tell A from a."""
-    seen: dict[str, str] = {}
-    for one in found:
-        other = seen.setdefault(one.path.casefold(), one.path)
+def check_case(result: Iterable[Placed], field: str) -> None:
+    """Raises `StorageError` where two files would be one in a folder that doesn't tell A from a."""
+    visited: dict[str, str] = {}
+    for one in result:
+        other = visited.setdefault(one.path.casefold(), one.path)
         if other != one.path:
             raise _unusable(field, f"{quoted(other)} and {quoted(one.path)} are one file here, where case counts not")
 
 
-def nothing_found(uri: S3Uri, field: str) -> StorageTrouble:
-    """The trouble with a place where no object is."""
-    return StorageTrouble(S3_NOT_FOUND, f"{field}: no key in bucket {uri.bucket} begins with {quoted(uri.key)}")
+def nothing_found(uri: S3Uri, field: str) -> StorageError:
+    """The problem with a place where no object is."""
+    return StorageError(S3_NOT_FOUND, f"{field}: no key in bucket {uri.bucket} begins with {quoted(uri.key)}")
 
 
 def _path(key: str, prefix: str) -> str:
@@ -81,5 +81,5 @@ def _path(key: str, prefix: str) -> str:
     return prefix.rpartition("/")[2] + rest
 
 
-def _unusable(field: str, why: str) -> StorageTrouble:
-    return StorageTrouble(S3_KEYS_UNUSABLE, f"{field}: {why}")
+def _unusable(field: str, why: str) -> StorageError:
+    return StorageError(S3_KEYS_UNUSABLE, f"{field}: {why}")

@@ -26,16 +26,16 @@ class Partial:
         self._size, self._range_bytes = one.stored.size, range_bytes
         self._lock = Lock()
         head = json.dumps([one.stored.etag, one.stored.size, range_bytes])
-        known = self._known(head)
-        self._there = set() if known is None else known
-        if known is None:
+        current = self._read_parts(head)
+        self._there = set() if current is None else current
+        if current is None:
             self._note.unlink(missing_ok=True)
             # as large as it will be, and empty: each range has its place
             with self.part.open("wb") as file:
                 os.truncate(file.fileno(), self._size)
             self._note.write_text(f"{head}\n", encoding="utf-8")
 
-    def _known(self, head: str) -> set[int] | None:
+    def _read_parts(self, head: str) -> set[int] | None:
         if not self._note.exists() or not self.part.exists() or self.part.stat().st_size != self._size:
             return None
         lines = self._note.read_text(encoding="utf-8", errors="replace").split("\n")

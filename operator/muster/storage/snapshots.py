@@ -12,10 +12,10 @@ from pathlib import Path
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
 from muster.storage.download import Into, fetch
+from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.objects import Placed, placed
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, StorageTrouble
 from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
 SETTLED_SECONDS = 5.0
@@ -25,7 +25,7 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class _Known:
+class _StoredFile:
     """A file that is the same here and there: as it is here, and its object's etag."""
 
     file: LocalFile
@@ -35,50 +35,50 @@ class _Known:
 class Snapshots:
     """`uri` is taken for a folder. What is deleted in one place stays in the other: better two snapshots than none."""
 
-    def __init__(self, bucket: Bucket, uri: S3Uri, into: Into, pause: Pause, clock: Callable[[], float]) -> None:
+    def __init__(self, bucket: Bucket, uri: S3Uri, into: Into, sleep: Sleep, clock: Callable[[], float]) -> None:
         """`clock` gives Unix seconds, as the times of files are."""
         self._bucket = bucket
         self._uri = replace(uri, key=f"{uri.key.rstrip('/')}/" if uri.key else "")
         self._into = into
-        self._pause = pause
+        self._sleep = sleep
         self._clock = clock
         self._note = into.notes / "known.json"
         self._known = _read(self._note, str(self._uri))
 
-    def bring(self) -> int:
-        """Fetch what is newer there; the number of files. Raises `StorageTrouble`."""
-        found = patiently(lambda: list(self._bucket.objects(self._uri.key)), self._pause)
-        wanted = [one for one in placed(found, self._uri, self._bucket.field) if not self._has(one)]
-        fetch(self._bucket, wanted, self._into, self._pause, lambda _: None)
+    def download(self) -> int:
+        """Fetch what is newer there; the number of files. Raises `StorageError`."""
+        result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
+        wanted = [one for one in placed(result, self._uri, self._bucket.field) if not self._has(one)]
+        fetch(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         here = {file.path: file for file in self._files()} if wanted else {}
-        self._known |= {one.path: _Known(here[one.path], one.stored.etag) for one in wanted if one.path in here}
+        self._known |= {one.path: _StoredFile(here[one.path], one.stored.etag) for one in wanted if one.path in here}
         # what was fetched is known now; that list would take a file that is written anew for the old one
         (self._into.notes / "fetched.jsonl").unlink(missing_ok=True)
         self._remember()
         return len(wanted)
 
-    def keep(self, settled_seconds: float = 0.0) -> int:
+    def upload(self, settled_seconds: float = 0.0) -> int:
         """Upload what is newer here, older files first: one that names others is written after them.
 
         Files that changed less than `settled_seconds` ago are left for the next time. The number of files that were
-        uploaded. Raises `StorageTrouble`.
+        uploaded. Raises `StorageError`.
         """
         newest = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
         changed = [file for file in self._files() if file.changed_ns <= newest and self._is_news(file)]
         changed.sort(key=lambda file: file.changed_ns)
         for _, group in groupby(changed, key=lambda file: file.changed_ns // _NS):
             files = list(group)
-            upload(self._bucket, self._into.folder, files, self._uri, self._pause)
+            upload(self._bucket, self._into.folder, files, self._uri, self._sleep)
             self._learn(files)
         return len(changed)
 
     def _has(self, one: Placed) -> bool:
-        known = self._known.get(one.path)
-        return known is not None and known.etag == one.stored.etag and (self._into.folder / one.path).exists()
+        entry = self._known.get(one.path)
+        return entry is not None and entry.etag == one.stored.etag and (self._into.folder / one.path).exists()
 
     def _is_news(self, file: LocalFile) -> bool:
-        known = self._known.get(file.path)
-        return known is None or known.file != file
+        entry = self._known.get(file.path)
+        return entry is None or entry.file != file
 
     def _learn(self, files: list[LocalFile]) -> None:
         """Note what was uploaded, unless it changed meanwhile: then it is uploaded again."""
@@ -88,8 +88,8 @@ class Snapshots:
 
     def _learn_one(self, file: LocalFile) -> None:
         key = key_of(self._uri, file.path, self._bucket.field)
-        stored = patiently(partial(self._bucket.head, key), self._pause)
-        self._known[file.path] = _Known(file, stored.etag)
+        stored = retry(partial(self._bucket.head, key), self._sleep)
+        self._known[file.path] = _StoredFile(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:
         return files_of(self._into.folder)
@@ -102,14 +102,14 @@ class Snapshots:
             new.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
             new.replace(self._note)
         except OSError as error:
-            raise StorageTrouble(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
+            raise StorageError(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
 
 
-def _read(note: Path, uri: str) -> dict[str, _Known]:
+def _read(note: Path, uri: str) -> dict[str, _StoredFile]:
     """What is known of the files that are kept in `uri`; of those that were kept elsewhere, nothing."""
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     entries = noted["files"] if noted["uri"] == uri else []
-    return {path: _Known(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}
+    return {path: _StoredFile(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}

@@ -87,14 +87,14 @@ def _described(member: Member) -> tarfile.TarInfo:
     return info
 
 
-class _Written(Protocol):
+class _Writable(Protocol):
     def write(self, data: bytes, /) -> int: ...
 
 
 class _Hashed:
     """What is written to it goes on to `to`."""
 
-    def __init__(self, to: _Written) -> None:
+    def __init__(self, to: _Writable) -> None:
         self.hash = hashlib.sha256()
         self.size = 0
         self._to = to

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from muster.api import file_paths
 from muster.api.document import quoted
-from muster.storage.trouble import SOURCE_REFUSED, StorageTrouble
+from muster.storage.errors import SOURCE_REFUSED, StorageError
 
 MAX_FILES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
@@ -32,14 +32,14 @@ def from_texts(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 
 
 def checked(files: SourceFiles, origin: str) -> SourceFiles:
-    """The same files. Raises `StorageTrouble` where one may not be made, or all are too much; `origin` is a field."""
+    """The same files. Raises `StorageError` where one may not be made, or all are too much; `origin` is a field."""
     check_paths(files, origin)
     check_bytes(sum(len(file.content) for file in files.values()), origin)
     return files
 
 
 def check_paths(paths: Collection[str], origin: str) -> None:
-    """Raises `StorageTrouble` when there are no files, too many, or one that may not be made."""
+    """Raises `StorageError` when there are no files, too many, or one that may not be made."""
     if not paths:
         raise refused(origin, "there is no file in it")
     if len(paths) > MAX_FILES:
@@ -54,11 +54,11 @@ def check_paths(paths: Collection[str], origin: str) -> None:
 
 
 def check_bytes(size: int, origin: str) -> None:
-    """Raises `StorageTrouble` when code has more than `MAX_BYTES`."""
+    """Raises `StorageError` when code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise refused(origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
 
-def refused(origin: str, why: str) -> StorageTrouble:
-    """The trouble with code that isn't taken."""
-    return StorageTrouble(SOURCE_REFUSED, f"{origin} can't be used: {why}")
+def refused(origin: str, why: str) -> StorageError:
+    """The problem with code that isn't taken."""
+    return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {why}")

@@ -19,7 +19,7 @@ _MAX_HEADS_BYTES = 2 * MAX_FILES * 4096
 
 
 def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
-    """The files of a .tar.gz archive that somebody else made. Raises `StorageTrouble`. Blocks."""
+    """The files of a .tar.gz archive that somebody else made. Raises `StorageError`. Blocks."""
     files: dict[str, SourceFile] = {}
     size = 0
     try:

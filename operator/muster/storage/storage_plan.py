@@ -44,7 +44,7 @@ class StoragePlan:
     output: str | None = None
 
     @property
-    def keeps(self) -> bool:
+    def uploads(self) -> bool:
         """Whether something goes to S3 while the ranks run, or after them."""
         return self.checkpoint is not None or self.output is not None
 
@@ -52,11 +52,11 @@ class StoragePlan:
     def uses_s3(self) -> bool:
         """Whether somebody has to ask S3."""
         archive = self.code is not None and self.code.archive is not None
-        return self.keeps or bool(self.channels) or archive
+        return self.uploads or bool(self.channels) or archive
 
 
 def storage_plan(job: Job) -> StoragePlan | None:
-    """The job's plan; None for a job that brings and keeps nothing."""
+    """The job's plan; None for a job without files to download or upload."""
     spec = job.spec
     channels = tuple(
         S3Channel(index, channel.name, channel.s3.uri, channel.s3.distribution == "ShardedByS3Key")

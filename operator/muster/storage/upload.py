@@ -11,10 +11,10 @@ from pathlib import Path
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
+from muster.storage.errors import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageError
 from muster.storage.no_way_out import held
-from muster.storage.patience import Pause, patiently
+from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
-from muster.storage.trouble import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageTrouble
 
 MAX_KEY_BYTES = 1024
 """Amazon S3 User Guide, "Naming Amazon S3 objects"."""
@@ -41,9 +41,9 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
     for place, folders, names in os.walk(root):
         folders.sort()
         for name in sorted(names):
-            found = file_at(root, str(Path(place, name).relative_to(root)))
-            if found is not None:
-                yield found
+            result = file_at(root, str(Path(place, name).relative_to(root)))
+            if result is not None:
+                yield result
 
 
 def file_at(root: Path, path: str) -> LocalFile | None:
@@ -52,37 +52,37 @@ def file_at(root: Path, path: str) -> LocalFile | None:
     try:
         if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
             return None
-        found = file.stat()
+        stat = file.stat()
     except (OSError, RuntimeError):
         return None  # pathlib says RuntimeError of links that lead in a circle
-    return LocalFile(path, found.st_size, found.st_mtime_ns)
+    return LocalFile(path, stat.st_size, stat.st_mtime_ns)
 
 
-def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
-    """Make an object below `uri` of each of these files. Raises `StorageTrouble`."""
-    side_by_side(partial(_one, bucket, folder, file, uri, pause) for file in files)
+def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
+    """Make an object below `uri` of each of these files. Raises `StorageError`."""
+    side_by_side(partial(_one, bucket, folder, file, uri, sleep) for file in files)
 
 
-def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, pause: Pause) -> None:
+def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
     """As `upload`, but a file that can't become an object keeps no other from it: that is raised at the end."""
-    left: list[StorageTrouble] = []
+    left: list[StorageError] = []
 
     def one(file: LocalFile) -> None:
         try:
-            _one(bucket, folder, file, uri, pause)
-        except StorageTrouble as trouble:
-            if trouble.reason not in _OF_ONE_FILE:
+            _one(bucket, folder, file, uri, sleep)
+        except StorageError as problem:
+            if problem.reason not in _OF_ONE_FILE:
                 raise
-            left.append(trouble)
+            left.append(problem)
 
     side_by_side(partial(one, file) for file in files)
     if left:
         others = f"; nor can {len(left) - 1} more of these files be kept" if len(left) > 1 else ""
-        raise StorageTrouble(left[0].reason, left[0].message + others)
+        raise StorageError(left[0].reason, left[0].message + others)
 
 
 def key_of(uri: S3Uri, path: str, field: str) -> str:
-    """The key of a file below `uri`. Raises `StorageTrouble` for a name that S3 can't have."""
+    """The key of a file below `uri`. Raises `StorageError` for a name that S3 can't have."""
     try:
         key = uri.below(path).key
         if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
@@ -90,18 +90,18 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
         why = f"its key would have more than {MAX_KEY_BYTES} bytes"
     except UnicodeEncodeError:
         why = "its name is not UTF-8"
-    raise StorageTrouble(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
+    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
 
 
-def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, pause: Pause) -> None:
+def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, sleep: Sleep) -> None:
     key = key_of(uri, file.path, bucket.field)
     try:
         # what was listed a moment ago may be a link to elsewhere by now
         with held(folder, file.path) as there:
-            patiently(lambda: bucket.upload(key, there), pause)
+            retry(lambda: bucket.upload(key, there), sleep)
     except FileNotFoundError:
         return  # whoever wrote it has removed it again
     except OSError as error:
-        raise StorageTrouble(
+        raise StorageError(
             FOLDER_UNUSABLE, f"{bucket.field}: {quoted(file.path)} can't be read: {error.strerror}"
         ) from None

@@ -21,7 +21,7 @@ from muster.plan.actions import Action, CreateNode
 from muster.plan.facts import NodeFacts
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
-from muster.ranks.gang_credentials import SEED_BYTES
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 
 JSONObject = dict[str, JSON]
@@ -64,8 +64,8 @@ class Operator:
         self.store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), self.clock()))
         await self.backend.apply(job, actions)
 
-    async def create(self, job: Job, generation: int = 0) -> None:
-        await self.apply(job, *(CreateNode(node, generation) for node in range(job.spec.nodes)))
+    async def create(self, job: Job, replacement: int = 0) -> None:
+        await self.apply(job, *(CreateNode(node, replacement) for node in range(job.spec.nodes)))
 
     @asynccontextmanager
     async def informed(self, namespace: str) -> AsyncIterator[None]:

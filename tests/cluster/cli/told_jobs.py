@@ -45,7 +45,6 @@ FAILED = Status(
             RankDetail(
                 rank=2,
                 node=1,
-                node_name="told-1",
                 state="Failed",
                 exit_code=3,
                 reason="RankFailed",

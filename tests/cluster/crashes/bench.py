@@ -122,9 +122,9 @@ class Bench:
         await life.begin(self.place, job)
         await life.live(self.place, job)
         await self.place.stage(job, life.is_over, "over")
-        found = self.place.ending(job)
+        result = self.place.ending(job)
         await self._forget(job)
-        return steps(self.proxy.calls, job), found
+        return steps(self.proxy.calls, job), result
 
     async def record_start(self, life: Life) -> tuple[Step, ...]:
         """The calls of an operator's own start, with a job to begin with; each kind once. Raises `NotReached`."""
@@ -169,13 +169,13 @@ class Bench:
             await life.begin(self.place, job)
             await life.live(self.place, job)
             await self.place.world.until(job, lambda _: self.place.ending(job) == clean, END_SECONDS)
-            found = self.place.wrongs(job, clean)
+            result = self.place.wrongs(job, clean)
         except NotReached as halt:
             return str(halt)
         finally:
             await self._replaced()
             await self._forget(job)
-        return found if found or accident.happened else None
+        return result if result or accident.happened else None
 
     def _decide(self, call: Call) -> Fate:
         if call.verb == "watch":

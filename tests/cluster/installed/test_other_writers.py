@@ -59,5 +59,5 @@ async def write(client: Client, namespace: str, mark: int) -> int:
 
 def has_read_again(account: str, namespace: str) -> bool:
     """Whether the operator has read a job anew, which it does when its write came too late."""
-    found = rights.uses(audit.events(places.state()), account)
-    return any((use.verb, use.resource, use.namespace) == ("get", JOBS.plural, namespace) for use in found)
+    result = rights.uses(audit.events(places.state()), account)
+    return any((use.verb, use.resource, use.namespace) == ("get", JOBS.plural, namespace) for use in result)

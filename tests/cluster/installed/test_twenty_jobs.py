@@ -76,7 +76,7 @@ def test_twenty_jobs_cost_little_and_their_progress_is_written_every_two_seconds
 @contextlib.contextmanager
 def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
     """The names of jobs that there is news of meanwhile, complete in the end."""
-    found: set[str] = set()
+    result: set[str] = set()
     line = "--output=jsonpath={.metadata.name} {.status}{'\\n'}"
     with (
         kubectl.begin("get", JOB, f"--namespace={namespace}", "--watch", line) as watch,
@@ -86,24 +86,24 @@ def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
         # It has begun.
         first = watch.stdout.readline()
         rest = reader.submit(watch.stdout.read)
-        yield found
+        yield result
         watch.terminate()
         said = first + rest.result()
-    known: dict[str, Status] = {}
+    by_key: dict[str, Status] = {}
     # The last one may be half written.
     for each in said.split("\n")[:-1]:
         name, _, written = each.partition(" ")
         status = status_of({"status": json.loads(written)})
-        if is_news(known.setdefault(name, status), status):
-            found.add(name)
-        known[name] = status
+        if is_news(by_key.setdefault(name, status), status):
+            result.add(name)
+        by_key[name] = status
 
 
 def leaders_processes(release: Installation) -> tuple[int, ...]:
     """This machine's ids of what runs in the leader's container."""
     pod = release.leader.partition("_")[0]
-    found = release.kubectl("get", "pod", pod, f"--namespace={release.system}", "--output=json")
-    return machine.processes(json.loads(found), "muster")
+    result = release.kubectl("get", "pod", pod, f"--namespace={release.system}", "--output=json")
+    return machine.processes(json.loads(result), "muster")
 
 
 def acquired_at(release: Installation) -> float:
@@ -117,19 +117,19 @@ def requested_memory(release: Installation) -> int:
     """What the chart asks of a node for one replica, in bytes."""
     path = "--output=jsonpath={.spec.template.spec.containers[0].resources.requests.memory}"
     text = release.kubectl("get", "deployment", "muster", f"--namespace={release.system}", path)
-    found = re.fullmatch(r"(\d+)Mi", text)
-    assert found, text
-    return int(found[1]) * 2**20
+    match = re.fullmatch(r"(\d+)Mi", text)
+    assert match, text
+    return int(match[1]) * 2**20
 
 
 def status_writes(namespace: str, began: float, ended: float) -> dict[str, Sequence[float]]:
     """When each job's status was written, in Unix seconds, by the API server's clock."""
-    found: dict[str, list[float]] = defaultdict(list)
+    result: dict[str, list[float]] = defaultdict(list)
     for event in audit.events(places.state()):
         about: Any = event.get("objectRef") or {}
         asked = event["verb"], about.get("resource"), about.get("subresource")
         is_write = asked == ("patch", "distributedtrainingjobs", "status")
         at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
         if is_write and about.get("namespace") == namespace and began <= at <= ended:
-            found[about["name"]].append(at)
-    return dict(found)
+            result[about["name"]].append(at)
+    return dict(result)

@@ -48,10 +48,10 @@ def test_jobs_of_other_namespaces_are_nobodys_business(installed_operator: Insta
 
 def test_every_replica_is_asked_and_trusted(installed_operator: Installation) -> None:
     kubectl, system = installed_operator.kubectl, installed_operator.system
-    found = json.loads(kubectl("get", "validatingwebhookconfiguration", f"muster-{system}", "--output=json"))
+    document = json.loads(kubectl("get", "validatingwebhookconfiguration", f"muster-{system}", "--output=json"))
     secret = json.loads(kubectl("get", "secret", "muster-collector", f"--namespace={system}", "--output=json"))
     authorities = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
-    bundle = base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+    bundle = base64.b64decode(document["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     assert bundle == "".join(each["certificate"] for each in authorities)
     slices = json.loads(
         kubectl(

@@ -150,16 +150,16 @@ async def test_a_watch_tells_what_happens_after_a_list(client: Client, namespace
     made = await client.create(CONFIG_MAPS, namespace, config_map("one", {"mine": "yes"}))
     await client.merge(CONFIG_MAPS, namespace, "one", {"data": {"a": "é" * 70_000}})
     await client.delete(CONFIG_MAPS, namespace, "one")
-    told: list[Change] = []
+    value: list[Change] = []
     watch = client.watch(CONFIG_MAPS, namespace, resource_version=since, labels="mine=yes")
     async with aclosing(watch) as changes:
         async for change in changes:
-            told.append(change)
+            value.append(change)
             if change.type == "DELETED":
                 break
-    assert [change.type for change in told] == ["ADDED", "MODIFIED", "DELETED"]
-    assert told[0].object == made
-    assert told[1].object["data"] == {"a": "é" * 70_000}
+    assert [change.type for change in value] == ["ADDED", "MODIFIED", "DELETED"]
+    assert value[0].object == made
+    assert value[1].object["data"] == {"a": "é" * 70_000}
 
 
 async def test_a_watch_that_is_left_leaves_no_connection(client: Client, namespace: str) -> None:
@@ -273,9 +273,9 @@ async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_co
 async def test_an_expired_token_is_read_again(proxy: ApiProxy, namespace: str, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
-    known = json.loads(proxy.kubeconfig.read_text())
-    known["users"][0]["user"] = {"tokenFile": str(token)}
-    proxy.kubeconfig.write_text(json.dumps(known))
+    document = json.loads(proxy.kubeconfig.read_text())
+    document["users"][0]["user"] = {"tokenFile": str(token)}
+    proxy.kubeconfig.write_text(json.dumps(document))
     client = await Client.connect(str(proxy.kubeconfig))
     token.write_text("new")
 

@@ -11,7 +11,7 @@ from muster.kube import client as client_module
 from muster.kube.client import Change, Client
 from muster.kube.informer import Informer
 from muster.kube.kinds import CONFIG_MAPS, Reading
-from muster.kube.known import Untracked
+from muster.kube.object_versions import Untracked
 
 MINE = "mine=yes"
 
@@ -80,7 +80,7 @@ def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
     return lambda call: next(fates, PASS) if matches(call) else PASS
 
 
-TROUBLES = {
+PROBLEMS = {
     "the list is too old": lambda: once(is_verb("list"), Answer(410, "Expired")),
     "the list is refused": lambda: once(is_verb("list"), Answer(403, "Forbidden")),
     "the list fails": lambda: once(is_verb("list"), Answer(500, "InternalError")),
@@ -103,13 +103,13 @@ def is_verb(verb: str) -> Callable[[Call], bool]:
     return lambda call: call.verb == verb
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("problem", PROBLEMS)
 async def test_nothing_is_lost_or_told_twice(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, trouble: str
+    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, problem: str
 ) -> None:
     listener = Listener()
     await make(client, namespace, "a")
-    proxy.decide = TROUBLES[trouble]()
+    proxy.decide = PROBLEMS[problem]()
     async with running(informer(proxied, namespace, listener)):
         await make(client, namespace, "b")
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "b")]
@@ -138,9 +138,9 @@ async def test_what_vanished_in_a_gap_is_told(proxy: ApiProxy, proxied: Client, 
     first = await client.get(CONFIG_MAPS, namespace, "replaced")
     async with running(informer(proxied, namespace, listener)):
         await gap(proxy, listener, client, namespace)
-        told = (await listener.until(9))[4:]
-    assert told[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
-    assert told[4:] == [("DELETED", "gone")]
+        value = (await listener.until(9))[4:]
+    assert value[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
+    assert value[4:] == [("DELETED", "gone")]
     assert listener.last is not None
     assert meta(listener.last.object, "uid") not in ("", meta(first, "uid"))
     assert meta(listener.last.object, "name") == "gone"
@@ -244,5 +244,5 @@ async def test_what_is_not_remembered_is_told_again_after_a_gap(
     listener = Listener()
     await make(client, namespace, "a")
     proxy.decide = once(is_verb("watch"), Stream(error_event(410, "Expired")))
-    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, known=Untracked)):
+    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, versions=Untracked)):
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "a")]

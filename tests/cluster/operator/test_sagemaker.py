@@ -61,8 +61,8 @@ def test_a_training_job_completes_and_its_resource_is_let_go(
     jobs.wait("vit", "condition=Complete")
     status = jobs.status("vit")
     assert (status["phase"], succeeded(status)) == ("Succeeded", "2/2")
-    told = status["backend"]["sagemaker"]
-    assert [one["status"] for one in told["history"]] == [
+    value = status["backend"]["sagemaker"]
+    assert [one["status"] for one in value["history"]] == [
         "Starting",
         "Downloading",
         "Training",
@@ -70,7 +70,7 @@ def test_a_training_job_completes_and_its_resource_is_let_go(
         "Completed",
     ]
     jobs.run("delete", "dtj/vit", "--wait=true")
-    assert list(service.jobs().by_name) == [told["trainingJobName"]]
+    assert list(service.jobs().by_name) == [value["trainingJobName"]]
 
 
 def test_a_training_job_is_stopped_before_its_resource_goes(

@@ -30,9 +30,9 @@ def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
 def rank(pod: Any, number: int) -> int:
     """The process of a rank: of those that have its number in their environment, the one that was begun last."""
     wanted = f"RANK={number}"
-    found = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
-    assert found, f"no process of rank {number} in {pod['metadata']['name']}"
-    return max(found)
+    result = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
+    assert result, f"no process of rank {number} in {pod['metadata']['name']}"
+    return max(result)
 
 
 def kill(*wanted: int) -> None:

@@ -68,9 +68,13 @@ def _calls(name: str, orders: Orders) -> Iterator[Call]:
 
 def main() -> int:
     """Attack."""
-    told = json.load(sys.stdin)
+    document = json.load(sys.stdin)
     orders = Orders(
-        Access(**told["access"]), told["names"], Prey(**told["prey"]), int(told["seed"]), float(told["rate"])
+        Access(**document["access"]),
+        document["names"],
+        Prey(**document["prey"]),
+        int(document["seed"]),
+        float(document["rate"]),
     )
     attacker = Attacker(orders)
     signal.signal(signal.SIGTERM, lambda *_: attacker.over.set())

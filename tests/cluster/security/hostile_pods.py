@@ -20,7 +20,7 @@ _FUZZ = _HERE.with_name("fuzz_workload.py").read_text(encoding="utf-8")
 
 _SMALL = {"requests": {"cpu": "10m"}}
 
-LAST_WORDS = (
+TERMINATION_MESSAGES = (
     "'\\x1b[31m\\x00\\u202e\\r\\n' * 500",
     "'{\"a\":' * 700",
     "'[' * 4096",
@@ -51,9 +51,9 @@ def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
     target, uid = own_job(jobs, "flood", 2)
     kubectl.apply(*(_lurker(namespace, f"lurker-{number}") for number in range(2)))
     kubectl.wait("condition=Ready", "pod/lurker-0", "pod/lurker-1", f"--namespace={namespace}")
-    for number, word in enumerate(LAST_WORDS):
+    for number, word in enumerate(TERMINATION_MESSAGES):
         jobs.apply(f"words-{number}", _LEAVE.format(word=word), nodes=1, procsPerNode=1, resources=_SMALL)
-    for number in range(len(LAST_WORDS)):
+    for number in range(len(TERMINATION_MESSAGES)):
         jobs.wait(f"words-{number}", "condition=Failed")
     pods = [("flood-0-0", 0), ("flood-1-0", 1), ("lurker-0", 0), ("lurker-1", 1)]
     wanted = [{**asdict(target), "report": progress_of(Place(uid, node))} for _, node in pods]

@@ -32,7 +32,7 @@ class Place:
 
     job_uid: str
     node: int = 0
-    generation: int = 0
+    replacement: int = 0
 
 
 def failure_of(place: Place) -> str:
@@ -56,7 +56,7 @@ def progress_of(place: Place) -> str:
 
 def _report(place: Place, rank: RankReport) -> str:
     # newer than any that the node's own agent sends
-    report = Report(place.job_uid, place.node, place.generation, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
+    report = Report(place.job_uid, place.node, place.replacement, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
     return wire.encode(report).decode()
 
 

@@ -153,8 +153,8 @@ class Siege:
 
     def pods(self) -> list[Any]:
         """The operator's."""
-        found = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
-        return list(json.loads(found)["items"])
+        result = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
+        return list(json.loads(result)["items"])
 
     def restarts(self) -> int:
         """How often a container of theirs was begun again."""

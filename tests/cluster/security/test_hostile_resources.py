@@ -131,7 +131,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
 def test_a_pod_is_known_by_its_owner_and_its_name(hostile: Site) -> None:
     """Labels are for people and selectors: who changes them changes nothing."""
     jobs = hostile.jobs
-    marks = ("muster.dev/node=7", "muster.dev/generation=x", "muster.dev/job=other", "muster.dev/job-uid=0")
+    marks = ("muster.dev/node=7", "muster.dev/replacement=x", "muster.dev/job=other", "muster.dev/job-uid=0")
     jobs.run("label", "--overwrite", "pod/relabelled-0-0", *marks)
     jobs.patch("relabelled", suspend=True)
     jobs.wait("relabelled", "condition=Suspended")

@@ -39,13 +39,13 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
     look = "from muster_worker.interfaces import list_interfaces; print(list_interfaces())"
     command = [*first.within, "env", f"PYTHONPATH={TRAINING}", sys.executable, "-c", look]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
+    result = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
     listed = ("10.81.0.1/24", "10.82.0.1/16", "10.83.0.1/32", "10.81.0.3/24", "fd83::1/64", "fd82::1/64")
-    assert (set(found["many0"].addresses), found["many0"].speed_mbps) == (set(listed), 10_000)
+    assert (set(result["many0"].addresses), result["many0"].speed_mbps) == (set(listed), 10_000)
     # as getifaddrs has them: the first counts for libraries that take names
-    assert found["many0"].addresses[0] == "10.81.0.1/24"
-    assert (found["down0"].up, found["down0"].addresses) == (False, ("10.84.0.1/24",))
-    assert (found["lo"].loopback, found["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
+    assert result["many0"].addresses[0] == "10.81.0.1/24"
+    assert (result["down0"].up, result["down0"].addresses) == (False, ("10.84.0.1/24",))
+    assert (result["lo"].loopback, result["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
 
 
 @pytest.mark.parametrize(

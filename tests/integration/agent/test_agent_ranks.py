@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from agent_world import AgentWorld
-from muster_worker.contract import AgentPhase, Channel, CommandKind, Launcher, Metric, Problem, RankReport, RankState
+from muster_worker.contract import (
+    AgentPhase,
+    AgentProblem,
+    Channel,
+    CommandKind,
+    Launcher,
+    Metric,
+    RankReport,
+    RankState,
+)
 
 PYTHON = sys.executable
 
@@ -100,8 +109,8 @@ def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
     world.launch()
     report = world.wait(0, lambda report: any(rank.state == RankState.EXITED for rank in report.ranks))
-    culprit = report.ranks[1]
-    assert culprit.exit_code == 5
+    root_cause = report.ranks[1]
+    assert root_cause.exit_code == 5
     assert report.ranks[0].state in (RankState.STARTING, RankState.RUNNING)
     world.send(CommandKind.KILL)
     other = world.wait_ended().ranks[0]
@@ -164,10 +173,10 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     world.make_plan(PYTHON, world.script(flood))
     world.launch()
     world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
-    heard, written = len(world.collector.reports[0]), world.log_path(0).stat().st_size
+    heard, stat = len(world.collector.reports[0]), world.log_path(0).stat().st_size
     # the flood never ends: heartbeats that wait for a moment's peace would not come at all
     world.wait(0, lambda _: len(world.collector.reports[0]) >= heard + 4)
-    assert world.log_path(0).stat().st_size > written
+    assert world.log_path(0).stat().st_size > stat
     world.send(CommandKind.KILL)
     assert world.wait_ended().ranks[0].signal == 9
 
@@ -251,8 +260,8 @@ def test_a_rank_that_puts_something_else_in_the_place_of_its_progress(world: Age
 def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", 'RANK=5 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- true')
     world.launch()
-    told = "a process says that it is rank 5; the node has only rank 0"
-    assert world.wait_ended().problem == Problem("WorldSizeMismatch", told)
+    value = "a process says that it is rank 5; the node has only rank 0"
+    assert world.wait_ended().problem == AgentProblem("WorldSizeMismatch", value)
 
 
 def test_the_token_is_read_anew(world: AgentWorld) -> None:

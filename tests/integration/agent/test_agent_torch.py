@@ -79,7 +79,7 @@ def test_a_rank_gone_in_a_collective_and_the_gang_stopped(world: AgentWorld) -> 
     marker = str(uuid.uuid4())
     world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=3)
     world.launch(environment={"X": marker})
-    report = world.wait(0, lambda found: any(rank.state == RankState.EXITED for rank in found.ranks))
+    report = world.wait(0, lambda result: any(rank.state == RankState.EXITED for rank in result.ranks))
     assert min(report.ranks, key=lambda rank: -(rank.ended_age or 0.0)).exit_code == 3
     world.send(CommandKind.STOP, grace=5.0)
     world.wait_ended()

@@ -67,8 +67,8 @@ class _PodIdentity(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != "first":
             self.send_error(401)
             return
-        given = {"AccessKeyId": "ASIAPOD", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
-        body = json.dumps(given).encode()
+        value = {"AccessKeyId": "ASIAPOD", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
+        body = json.dumps(value).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

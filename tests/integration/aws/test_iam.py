@@ -132,9 +132,9 @@ async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guard
 def test_everything_that_the_code_asks_for_is_tried_here() -> None:
     files = [*(ROOT / "operator/muster/aws").glob("*.py"), *(ROOT / "operator/muster/backends/sagemaker").rglob("*.py")]
     asked = (operation for file in files for operation in ASKED.findall(file.read_text(encoding="utf-8")))
-    found = {NAMED_OTHERWISE.get(operation, operation) for operation in asked}
+    result = {NAMED_OTHERWISE.get(operation, operation) for operation in asked}
     actions = {action.partition(":")[2] for action in documented_policy().actions()}
-    assert found - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
+    assert result - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from muster.aws.place import Place
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
 from muster.backends.sagemaker.request.identity import own_tags
-from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.training_job import CreateTrainingJob
 from muster.plan.training_job_name import training_job_name
@@ -73,9 +73,9 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
+        await backend.observe(theirs, Status(), location(theirs), is_held=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
-        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), whereabouts(theirs))
+        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), location(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
@@ -84,6 +84,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
-    facts = await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
-    assert facts.setback is not None
-    assert "external id muster/team-b" in facts.setback.trouble.message
+    facts = await backend.observe(theirs, Status(), location(theirs), is_held=True)
+    assert facts.request_failure is not None
+    assert "external id muster/team-b" in facts.request_failure.problem.message

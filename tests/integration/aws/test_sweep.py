@@ -73,25 +73,25 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
 
 
 def secondary(watch: Watch) -> str:
-    latest = watch.sighting.latest
+    latest = watch.observation.latest
     return "" if latest is None else latest.secondary_status
 
 
-def trouble(watch: Watch) -> AwsError | None:
-    return watch.trouble
+def problem(watch: Watch) -> AwsError | None:
+    return watch.problem
 
 
 def test_a_job_is_found_before_and_after_it_is_created() -> None:
     async def test(site: Site) -> None:
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
         site.create("a-1")
         watch.look()
         await asyncio.sleep(1)
-        assert (watch.sighting.is_missing, secondary(watch)) == (False, "Starting")
+        assert (watch.observation.is_missing, secondary(watch)) == (False, "Starting")
         await asyncio.sleep(5 + ONE_AND_A_HALF)
-        assert isinstance(watch.sighting.latest, Description)
+        assert isinstance(watch.observation.latest, Description)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -201,13 +201,13 @@ def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None
         site.service.faults.chance = lambda operation: Fault.DENY if operation == "ListTrainingJobs" else None
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert isinstance(trouble(watch), AccessDenied)
+        assert isinstance(problem(watch), AccessDenied)
         assert secondary(watch) == "Starting"
         site.service.faults.chance = lambda _operation: None
-        told = len(site.told)
+        value = len(site.told)
         await asyncio.sleep(2 * ONE_AND_A_HALF)
-        assert trouble(watch) is None
-        assert len(site.told) > told
+        assert problem(watch) is None
+        assert len(site.told) > value
 
     at_a_site(test)
 
@@ -231,7 +231,7 @@ def test_failures_that_pass_are_not_told() -> None:
         watch = site.watch("a-1")
         for _ in range(100):
             await asyncio.sleep(0.5)
-            assert trouble(watch) is None
+            assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -242,9 +242,9 @@ def test_a_service_that_stays_away_is_told() -> None:
         site.service.faults.chance = lambda _operation: Fault.DROP
         watch = site.watch("a-1")
         await asyncio.sleep(60)
-        found = trouble(watch)
-        assert isinstance(found, Unavailable)
-        assert "no answer to sagemaker:" in found.message
+        result = problem(watch)
+        assert isinstance(result, Unavailable)
+        assert "no answer to sagemaker:" in result.message
 
     at_a_site(test)
 
@@ -259,11 +259,11 @@ def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> No
         await asyncio.sleep(300)
         # Every 16 s at last, not every half second.
         assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
-        assert trouble(watch) is not None
+        assert problem(watch) is not None
         site.service.faults.chance = lambda _operation: None
         site.turn("a-1", Stage("Uploading"))
         await asyncio.sleep(16 + ONE_AND_A_HALF)
-        assert (trouble(watch), secondary(watch)) == (None, "Uploading")
+        assert (problem(watch), secondary(watch)) == (None, "Uploading")
 
     at_a_site(test)
 
@@ -278,7 +278,7 @@ def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
         await asyncio.sleep(10)
         site.jobs.token_seconds = 5.0
         await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
-        assert trouble(watch) is None
+        assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -289,7 +289,7 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
         site.jobs.lag_seconds = 20.0
         site.create("a-1")
         watch = site.watch("a-1")
-        seen: list[str] = []
+        visited: list[str] = []
         for second in range(400):
             if second == 100:
                 site.turn("a-1", Stage("Uploading", 30), Stage("Completed", status="Completed"))
@@ -297,9 +297,9 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
             if second == 110:
                 assert secondary(watch) == "Uploading"
             await asyncio.sleep(1)
-            if secondary(watch) and (not seen or seen[-1] != secondary(watch)):
-                seen.append(secondary(watch))
-        assert seen == ["Starting", "Training", "Uploading", "Completed"]
+            if secondary(watch) and (not visited or visited[-1] != secondary(watch)):
+                visited.append(secondary(watch))
+        assert visited == ["Starting", "Training", "Uploading", "Completed"]
 
     at_a_site(test)
 
@@ -311,7 +311,7 @@ def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
         await asyncio.sleep(60)
         del site.jobs.by_name["a-1"]
         await asyncio.sleep(FULL_SECONDS + ONE_AND_A_HALF)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
 
     at_a_site(test)
 
@@ -341,8 +341,8 @@ class Mistaken:
         return Page((self._made("page", since, more),), "", None)
 
     async def describe(self, name: str) -> Description:
-        found = self._made("describe", name)
-        return Description(name, found.arn, found.status, "Described", found.created_at, found.modified_at)
+        result = self._made("describe", name)
+        return Description(name, result.arn, result.status, "Described", result.created_at, result.modified_at)
 
     def _made(self, call: str, *_: object) -> Summary:
         self.calls.append(call)

@@ -39,7 +39,7 @@ class Diary:
 
     def note(self, clock: Callable[[], datetime]) -> None:
         assert self.watch is not None
-        latest = self.watch.sighting.latest
+        latest = self.watch.observation.latest
         if latest is not None:
             self.states.append((latest.status, latest.secondary_status))
             self.times.append(clock())
@@ -96,16 +96,16 @@ def followed(script: Callable[[random.Random], Script], failing: float) -> tuple
 
 def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
     """Changes that were not known in time."""
-    found = []
+    result = []
     end = BEGINNING + timedelta(minutes=MINUTES) - KNOWN_WITHIN
     for name, diary in diaries.items():
         stages = service.jobs(HERE.region).by_name[name].course.stages
         states = [(stage.status, stage.secondary) for _, stage in stages]
         for index, (began, _) in enumerate(stages):
-            known = diary.at(began + KNOWN_WITHIN)
-            if began < end and (known is None or states.index(known) < index):
-                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, but known was {known}")
-    return found
+            current = diary.at(began + KNOWN_WITHIN)
+            if began < end and (current is None or states.index(current) < index):
+                result.append(f"{name}: {states[index]} since {began:%H:%M:%S}, but known was {current}")
+    return result
 
 
 def most_within(seconds: int, times: Sequence[datetime]) -> int:

@@ -30,11 +30,16 @@ async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> Non
     jobs = aws.training_jobs(HERE)
     arn = await jobs.create(training_job_request("a-1"))
     assert arn == "arn:aws:sagemaker:us-west-2:111122223333:training-job/a-1"
-    found = await jobs.describe("a-1")
-    assert (found.name, found.arn, found.status, found.secondary_status) == ("a-1", arn, "InProgress", "Training")
-    assert (found.image, found.instance_type, found.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
-    assert [step.status for step in found.transitions] == ["Training"]
-    assert found.created_at.tzinfo is not None
+    description = await jobs.describe("a-1")
+    assert (description.name, description.arn, description.status, description.secondary_status) == (
+        "a-1",
+        arn,
+        "InProgress",
+        "Training",
+    )
+    assert (description.image, description.instance_type, description.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
+    assert [step.status for step in description.transitions] == ["Training"]
+    assert description.created_at.tzinfo is not None
     assert await jobs.tags(arn) == {"muster.dev/job-uid": "uid-1"}
 
 
@@ -45,19 +50,19 @@ async def test_instance_groups_are_told_by_their_names(aws: Aws) -> None:
     ]
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1", ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
-    found = await jobs.describe("a-1")
-    assert found.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
-    assert (found.instance_type, found.instance_count) == ("", None)
+    description = await jobs.describe("a-1")
+    assert description.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
+    assert (description.instance_type, description.instance_count) == ("", None)
 
 
 async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> None:
     service.jobs().script = lambda _request: completing(0.0, stage_seconds=0.0, loss=0.5)
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
-    found = await jobs.describe("a-1")
-    assert found.has_ended
-    assert found.billable_seconds == 0
-    assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
+    description = await jobs.describe("a-1")
+    assert description.has_ended
+    assert description.billable_seconds == 0
+    assert [(metric.name, metric.value) for metric in description.metrics] == [("loss", 0.5)]
 
 
 async def test_a_failure_is_told_with_its_reason(aws: Aws, service: Service) -> None:
@@ -177,10 +182,10 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
         service.jobs().create(training_job_request(name), service.now())
     watches = [aws.sweep(HERE).watch(name, service.now(), changed.set) for name in names]
     async with asyncio.timeout(60):
-        while any(watch.sighting.description is None for watch in watches):
+        while any(watch.observation.description is None for watch in watches):
             await changed.wait()
             changed.clear()
-    assert {watch.sighting.description.name for watch in watches if watch.sighting.description} == set(names)
+    assert {watch.observation.description.name for watch in watches if watch.observation.description} == set(names)
 
 
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:

@@ -142,9 +142,9 @@ def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) 
     (desk / "DIR").mkdir()
     (desk / "DIR" / "1.png").touch()
 
-    told = shell(f"{command[1]} --logs", desk).stderr
-    assert "[rank 0] ['1.png']" in told
-    assert "All 2 ranks succeeded" in told
+    value = shell(f"{command[1]} --logs", desk).stderr
+    assert "[rank 0] ['1.png']" in value
+    assert "All 2 ranks succeeded" in value
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -160,17 +160,17 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def test_commands_that_pages_show_have_their_options() -> None:
-    known = get_command(app)
-    assert isinstance(known, TyperGroup)
+    current = get_command(app)
+    assert isinstance(current, TyperGroup)
     seen = set()
     for page, command in commands():
         name, *words = shlex.split(command)[1:]
-        assert name in known.commands, f"{page}: {command}"
-        options = {option for parameter in known.commands[name].params for option in parameter.opts}
+        assert name in current.commands, f"{page}: {command}"
+        options = {option for parameter in current.commands[name].params for option in parameter.opts}
         used = {word.partition("=")[0] for word in words if word.startswith("-")}
         assert used - {"--"} <= options, f"{page}: {command}"
         seen.add(name)
-    assert seen == {name for name, command in known.commands.items() if not command.hidden} - {"crd"}
+    assert seen == {name for name, command in current.commands.items() if not command.hidden} - {"crd"}
 
 
 def test_the_examples_for_sagemaker_print_what_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

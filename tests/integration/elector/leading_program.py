@@ -49,12 +49,12 @@ async def act(client: Client) -> None:
         say("done")
 
 
-async def lead(term: int) -> None:
-    say(f"leads {term}")
+async def lead(leader_term: int) -> None:
+    say(f"leads {leader_term}")
     try:
         await asyncio.Event().wait()
     finally:
-        say(f"stopped {term}")
+        say(f"stopped {leader_term}")
 
 
 async def obey(client: Client) -> None:

@@ -52,8 +52,8 @@ class LeaseServer:
             return _failure(404, "NotFound") if self.lease is None else web.json_response(self.lease)
         body = await request.json()
         if self.lease is not None:
-            known = self.lease["metadata"]["resourceVersion"]
-            if body["metadata"].get("resourceVersion") != known:
+            current = self.lease["metadata"]["resourceVersion"]
+            if body["metadata"].get("resourceVersion") != current:
                 return _failure(409, "Conflict")
         self._store(body)
         async with self.came:

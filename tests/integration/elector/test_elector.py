@@ -173,8 +173,8 @@ async def test_the_elector_ends_with_a_main_process_that_was_killed(tmp_path: Pa
 
 async def test_the_end_of_the_elector_is_the_end_of_the_process(tmp_path: Path) -> None:
     async with program(tmp_path) as ours:
-        term = (await ours.says(r"leads \d+")).split()[1]
+        leader_term = (await ours.says(r"leads \d+")).split()[1]
         os.kill(child_of(ours.process.pid), signal.SIGKILL)
-        await ours.says(f"stopped {term}")
+        await ours.says(f"stopped {leader_term}")
         async with asyncio.timeout(10):
             assert await ours.process.wait() == 1

@@ -14,11 +14,11 @@ ROWS = yaml.safe_load(Path(__file__).with_name("import_jobs.yaml").read_text(enc
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['path']}-{number}" for number, row in enumerate(ROWS)])
 def test_the_job_says_it(desk: Desk, row: dict[str, JSON]) -> None:
-    found: JSON = desk.run(str(row["script"])).spec
+    result: JSON = desk.run(str(row["script"])).spec
     for name in str(row["path"]).split("."):
-        assert isinstance(found, dict)
-        found = found[name]
-    assert found == row["is"]
+        assert isinstance(result, dict)
+        result = result[name]
+    assert result == row["is"]
 
 
 def numbers_in(job: JSON) -> list[int]:

@@ -119,8 +119,8 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
         assert launcher.exit_code == 3
     world.send(CommandKind.STOP, grace=2.0)
     reports = [world.wait_ended(node) for node in range(NODES)]
-    culprit = reports[1].ranks[1]
-    assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
+    root_cause = reports[1].ranks[1]
+    assert (root_cause.exit_code, root_cause.reason, root_cause.last_lines[0]) == (3, None, "why")
     others = [rank for rank in all_ranks(reports) if rank.rank != 3]
     assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
 
@@ -131,8 +131,8 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
     assert live.ranks[0].pid is not None
     os.kill(live.ranks[0].pid, signal.SIGKILL)
-    told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
-    assert (told.ranks[0].rank, told.ranks[0].signal, told.ranks[0].reason) == (4, 9, None)
+    is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    assert (is_told.ranks[0].rank, is_told.ranks[0].signal, is_told.ranks[0].reason) == (4, 9, None)
     # Hydra's mpirun waits for the others of a program that is none of MPI's
     world.send(CommandKind.STOP, grace=2.0)
     launcher = world.wait_ended(0).launcher

@@ -49,7 +49,7 @@ class Rank:
         out, err = process.communicate(timeout=60)
         self.code, self.err = process.returncode, err.decode()
         lines = out.decode().splitlines(keepends=True)
-        self.told = [told for line in lines if (told := log_line.read(line)) is not None]
+        self.told = [value for line in lines if (value := log_line.read(line)) is not None]
         self.out = "".join(line for line in lines if log_line.MARK not in line)
         self.left = list((folder / "tmp").iterdir())
 
@@ -90,7 +90,7 @@ def test_a_rank_s_signal_too(tmp_path: Path, number: signal.Signals) -> None:
     assert (rank.end.rss_bytes or 0) > 2**20
 
 
-def test_a_rank_s_last_words_and_what_it_was_in(tmp_path: Path) -> None:
+def test_a_rank_s_termination_messages_and_what_it_was_in(tmp_path: Path) -> None:
     rank = run(tmp_path, "def step():\n    raise ValueError('loss=nan \\u20ac')\nstep()")
     assert rank.end.last_lines[-1] == "ValueError: loss=nan €"
     assert rank.end.activity == "train.py:2 in step"
@@ -218,8 +218,8 @@ muster_worker.report(step=7, loss=0.5)
 print(os.environ["SM_USER_ENTRY_POINT"], os.environ["SM_MODULE_NAME"], os.environ["SM_TRAINING_ENV"])
 print([name for name in os.environ if name.startswith("MUSTER_")], os.environ.get("PYTHONPATH"))
 """
-    told = '{"module_name":"muster_entry","user_entry_point":"muster_entry.py"}'
-    more = {"SM_USER_ENTRY_POINT": "muster_entry.py", "SM_MODULE_NAME": "muster_entry", "SM_TRAINING_ENV": told}
+    value = '{"module_name":"muster_entry","user_entry_point":"muster_entry.py"}'
+    more = {"SM_USER_ENTRY_POINT": "muster_entry.py", "SM_MODULE_NAME": "muster_entry", "SM_TRAINING_ENV": value}
     rank = run(tmp_path, script, PYTHONPATH="/user", **more)
     expected = 'train.py train {"module_name":"train","user_entry_point":"train.py"}\n[] /user\n'
     assert rank.out == expected
@@ -280,6 +280,6 @@ def test_an_mpi_rank_knows_its_own_host(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     out, _ = process.communicate(timeout=60)
-    told = log_line.read(out.decode().splitlines()[0])
-    assert told is not None
-    assert (told.host, told.rank, told.local_rank, told.world) == ("algo-2", 2, 0, 4)
+    text = log_line.read(out.decode().splitlines()[0])
+    assert text is not None
+    assert (text.host, text.rank, text.local_rank, text.world) == ("algo-2", 2, 0, 4)

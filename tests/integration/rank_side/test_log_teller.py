@@ -51,9 +51,9 @@ class Rank:
 
     def tells(self) -> RankLine:
         self.teller.tick()
-        told = log_line.read(os.read(self._out, 65536).decode())
-        assert told is not None
-        return told
+        value = log_line.read(os.read(self._out, 65536).decode())
+        assert value is not None
+        return value
 
     def until_step(self, step: int) -> None:
         until = time.monotonic() + 60

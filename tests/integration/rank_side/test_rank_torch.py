@@ -142,15 +142,15 @@ def _gang(agent: Agent, script: str) -> dict[int, Heard]:
 
 def _activities(agent: Agent, ranks: dict[int, Heard], wanted: dict[int, str]) -> dict[int, str | None]:
     """The ranks' activities, asked for until they are `wanted`: a rank that is ready is not yet stuck."""
-    seen: dict[int, str | None] = {}
+    visited: dict[int, str | None] = {}
 
     def as_wanted() -> bool:
         dumps = stacks.capture({rank: heard.hello.progress for rank, heard in ranks.items()}, 0.3)
-        seen.update({rank: activity.of_dump(dump) for rank, dump in dumps.items()})
-        return seen == wanted
+        visited.update({rank: activity.of_dump(dump) for rank, dump in dumps.items()})
+        return visited == wanted
 
     agent.until(as_wanted)
-    return seen
+    return visited
 
 
 IN_A_GANG = """

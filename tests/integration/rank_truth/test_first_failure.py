@@ -20,7 +20,7 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
 from muster.runtime.local_run import LocalRun
-from muster.runtime.reconcile import Turn
+from muster.runtime.reconcile import ReconcileResult
 from valid_jobs import job_of
 
 WORLD = 6
@@ -39,7 +39,7 @@ class Witness:
     pids: dict[int, int] = field(default_factory=dict)
     all_there: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def see(self, turn: Turn) -> None:
+    def see(self, turn: ReconcileResult) -> None:
         message = turn.status.message
         if self.killed_at is None or message in self.messages:
             return
@@ -101,7 +101,7 @@ async def test_a_killed_rank_is_named_within_a_second(
     launcher: str, kills: int, right: int, tmp_path: pathlib.Path
 ) -> None:
     chance = random.Random(20261121)  # noqa: S311 - which rank dies is no secret, and the same in every run
-    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--culprit", "-1"), nodes=3)
+    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--root cause", "-1"), nodes=3)
 
     folders = [tmp_path / f"kill-{number}" for number in range(kills)]
     for folder in folders:

@@ -25,12 +25,12 @@ BEHAVIOURS: list[tuple[str, int, str, dict[str, int]]] = [
 AT_LENGTH = [pytest.param("torchrun", *behaviour, marks=pytest.mark.long) for behaviour in BEHAVIOURS[2:]]
 
 
-def workload(behaviour: str, culprit: int) -> tuple[str, ...]:
-    return (sys.executable, WORKLOAD, behaviour, "--culprit", str(culprit))
+def workload(behaviour: str, root_cause: int) -> tuple[str, ...]:
+    return (sys.executable, WORKLOAD, behaviour, "--root cause", str(root_cause))
 
 
 @pytest.mark.parametrize(
-    ("launcher", "behaviour", "culprit", "sentence", "detail"),
+    ("launcher", "behaviour", "root_cause", "sentence", "detail"),
     [
         *(("direct", *behaviour) for behaviour in BEHAVIOURS),
         *(("torchrun", *behaviour) for behaviour in BEHAVIOURS[:2]),
@@ -38,23 +38,23 @@ def workload(behaviour: str, culprit: int) -> tuple[str, ...]:
     ],
 )
 def test_the_rank_that_failed_first_is_named(
-    launcher: str, behaviour: str, culprit: int, sentence: str, detail: dict[str, int], tmp_path: pathlib.Path
+    launcher: str, behaviour: str, root_cause: int, sentence: str, detail: dict[str, int], tmp_path: pathlib.Path
 ) -> None:
-    truth = run(Case(launcher, workload(behaviour, culprit)), tmp_path)
+    truth = run(Case(launcher, workload(behaviour, root_cause)), tmp_path)
 
     assert re.search(sentence, truth.message), truth.message
     assert truth.exit_code == 1
     assert truth.status["phase"] == "Failed"
-    assert truth.ranks("Failed") == str(culprit)
-    assert detail.items() <= truth.detail(culprit).items()
-    assert truth.status["ranks"]["details"][0]["rank"] == culprit
+    assert truth.ranks("Failed") == str(root_cause)
+    assert detail.items() <= truth.detail(root_cause).items()
+    assert truth.status["ranks"]["details"][0]["rank"] == root_cause
     assert len(truth.message) < 1024
     assert truth.left == ()
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_ranks_in_all_reduce_are_not_blamed_for_one_that_left(launcher: str, tmp_path: pathlib.Path) -> None:
-    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--culprit", "4")
+    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--root cause", "4")
 
     truth = run(Case(launcher, command, nodes=3), tmp_path)
 

@@ -85,10 +85,10 @@ def test_names_of_nodes_resolve(tmp_path: pathlib.Path) -> None:
 def test_another_runs_rendezvous_does_not_reach_the_ranks(tmp_path: pathlib.Path) -> None:
     junk = {"WORLD_SIZE": "99", "PET_NNODES": "7", "OMPI_COMM_WORLD_RANK": "5", "MASTER_PORT": "1", "HF_HOME": "/hf"}
     done = run(tmp_path, write_job(tmp_path, sh(f"env > {OUT}/env-$RANK")), env=junk)
-    seen = (done.folder / "output" / "env-0").read_text().splitlines()
-    assert "WORLD_SIZE=4" in seen
-    assert "HF_HOME=/hf" in seen
-    assert not [line for line in seen if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
+    text = (done.folder / "output" / "env-0").read_text().splitlines()
+    assert "WORLD_SIZE=4" in text
+    assert "HF_HOME=/hf" in text
+    assert not [line for line in text if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
     assert "not passed on to the ranks" in done.stderr
     assert "MASTER_PORT, OMPI_COMM_WORLD_RANK, PET_NNODES, WORLD_SIZE" in done.stderr
 

@@ -102,8 +102,8 @@ def mpi_image(image: dict[str, str]) -> dict[str, str]:
 
 
 def status_of(done: Started) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.stdout)["status"]
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)["status"]
+    return result
 
 
 def states(status: dict[str, Any]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dic
     assert re.match(r"Rank 3 on algo-2 was killed by SIGKILL at step 4; ", status["message"])
     assert states(status)["Failed"] == "3"
     first = status["ranks"]["details"][0]
-    assert (first["rank"], first["nodeName"], first["signal"], first["reason"]) == (3, "algo-2", 9, "RankKilled")
+    assert (first["rank"], first["node"], first["signal"], first["reason"]) == (3, 1, 9, "RankKilled")
     assert done.left() == []
 
 

@@ -68,7 +68,7 @@ def test_the_first_rank_to_fail_is_named(mpi: str, act: str, reason: str, messag
     assert re.match(message, status["message"]), status["message"]
     assert re.fullmatch(reason, reason_of(status))
     first = status["ranks"]["details"][0]
-    assert (first["rank"], first["nodeName"]) == (2, "tiny-1")
+    assert (first["rank"], first["node"]) == (2, 1)
 
 
 def test_a_rank_that_leaves_without_a_farewell_is_named(tmp_path: Path) -> None:

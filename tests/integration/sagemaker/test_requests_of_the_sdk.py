@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.load import load_bytes
-from muster.api.problems import InvalidResource
 from muster.api.validate import validate
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.request.render import request
@@ -77,14 +77,14 @@ def differences(
     questions: Sequence[Case], answers: Mapping[str, Mapping[str, JSON]], folder: Path
 ) -> list[tuple[Case, Mapping[str, JSON], Mapping[str, JSON]]]:
     """The cases of which muster makes something else than the SDK, and what the two make of them."""
-    found = []
+    result = []
     for case, run in zip(questions, imported_runs(questions, folder), strict=True):
         theirs, ours = answers[case.name], asked_of_muster(case, run, folder)
         both_refuse = "refused" in theirs and "refused" in ours
         knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
         if ours != theirs and not both_refuse and not knows_better:
-            found.append((case, theirs, ours))
-    return found
+            result.append((case, theirs, ours))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def answers() -> dict[str, Mapping[str, JSON]]:
 
 
 def golden_cases() -> list[Case]:
-    given = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
-    return [Case(f"golden-{name.replace('_', '-')}", "us-west-2", **case) for name, case in given.items()]
+    document = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
+    return [Case(f"golden-{name.replace('_', '-')}", "us-west-2", **case) for name, case in document.items()]
 
 
 def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(

@@ -27,10 +27,10 @@ class Container:
 
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
-        found = request(validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts())
-        assert found.archive is not None
-        self.uri = found.archive.uri
-        for uri, content in found.archive.objects.items():
+        result = request(validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts())
+        assert result.archive is not None
+        self.uri = result.archive.uri
+        for uri, content in result.archive.objects.items():
             # the script's own paths, moved to where they are here
             self._write(f"input/data/sm_drivers/{Path(uri).name}", content.replace(b"/opt/ml", str(self.base).encode()))
         self._write("input/data/code/train.py", PROGRAM.encode())
@@ -40,7 +40,7 @@ class Container:
         (code / "train.py").unlink()
         hosts: JSON = {"hosts": ["algo-1", "algo-2"], "current_host": "algo-2"}
         self._write("input/config/resourceconfig.json", json.dumps(hosts).encode())
-        started = found.body["AlgorithmSpecification"]
+        started = result.body["AlgorithmSpecification"]
         assert isinstance(started, dict)
         self.words = [*texts(started["ContainerEntrypoint"]), *texts(started["ContainerArguments"])]
 

@@ -57,8 +57,8 @@ class Hosts:
         started = self.start(host, *arguments, **variables)
         printed, _ = started.communicate(timeout=60)
         assert started.returncode == 0
-        seen: list[dict[str, JSON]] = [json.loads(line) for line in printed.splitlines()]
-        return sorted(seen, key=lambda each: str(each.get("RANK")))
+        visited: list[dict[str, JSON]] = [json.loads(line) for line in printed.splitlines()]
+        return sorted(visited, key=lambda each: str(each.get("RANK")))
 
 
 def python(program: str) -> list[JSON]:
@@ -183,11 +183,11 @@ def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> N
         assert started.stdout is not None
         lines = started.stdout.read().splitlines()
     assert started.returncode == 3
-    told = [json.loads(line.removeprefix("[muster] ")) for line in lines if line.startswith("[muster] ")]
-    ends = {line["rank"]: line.get("exit_code") for line in told if line["event"] == "ended"}
+    document = [json.loads(line.removeprefix("[muster] ")) for line in lines if line.startswith("[muster] ")]
+    ends = {line["rank"]: line.get("exit_code") for line in document if line["event"] == "ended"}
     assert 3 in ends.values()
     assert set(ends) <= {2, 3}
-    assert {line["world"] for line in told} == {4}
+    assert {line["world"] for line in document} == {4}
 
 
 def test_a_rank_that_the_toolkit_started_tells_its_steps(tmp_path: Path) -> None:

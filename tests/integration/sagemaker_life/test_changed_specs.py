@@ -58,7 +58,7 @@ def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
 def test_a_change_between_suspension_and_resumption_that_nobody_saw_is_not_admitted_either(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("AlgorithmError: x", 60.0)
-        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
         await site.until(lambda: site.phase() == "Running")
         site.stored.change("vit", suspend=True)
         site.stored.change("vit", suspend=False, sagemaker=block(role=ADMIN))

@@ -74,7 +74,7 @@ def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
     clean = live(wire, life, lambda _: "pass")
     assert clean.wrongs == []
     steps = [(what, clean.calls[: index + 1].count(what)) for index, what in enumerate(clean.calls)]
-    found, missed = {}, 0
+    result, missed = {}, 0
     for what, nth in steps:
         if what == "ListTrainingJobs" and nth > LISTS:
             continue
@@ -84,9 +84,9 @@ def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
             # A step of the clean life may not come in another one, such as an event that is told once more.
             missed += lived.deaths == 0
             if wrong:
-                found[what, nth, fate] = wrong
+                result[what, nth, fate] = wrong
     assert missed <= MISSED
-    assert not found, "\n".join(f"{step}: {wrong}" for step, wrong in found.items())
+    assert not result, "\n".join(f"{step}: {wrong}" for step, wrong in result.items())
 
 
 @pytest.mark.parametrize("seed", range(2))

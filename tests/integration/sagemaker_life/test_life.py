@@ -32,13 +32,20 @@ def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:
         assert [(one.state, one.ranks) for one in running.ranks.by_state] == [("Unknown", "0-1")]
         assert running.ranks.details == ()
         await site.until(lambda: site.phase() == "Succeeded")
-        told = site.record()
-        assert [one.status for one in told.history] == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
-        assert (told.training_job_name, told.attempt, told.status) == (NAME, 1, "Completed")
-        assert told.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
-        assert (told.billable_seconds, told.instance_type, told.instance_count) == (80, "ml.c5.xlarge", 2)
+        value = site.record()
+        assert [one.status for one in value.history] == [
+            "Starting",
+            "Downloading",
+            "Training",
+            "Uploading",
+            "Completed",
+        ]
+        assert (value.training_job_name, value.attempt, value.status) == (NAME, 1, "Completed")
+        assert value.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
+        assert (value.billable_seconds, value.instance_type, value.instance_count) == (80, "ml.c5.xlarge", 2)
         assert (
-            told.console_url == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
+            value.console_url
+            == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
         )
         progress = site.status().progress
         assert progress is not None
@@ -189,7 +196,7 @@ def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
-        site.stored.create("vit", spec(activeDeadlineSeconds=60, cleanup={"afterSeconds": 10}))
+        site.stored.create("vit", spec(activeDeadlineSeconds=60, ttlSecondsAfterFinished=10))
         await site.until(lambda: site.phase() == "Failed")
         await site.until_settled(3600.0)
         assert not site.service.called("DeleteTrainingJob")
@@ -220,7 +227,7 @@ def test_a_training_job_that_no_status_tells_of_is_found_and_stopped(wire: Wire,
     async def life(site: Site) -> None:
         scripts = [until_training(), *(failing("AlgorithmError: it broke") for _ in range(earlier))]
         site.service.jobs().script = lambda _: scripts.pop()
-        site.stored.create("vit", spec(recovery={"maxRestarts": earlier}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": earlier}))
         await site.until(lambda: site.phase() == "Running" and site.record().attempt == earlier + 1)
         site.operator_dies()
         site.stored.wipe("vit")
@@ -247,12 +254,12 @@ def test_a_lost_answer_makes_no_second_training_job(wire: Wire) -> None:
 def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
-        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
         await site.until(lambda: site.phase() == "Running")
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "StoppedElsewhere"
-        assert site.status().message == f"Training job {NAME} was stopped: somebody other than muster stopped it"
+        assert site.status().message == f"Training job {NAME} was stopped: it was stopped, but not by muster"
         assert list(site.service.jobs().by_name) == [NAME]
 
     lived(wire, life)
@@ -277,7 +284,7 @@ def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
 def test_restarts_are_counted_and_end(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("InternalServerError: We encountered an internal error.")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.record().restarts == 2
         assert [(one.attempt, one.reason) for one in site.record().earlier] == [
@@ -285,7 +292,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
             (2, "InternalServerError"),
         ]
         assert all(one.billable_seconds is not None for one in site.record().earlier)
-        assert site.status().incarnation == 3
+        assert site.status().attempt == 3
 
     lived(wire, life)
 
@@ -293,7 +300,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
 def test_what_the_job_asks_for_wrongly_is_not_tried_again(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("ClientError: No S3 objects found under S3 URL s3://team/none")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "ClientError"
         assert len(site.service.jobs().by_name) == 1
@@ -345,13 +352,12 @@ def test_a_job_that_is_over_is_deleted_without_aws(wire: Wire) -> None:
 
 def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec(cleanup={"afterSeconds": 600}))
+        site.stored.create("vit", spec(ttlSecondsAfterFinished=600))
         await site.until(lambda: site.phase() == "Succeeded")
         await site.until_settled(590.0)
         assert list(site.service.jobs().by_name) == [NAME]
-        await site.until_settled(30.0)
+        await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.jobs().by_name
-        assert site.phase() == "Succeeded"
         await site.until_settled(600.0)
         assert len(site.service.called("DeleteTrainingJob")) == 1
 

@@ -35,7 +35,7 @@ def some_script(draw: random.Random) -> Script:
     )
 
 
-def told(site: Site, name: str) -> tuple[str, str] | None:
+def reason_of(site: Site, name: str) -> tuple[str, str] | None:
     """Status and secondary status, as the resource has them now."""
     status = site.stored.kept[name].get("status", {})
     record = status.get("backend", {}).get("sagemaker", {})
@@ -47,7 +47,7 @@ async def watched(site: Site, names: Sequence[str]) -> Seen:
     seen: Seen = {name: [] for name in names}
     while True:
         for name, states in seen.items():
-            state = told(site, name)
+            state = reason_of(site, name)
             if state is not None and (not states or states[-1][1] != state):
                 states.append((site.now(), state))
         if all(site.stored.kept[name].get("status", {}).get("phase") == "Succeeded" for name in names):
@@ -73,16 +73,16 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
 
 def late(site: Site, seen: Seen) -> list[str]:
     """Changes that were not known in time."""
-    found = []
+    result = []
     for job in site.service.jobs().by_name.values():
         name = job.name.rsplit("-", 2)[0]
         states = [(stage.status, stage.secondary) for _, stage in job.course.stages]
         for index, (began, _) in enumerate(job.course.stages):
             by_then = began.timestamp() + KNOWN_WITHIN + LOOKS_EVERY
-            known = [state for at, state in seen[name] if at <= by_then]
-            if not known or states.index(known[-1]) < index:
-                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, its resource had {known[-1:]}")
-    return found
+            items = [state for at, state in seen[name] if at <= by_then]
+            if not items or states.index(items[-1]) < index:
+                result.append(f"{name}: {states[index]} since {began:%H:%M:%S}, its resource had {items[-1:]}")
+    return result
 
 
 def most_within(seconds: int, times: Sequence[datetime]) -> int:

@@ -43,8 +43,8 @@ def _torchrun(**changes: object) -> dict[str, object]:
 def _write(site: Site, rank: int, after: float, event: str = Event.PROGRESS, **more: object) -> None:
     at = site.now() + after
     fields: dict[str, object] = {"started_at": site.now(), **more}
-    told = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
-    site.logs.write(NAME, rank // 2 + 1, log_line.write(told), after)
+    value = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
+    site.logs.write(NAME, rank // 2 + 1, log_line.write(value), after)
 
 
 def _states(site: Site) -> dict[str, str]:

@@ -33,7 +33,7 @@ async def _fetching(site: Site) -> StuckHost:
     host = StuckHost()
     assert site.operator is not None
     backend = site.operator.life.backend
-    backend._doing = replace(backend._doing, requests=host)
+    backend._actions = replace(backend._actions, requests=host)
     # what operators before this one asked for has come by now
     await asyncio.sleep(60)
     site.stored.create("vit", spec())

@@ -9,7 +9,7 @@ import pytest
 
 import s3_server
 from muster.storage.bucket import s3_client
-from muster.storage.means import Means
+from muster.storage.dependencies import StorageDependencies
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -39,7 +39,7 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def means(s3: S3Client, said: list[str]) -> Iterator[Means]:  # noqa: ARG001 - it sets the environment
+def dependencies(s3: S3Client, said: list[str]) -> Iterator[StorageDependencies]:  # noqa: ARG001 - it sets the environment
     client = s3_client()
-    yield Means(client=cache(lambda: client), pause=lambda _: None, clock=time.time, say=said.append)
+    yield StorageDependencies(client=cache(lambda: client), sleep=lambda _: None, clock=time.time, say=said.append)
     client.close()

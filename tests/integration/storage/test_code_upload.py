@@ -77,9 +77,9 @@ async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
     assert key.startswith("source/")
     assert key.endswith("/sourcedir.tar.gz")
     for body in bodies:
-        given = body["HyperParameters"]
-        assert isinstance(given, dict)
-        assert json.loads(given["sagemaker_submit_directory"]) == f"s3://data/{key}"
+        value = body["HyperParameters"]
+        assert isinstance(value, dict)
+        assert json.loads(value["sagemaker_submit_directory"]) == f"s3://data/{key}"
     assert len({str(body["TrainingJobName"]) for body in bodies}) == 2
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document, Path, shown
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import (
     BadResource,
@@ -163,16 +163,16 @@ def changed(draw: st.DrawFn) -> JSON:
 @settings(max_examples=300, deadline=None)
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
-    found = problems(value)
-    known = {shown(path) for path in paths_of(value)}
-    for path, message in found:
+    result = problems(value)
+    by_key = {shown(path) for path in paths_of(value)}
+    for path, message in result:
         assert message
         assert "placeholder" not in message
         assert "Input should" not in message
         assert "which is not allowed here" not in message
         # it points into the document, or at something missing right below a part of it
-        assert path in known or path.rpartition(".")[0] in known or path == "metadata.name"
-    if not found:
+        assert path in by_key or path.rpartition(".")[0] in by_key or path == "metadata.name"
+    if not result:
         validate(Document(value))
 
 
@@ -210,11 +210,11 @@ def without_nulls(value: JSON, schema: JSON) -> JSON:
         return [without_nulls(item, items) for item in value]
     if not isinstance(value, dict) or not isinstance(schema, dict):
         return value
-    known = schema.get("properties")
-    if not isinstance(known, dict):
+    entry = schema.get("properties")
+    if not isinstance(entry, dict):
         return value
-    kept = {key: item for key, item in value.items() if item is not None or key not in known}
-    return {key: without_nulls(item, known.get(key)) for key, item in kept.items()}
+    kept = {key: item for key, item in value.items() if item is not None or key not in entry}
+    return {key: without_nulls(item, entry.get(key)) for key, item in kept.items()}
 
 
 def test_a_valid_resource_passes_the_schema() -> None:

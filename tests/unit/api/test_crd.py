@@ -92,7 +92,7 @@ def test_names_columns_and_subresources() -> None:
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
         *("Backend", "Phase", "Nodes", "Ranks", "Step", "Age"),
-        *("Incarnation", "Message"),
+        *("Attempt", "Message"),
     ]
     assert part(crd(), "spec", "versions", 0, "subresources") == {
         "status": {},

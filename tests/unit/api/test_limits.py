@@ -4,9 +4,9 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
+from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import file_and_folder
 from muster.api.override_rules import MAX_KINDS
-from muster.api.problems import InvalidResource
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems
@@ -35,8 +35,8 @@ def _nested(levels: int) -> JSON:
     ],
 )
 def test_the_extent_of_a_value_is_limited(value: JSON, says: str | None) -> None:
-    told = extent_objection(value)
-    assert told is None if says is None else says in (told or "")
+    text = extent_objection(value)
+    assert text is None if says is None else says in (text or "")
 
 
 def test_a_resource_with_too_many_values_is_refused_whole() -> None:
@@ -66,10 +66,10 @@ def test_the_first_problems_are_told_and_the_others_counted() -> None:
 
 def test_of_a_list_that_is_too_long_the_first_entries_are_looked_at() -> None:
     right: list[JSON] = [{"name": "a", "regex": "(a)"}] * 39
-    found = dict(problems(resource(spec=spec(metrics=right + [{}] * 300))))
-    assert found["spec.metrics"] == "found 339 entries; at most 40 are allowed"
-    assert "spec.metrics[39].name" in found
-    assert "spec.metrics[40].name" not in found
+    result = dict(problems(resource(spec=spec(metrics=right + [{}] * 300))))
+    assert result["spec.metrics"] == "found 339 entries; at most 40 are allowed"
+    assert "spec.metrics[39].name" in result
+    assert "spec.metrics[40].name" not in result
 
 
 def test_overrides_make_few_kinds_of_pods() -> None:

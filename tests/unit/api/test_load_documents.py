@@ -2,8 +2,8 @@
 
 import pytest
 
+from muster.api.field_problems import InvalidResource
 from muster.api.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
-from muster.api.problems import InvalidResource
 from muster.api.spec import EnvVar
 from muster.api.validate import validate
 

@@ -12,7 +12,7 @@ _TEXT = st.lists(st.one_of(_RANGE, st.integers(0, 30).map(str)), min_size=1, max
 
 
 def _named(text: str) -> set[int]:
-    return {node for part in parse(text).written for node in part}
+    return {node for part in parse(text).intervals for node in part}
 
 
 @pytest.mark.parametrize(

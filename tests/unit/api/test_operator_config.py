@@ -3,10 +3,10 @@
 import pytest
 
 from muster.api.document import Document
+from muster.api.field_problems import InvalidResource
 from muster.api.load import load
 from muster.api.node_pool import NamedPool
 from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.problems import InvalidResource
 from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
 
 POOLS = """\

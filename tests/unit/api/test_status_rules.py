@@ -18,11 +18,11 @@ def condition(kind: str, status: JSON = "True", **changes: JSON) -> dict[str, JS
 
 WRITTEN = [
     Status(),
-    Status(phase="Running", incarnation=1, start_time=AT),
+    Status(phase="Running", attempt=1, start_time=AT),
     Status(
         phase="Succeeded",
         conditions=(Condition(type="Complete", status="True", reason="AllRanksSucceeded", last_transition_time=AT),),
-        incarnation=2,
+        attempt=2,
         start_time=AT,
         completion_time=AT,
     ),
@@ -49,10 +49,10 @@ def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ({"incarnation": -1}, "status.incarnation: found -1; a whole number from 0 is expected"),
-        ({"incarnation": "two"}, 'status.incarnation: found "two"; a whole number'),
-        ({"incarnation": True}, "status.incarnation: found true; a whole number"),
-        ({"incarnation": None}, "status.incarnation: found nothing; a whole number"),
+        ({"attempt": -1}, "status.attempt: found -1; a whole number from 0 is expected"),
+        ({"attempt": "two"}, 'status.attempt: found "two"; a whole number'),
+        ({"attempt": True}, "status.attempt: found true; a whole number"),
+        ({"attempt": None}, "status.attempt: found nothing; a whole number"),
         ({"startTime": "yesterday"}, 'status.startTime: found "yesterday"; a time such as 2026-11-21T04:05:19Z'),
         ({"startTime": 7}, "status.startTime: found 7; a time"),
         ({"startTime": ""}, 'status.startTime: found ""; a time'),
@@ -88,9 +88,9 @@ def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], p
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    found = status_problems({"incarnation": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
-    assert [problem.path for problem in found] == [
-        "status.incarnation",
+    result = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
+    assert [problem.path for problem in result] == [
+        "status.attempt",
         "status.startTime",
         "status.conditions[0].status",
         "status.conditions[1]",
@@ -99,6 +99,6 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 @settings(deadline=None)
 @given(JUNK, JUNK, JUNK, JUNK)
-def test_nothing_stops_the_rules(incarnation: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
-    status_problems({"incarnation": incarnation, "startTime": start, "conditions": conditions, "phase": phase})
+def test_nothing_stops_the_rules(attempt: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
+    status_problems({"attempt": attempt, "startTime": start, "conditions": conditions, "phase": phase})
     status_problems({"conditions": [condition("Complete"), conditions], "phase": phase})

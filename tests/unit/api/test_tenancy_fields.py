@@ -12,7 +12,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.schema import spec_schema
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.tenancy import check
@@ -134,10 +134,10 @@ def texts(schema: JSON, path: str) -> Iterator[str]:
 
 
 def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
-    found = set(texts(spec_schema(), ""))
-    assert found - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
-    assert set(LISTED) - found == set(), "no field any more"
-    assert set(NOT_LISTED) - found == set(), "no field any more"
+    result = set(texts(spec_schema(), ""))
+    assert result - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
+    assert set(LISTED) - result == set(), "no field any more"
+    assert set(NOT_LISTED) - result == set(), "no field any more"
     assert set(LISTED) & set(NOT_LISTED) == set()
 
 

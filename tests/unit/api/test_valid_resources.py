@@ -151,5 +151,5 @@ def test_no_interfaces(text: str) -> None:
 
 
 def test_a_status_leaves_out_what_is_not_known() -> None:
-    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "incarnation": 0}
+    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "attempt": 0}
     assert Job.model_validate({"metadata": {"name": "a"}, "spec": job_of("a", spec()).spec}).metadata.name == "a"

@@ -75,8 +75,8 @@ def answered(code: str, message: str = "", status: int = 400, operation: str = "
     ],
 )
 def test_answers_mean(code: str, message: str, status: int, error: type[AwsError]) -> None:
-    found = classified(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
-    assert type(found) is error
+    result = classified(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
+    assert type(result) is error
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_answers_mean(code: str, message: str, status: int, error: type[AwsError
     ],
 )
 def test_what_never_got_an_answer_means(raised: BotoCoreError, error: type[AwsError], words: str) -> None:
-    found = classified(raised, "sagemaker", "ListTrainingJobs", HERE)
-    assert type(found) is error
-    assert words in found.message
+    result = classified(raised, "sagemaker", "ListTrainingJobs", HERE)
+    assert type(result) is error
+    assert words in result.message
 
 
 def denial(message: str, operation: str = "CreateTrainingJob", service: str = "sagemaker") -> AccessDenied:
-    found = classified(answered("AccessDeniedException", message, operation=operation), service, operation, HERE)
-    assert isinstance(found, AccessDenied)
-    return found
+    result = classified(answered("AccessDeniedException", message, operation=operation), service, operation, HERE)
+    assert isinstance(result, AccessDenied)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -144,16 +144,16 @@ def denial(message: str, operation: str = "CreateTrainingJob", service: str = "s
     ],
 )
 def test_a_denial_names_who_what_and_on_what(tail: str, action: str, resource: str, sentence: str) -> None:
-    found = denial(f"User: {WHO} is not authorized to perform: {tail}")
-    assert (found.action, found.resource, found.message) == (action, resource, sentence)
+    result = denial(f"User: {WHO} is not authorized to perform: {tail}")
+    assert (result.action, result.resource, result.message) == (action, resource, sentence)
 
 
 def test_a_denial_without_words_names_what_was_asked_for() -> None:
     error = answered("403", "", 403, operation="HeadObject")
-    found = classified(error, "s3", "HeadObject", Place("us-west-2", "arn:aws:iam::444455556666:role/r"))
-    assert isinstance(found, AccessDenied)
-    assert found.action == "s3:GetObject"
-    assert found.message.startswith("s3:GetObject in us-west-2 as arn:aws:iam::444455556666:role/r is not allowed.")
+    head = classified(error, "s3", "HeadObject", Place("us-west-2", "arn:aws:iam::444455556666:role/r"))
+    assert isinstance(head, AccessDenied)
+    assert head.action == "s3:GetObject"
+    assert head.message.startswith("s3:GetObject in us-west-2 as arn:aws:iam::444455556666:role/r is not allowed.")
 
 
 def test_a_role_that_may_not_be_assumed_is_told_so_whatever_was_asked_for() -> None:
@@ -163,9 +163,9 @@ def test_a_role_that_may_not_be_assumed_is_told_so_whatever_was_asked_for() -> N
         403,
         operation="AssumeRole",
     )
-    found = classified(error, "sagemaker", "DescribeTrainingJob", HERE)
-    assert isinstance(found, AccessDenied)
-    assert (found.action, found.resource) == ("sts:AssumeRole", "arn:aws:iam::444455556666:role/r")
+    result = classified(error, "sagemaker", "DescribeTrainingJob", HERE)
+    assert isinstance(result, AccessDenied)
+    assert (result.action, result.resource) == ("sts:AssumeRole", "arn:aws:iam::444455556666:role/r")
     throttled = classified(answered("Throttling", operation="AssumeRole"), "sagemaker", "DescribeTrainingJob", HERE)
     assert "sts:AssumeRole" in throttled.message
 
@@ -173,8 +173,8 @@ def test_a_role_that_may_not_be_assumed_is_told_so_whatever_was_asked_for() -> N
 def test_what_proves_who_asked_is_not_shown() -> None:
     message = "The Canonical String for this request should have been 'POST x-amz-security-token:SECRET-TOKEN'"
     for code in ("SignatureDoesNotMatch", "InvalidSignatureException"):
-        found = classified(answered(code, message, 403), "sagemaker", "ListTrainingJobs", HERE)
-        assert "SECRET-TOKEN" not in found.message + repr(found)
+        result = classified(answered(code, message, 403), "sagemaker", "ListTrainingJobs", HERE)
+        assert "SECRET-TOKEN" not in result.message + repr(result)
 
 
 def test_long_values_do_not_hide_why_they_are_refused() -> None:
@@ -183,15 +183,15 @@ def test_long_values_do_not_hide_why_they_are_refused() -> None:
         f"1 validation error detected: Value '{value}' at 'hyperParameters.a.member' failed to satisfy constraint: "
         "Member must have length less than or equal to 2500"
     )
-    found = classified(answered("ValidationException", message), "sagemaker", "CreateTrainingJob", HERE)
-    assert found.message.endswith("Member must have length less than or equal to 2500")
-    assert "…' at 'hyperParameters.a.member'" in found.message
+    result = classified(answered("ValidationException", message), "sagemaker", "CreateTrainingJob", HERE)
+    assert result.message.endswith("Member must have length less than or equal to 2500")
+    assert "…' at 'hyperParameters.a.member'" in result.message
 
 
 def test_messages_are_bounded_and_on_one_line() -> None:
-    found = classified(answered("ValidationException", "a\n" * 5000), "sagemaker", "CreateTrainingJob", HERE)
-    assert len(found.message) < MAX_TEXT_CHARS + 100
-    assert "\n" not in found.message
+    result = classified(answered("ValidationException", "a\n" * 5000), "sagemaker", "CreateTrainingJob", HERE)
+    assert len(result.message) < MAX_TEXT_CHARS + 100
+    assert "\n" not in result.message
 
 
 def test_rights_are_named_as_iam_does() -> None:

@@ -25,7 +25,7 @@ def test_the_least_that_a_description_has() -> None:
 
 
 def test_all_of_a_description() -> None:
-    found = decode.description(
+    result = decode.description(
         LEAST
         | {
             "TrainingJobStatus": "Failed",
@@ -44,7 +44,7 @@ def test_all_of_a_description() -> None:
             "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2},
         }
     )
-    assert found == Description(
+    assert result == Description(
         name="a-1",
         arn="arn:a-1",
         status="Failed",
@@ -75,8 +75,8 @@ def test_no_other_status_is_an_end(status: str) -> None:
 
 
 def test_a_summary_without_what_older_services_leave_out() -> None:
-    found = decode.summary({key: LEAST[key] for key in LEAST if key not in {"SecondaryStatus", "LastModifiedTime"}})
-    assert (found.secondary_status, found.modified_at) == ("", AT)
+    result = decode.summary({key: LEAST[key] for key in LEAST if key not in {"SecondaryStatus", "LastModifiedTime"}})
+    assert (result.secondary_status, result.modified_at) == ("", AT)
 
 
 def test_what_is_no_training_job_is_no_answer() -> None:
@@ -110,7 +110,7 @@ VALUES = st.recursive(
 )
 def test_nothing_that_an_answer_holds_breaks_more_than_the_answer(odd: dict[str, object]) -> None:
     try:
-        found = decode.description(LEAST | odd)
+        result = decode.description(LEAST | odd)
     except Unavailable:
         return
-    assert found.name == "a-1"
+    assert result.name == "a-1"

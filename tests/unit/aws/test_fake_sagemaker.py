@@ -135,6 +135,6 @@ def test_listings_show_what_is_asked_for(request_: dict[str, object], names: lis
     )
     for number, name in enumerate(["a-0", "a-1", "b-2"]):
         answer(place, "CreateTrainingJob", training_job_request(name), NOW + timedelta(seconds=number))
-    found = answer(place, "ListTrainingJobs", request_, NOW + timedelta(seconds=60))["TrainingJobSummaries"]
-    assert isinstance(found, list)
-    assert [summary["TrainingJobName"] for summary in found] == names
+    result = answer(place, "ListTrainingJobs", request_, NOW + timedelta(seconds=60))["TrainingJobSummaries"]
+    assert isinstance(result, list)
+    assert [summary["TrainingJobName"] for summary in result] == names

@@ -51,9 +51,9 @@ def test_a_refusal_makes_the_next_ones_wait_and_answers_bring_the_pace_back() ->
         if number == 1:
             raise Throttled("slowly")
 
-    found = pauses(sent(Quota(2.0, 1), 6, answer))
-    assert found[:3] == [0.8, 1.3, 1.25]
-    assert found == [found[0], *sorted(found[1:], reverse=True)]
+    result = pauses(sent(Quota(2.0, 1), 6, answer))
+    assert result[:3] == [0.8, 1.3, 1.25]
+    assert result == [result[0], *sorted(result[1:], reverse=True)]
 
 
 def test_other_errors_do_not() -> None:

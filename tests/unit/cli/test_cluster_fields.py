@@ -26,7 +26,8 @@ ALL: dict[str, JSON] = {
     "output": {"volume": {"hostPath": {"path": "/results"}}},
     "checkpoint": {"volume": CLAIM},
     "nodePool": {"name": "p5"},
-    "cleanup": {"pods": "All"},
+    "cleanPodPolicy": "All",
+    "ttlSecondsAfterFinished": 60,
     "queue": {"kueue": "team"},
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
@@ -37,7 +38,7 @@ USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
     # refused with this backend
-    "recovery",
+    "failurePolicy",
     # how an agent gets to where there is one already changes nothing
     "agent",
 )
@@ -51,7 +52,8 @@ def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ..
     "spec",
     [
         {},
-        {"backend": "Kubernetes", "suspend": False, "cleanup": {}, "resources": {}, "template": {}, "checkpoint": {}},
+        {"backend": "Kubernetes", "suspend": False, "resources": {}, "template": {}, "checkpoint": {}},
+        {"cleanPodPolicy": "Running"},
         {"checkpoint": {"volume": {"hostPath": {"path": "/snapshots"}}}},
     ],
     ids=str,
@@ -63,8 +65,8 @@ def test_a_file_without_a_clusters_fields_needs_no_note(spec: dict[str, JSON]) -
 def test_what_is_not_used_here_is_said_in_one_line() -> None:
     assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
     everything = (
-        "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanup, queue, template, "
-        "nodeOverrides, sagemaker"
+        "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanPodPolicy, "
+        "ttlSecondsAfterFinished, queue, template, nodeOverrides, sagemaker"
     )
     assert notes({**ALL, "network": {"efa": "None"}}) == (f"not used here, for a cluster: {everything}",)
 

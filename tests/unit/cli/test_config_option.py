@@ -50,8 +50,8 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def run(*words: str) -> tuple[int, str]:
-    found = CliRunner().invoke(app, list(words))
-    return found.exit_code, found.output
+    result = CliRunner().invoke(app, list(words))
+    return result.exit_code, result.output
 
 
 def test_a_job_is_rendered_with_its_pool(files: tuple[str, str]) -> None:

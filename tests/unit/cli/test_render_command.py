@@ -7,7 +7,7 @@ import yaml
 
 from muster.api.document import JSON
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import pod, service
 from muster.cli.job_file import read_job
 from muster.cli.render import SETTING, as_applied, render_text

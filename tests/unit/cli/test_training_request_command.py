@@ -90,11 +90,11 @@ def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: json.dumps(job.spec.command))
 def test_every_field_of_the_request_is_explained(job: Job) -> None:
     made = made_request(job, REGION)
-    found = training_explanations(job, made)
-    assert [each.group for each in found] == sorted((each.group for each in found), key=GROUPS.index)
-    settings = {each.setting.partition("[")[0].partition(".")[0] for each in found}
+    explanations = training_explanations(job, made)
+    assert [each.group for each in explanations] == sorted((each.group for each in explanations), key=GROUPS.index)
+    settings = {each.setting.partition("[")[0].partition(".")[0] for each in explanations}
     assert settings == set(made.body)
-    assert all(each.source and each.why for each in found)
+    assert all(each.source and each.why for each in explanations)
 
 
 def test_a_default_is_not_called_the_job_s() -> None:

@@ -157,19 +157,19 @@ KINDS = {
 PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.parameters()) if name not in ELSEWHERE]
 
 
-def told(**fields: object) -> EstimatorFit | TrainerRun:
+def fit_of(**fields: object) -> EstimatorFit | TrainerRun:
     run = record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
     assert isinstance(run, (EstimatorFit, TrainerRun))
     return run
 
 
 def of_estimator(kind: str, **arguments: JSON) -> Imported:
-    given = {"role": ROLE, **RIGHT[kind], **arguments}
-    return _imported(told(kind="fit", **{"class": kind}, arguments=given, hyperparameters={}))
+    value = {"role": ROLE, **RIGHT[kind], **arguments}
+    return _imported(fit_of(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
 
 
 def of_trainer(**arguments: JSON) -> Imported:
-    return _imported(told(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
+    return _imported(fit_of(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
 
 
 def _imported(run: EstimatorFit | TrainerRun) -> Imported:
@@ -188,14 +188,14 @@ def test_the_runs_of_these_tests_are_right() -> None:
 def test_no_argument_of_an_estimator_is_lost(kind: str, name: str) -> None:
     beside = WITH.get(name, {})
     without = of_estimator(kind, **beside)
-    given = of_estimator(kind, **beside, **{name: GIVEN[name]})
-    assert given != without
+    value = of_estimator(kind, **beside, **{name: GIVEN[name]})
+    assert value != without
 
 
 @pytest.mark.parametrize("name", sorted({*trainer.NAMES, *TRAINER} - NOT_OF_THE_JOB))
 def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
-    given = of_trainer(**{name: TRAINER[name]})
-    assert given != of_trainer()
+    value = of_trainer(**{name: TRAINER[name]})
+    assert value != of_trainer()
 
 
 def test_an_argument_that_nobody_knows_is_told() -> None:

@@ -21,7 +21,7 @@ class InAMinute(datetime):
 
 
 def kubeconfig(**changes: object) -> str:
-    known = {
+    by_key = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "lab",
@@ -29,7 +29,7 @@ def kubeconfig(**changes: object) -> str:
         "clusters": [{"name": "lab", "cluster": {"server": "https://lab.example:6443/"}}],
         "users": [{"name": "me", "user": {"token": "t0ken"}}],
     }
-    return json.dumps(known | changes)
+    return json.dumps(by_key | changes)
 
 
 async def refusal(text: str, folder: Path) -> NoCluster:

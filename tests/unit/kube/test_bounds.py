@@ -16,8 +16,8 @@ def test_lines_are_the_same_however_they_come(lines: list[bytes], size: int) -> 
     lines = [line.replace(b"\n", b"") for line in lines]
     text = b"".join(line + b"\n" for line in lines) + b"rest"
     cutter = Lines()
-    found = [line for at in range(0, len(text), size) for line in cutter.feed(text[at : at + size])]
-    assert found == [line for line in lines if line]
+    result = [line for at in range(0, len(text), size) for line in cutter.feed(text[at : at + size])]
+    assert result == [line for line in lines if line]
 
 
 def test_a_line_that_is_too_long_is_dropped_and_the_next_one_read() -> None:

@@ -3,7 +3,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.kube.election import LEASE_SECONDS, Record, Step, next_step, next_term, record, released, renewed, taken
+from muster.kube.election import (
+    LEASE_SECONDS,
+    Record,
+    Step,
+    next_leader_term,
+    next_step,
+    record,
+    released,
+    renewed,
+    taken,
+)
 from muster.kube.kinds import Object
 
 NOW = 1_800_000_000.0
@@ -42,16 +52,16 @@ def test_who_may_take_it(known: Record | None, age: float, step: Step) -> None:
     highest=st.integers(0, 2**30),
     now=st.floats(0, 3e9),
 )
-def test_a_term_is_above_all_that_were_seen_and_fits(counted: int | None, highest: int, now: float) -> None:
-    term = next_term(held("other", transitions=counted), highest, now)
-    assert max(counted or 0, highest) < term < 2**31
+def test_a_leader_term_is_above_all_that_were_seen_and_fits(counted: int | None, highest: int, now: float) -> None:
+    leader_term = next_leader_term(held("other", transitions=counted), highest, now)
+    assert max(counted or 0, highest) < leader_term < 2**31
 
 
 def test_a_new_lease_goes_on_above_one_that_was_deleted() -> None:
-    first = next_term(None, 0, NOW)
+    first = next_leader_term(None, 0, NOW)
     fifth = first + 4
-    assert next_term(None, 0, NOW + 60) > fifth
-    assert next_term(None, fifth, NOW) > fifth
+    assert next_leader_term(None, 0, NOW + 60) > fifth
+    assert next_leader_term(None, fifth, NOW) > fifth
 
 
 def test_taking_it_keeps_what_else_stands_in_it() -> None:
@@ -77,4 +87,4 @@ def test_what_is_given_back_keeps_its_count() -> None:
     after = record(released(record(taken(None, "muster", "me", 5, NOW)), NOW + 2))
     assert (after.holder, after.transitions, after.seconds) == ("", 5, 1)
     assert next_step(after, 0, 0, "other") is Step.TAKE
-    assert next_term(after, 0, NOW) == 6
+    assert next_leader_term(after, 0, NOW) == 6

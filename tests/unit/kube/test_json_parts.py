@@ -92,10 +92,10 @@ def test_what_is_no_map_is_malformed(text: bytes) -> None:
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_map_or_malformed(text: bytes) -> None:
     try:
-        found = {name: part.value() for name, part in value_in(text).members()}
+        result = {name: part.value() for name, part in value_in(text).members()}
     except Malformed:
         return
-    assert found.keys() == json.loads(text[: text.rindex(b"}") + 1]).keys()
+    assert result.keys() == json.loads(text[: text.rindex(b"}") + 1]).keys()
 
 
 def wide(unit: bytes) -> bytes:

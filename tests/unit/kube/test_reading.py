@@ -30,39 +30,39 @@ def read(text: bytes, reading: Reading | None = None) -> Object:
 
 @pytest.mark.parametrize("fields", [b"[]", b"[{}]", DEEP, b"[%b]" % DEEP])
 def test_managed_fields_are_never_read(fields: bytes) -> None:
-    found = read(text_of(b'"managedFields":%b,' % fields))
-    assert found == {"kind": "Pod", "metadata": {"annotations": {}, **IDENTITY}, "spec": {"x": 1}}
+    result = read(text_of(b'"managedFields":%b,' % fields))
+    assert result == {"kind": "Pod", "metadata": {"annotations": {}, **IDENTITY}, "spec": {"x": 1}}
 
 
 def test_a_part_that_is_too_deep_is_left_out_and_named() -> None:
-    found = read(text_of(rest=b'"spec":%b,"status":{"phase":"x"}' % DEEP))
-    assert (found["status"], "spec" in found) == ({"phase": "x"}, False)
-    assert left_out(found) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
+    result = read(text_of(rest=b'"spec":%b,"status":{"phase":"x"}' % DEEP))
+    assert (result["status"], "spec" in result) == ({"phase": "x"}, False)
+    assert left_out(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
 
 
 def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
     reading = Reading(max_bytes={"spec": 100, "metadata.finalizers": 10})
-    found = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
-    assert left_out(found) == {
+    result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
+    assert left_out(result) == {
         "metadata.finalizers": "found 17 bytes, too many to be read",
         "spec": "found 101 bytes, too many to be read",
     }
 
 
 def test_a_number_that_python_refuses_is_left_out() -> None:
-    found = read(text_of(rest=b'"spec":{"x":%b}' % (b"9" * 5_000)))
-    assert list(left_out(found)) == ["spec"]
+    result = read(text_of(rest=b'"spec":{"x":%b}' % (b"9" * 5_000)))
+    assert list(left_out(result)) == ["spec"]
 
 
 def test_only_what_is_wanted_is_kept() -> None:
     reading = Reading(metadata=frozenset({"name"}), parts=frozenset({"status"}))
-    found = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), reading)
-    assert found == {"kind": "Pod", "metadata": {"name": "a"}, "status": {}}
+    result = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), reading)
+    assert result == {"kind": "Pod", "metadata": {"name": "a"}, "status": {}}
 
 
 def test_a_part_may_stay_text() -> None:
-    found = read(text_of(rest='"spec":{"x":["é"]}'.encode()), Reading(as_text=frozenset({"spec"})))
-    assert found["spec"] == '{"x":["é"]}'
+    result = read(text_of(rest='"spec":{"x":["é"]}'.encode()), Reading(as_text=frozenset({"spec"})))
+    assert result["spec"] == '{"x":["é"]}'
 
 
 def test_kubectls_copy_of_the_object_is_not_kept() -> None:
@@ -74,18 +74,18 @@ def test_kubectls_copy_of_the_object_is_not_kept() -> None:
 def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
     reading = Reading(marker=b'"DistributedTrainingJob"')
     # Not even its end is looked for.
-    found = read(
+    result = read(
         b'{"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","managedFields":' + b"[" * 99,
         reading,
     )
-    assert found["metadata"] == IDENTITY
-    assert "" in left_out(found)
+    assert result["metadata"] == IDENTITY
+    assert "" in left_out(result)
     assert left_out(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), reading)) == {}
 
 
 def test_identity_only_forgets_the_rest() -> None:
-    found = identity_only({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
-    assert (found["metadata"], left_out(found)) == (IDENTITY, {"": "it is bad"})
+    result = identity_only({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
+    assert (result["metadata"], left_out(result)) == (IDENTITY, {"": "it is bad"})
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"a"}'])

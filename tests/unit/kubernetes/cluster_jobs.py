@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from muster.api.document import JSON
 from muster.api.spec import Job, Metadata, Spec
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import Object
@@ -37,8 +37,8 @@ def with_trainer(**fields: JSON) -> Fields:
     return {"spec": {"containers": [container]}}
 
 
-def rendered(job: Job, node: int = 0, generation: int = 0) -> Fields:
-    return dict(pod(job, node, generation, SETTING))
+def rendered(job: Job, node: int = 0, replacement: int = 0) -> Fields:
+    return dict(pod(job, node, replacement, SETTING))
 
 
 def pod_spec(job: Job, node: int = 0) -> Fields:

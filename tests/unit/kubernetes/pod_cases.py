@@ -26,12 +26,12 @@ def source(name: str) -> JSONObject:
 
 def events(name: str) -> list[Object]:
     """Of the pod's namespace, as the API server insists that they are."""
-    found = _case(name)["events"]
-    assert isinstance(found, list)
+    result = _case(name)["events"]
+    assert isinstance(result, list)
     place: JSONObject = {"namespace": part(_case(name), "pod", "metadata")["namespace"]}
     return [
         {**event, "metadata": place, "involvedObject": {**part(event, "involvedObject"), **place}}
-        for event in found
+        for event in result
         if isinstance(event, dict)
     ]
 
@@ -43,8 +43,8 @@ def view(name: str) -> PodView:
 
 
 def warned(name: str) -> tuple[Warned, ...]:
-    found = (read_warning(event) for event in events(name))
-    return tuple(one for one in found if one is not None)
+    result = (read_warning(event) for event in events(name))
+    return tuple(one for one in result if one is not None)
 
 
 def changed(name: str, change: Callable[[JSONObject], None]) -> PodView:

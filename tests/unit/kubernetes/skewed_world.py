@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from muster.backends.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.backends.kubernetes.node_facts import as_heard
+from muster.backends.kubernetes.observations import Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import Condition, PodView
-from muster.backends.kubernetes.sightings import Sightings, look
 from muster.plan.facts import NodeFacts, ProcessState
 from unit.plan.builders import T0, UID, job
 from unit.plan.simulated import SimulatedNode, World
@@ -20,7 +20,7 @@ class SkewedNode(SimulatedNode):
     delay: float = 0.0
     told: list[tuple[float, PodView]] = field(default_factory=list)
     pod: PodView | None = None
-    seen: Sightings | None = None
+    observations: Observations | None = None
 
     def tick(self, now: float, first_rank: int) -> None:
         super().tick(now, first_rank)
@@ -28,30 +28,30 @@ class SkewedNode(SimulatedNode):
             self.told.append((now + self.delay, self.as_pod()))
         for at, pod in [entry for entry in self.told if entry[0] <= now]:
             if pod != self.pod:
-                self.pod, self.seen = pod, look(pod, self.seen, now)
+                self.pod, self.observations = pod, look(pod, self.observations, now)
             self.told.remove((at, pod))
 
     def facts(self) -> NodeFacts:
-        known = super().facts()
-        if self.pod is None or self.seen is None or self.process.state is ProcessState.MISSING:
-            return known
-        told = process_facts(self.pod, (), self.seen)
-        ended = self.seen.ended
-        process = as_heard(told, self.known, None if ended is None else ended.at)
+        current = super().facts()
+        if self.pod is None or self.observations is None or self.process.state is ProcessState.MISSING:
+            return current
+        value = process_facts(self.pod, (), self.observations)
+        ended = self.observations.ended
+        process = as_heard(value, self.known, None if ended is None else ended.at)
         # The agents here meet on a loopback, which pods can't.
-        return replace(known, process=replace(process, lost_at=self.lost_at, name=None))
+        return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 
     def as_pod(self) -> PodView:
         """The pod as its kubelet has it."""
         process = self.process
         placed = Condition("PodScheduled", is_true=True, at=T0 + self.skew)
         return PodView(
-            name=f"digits-{self.number}-{process.generation}",
+            name=f"digits-{self.number}-{process.replacement}",
             namespace="team",
-            uid=f"pod-{self.number}-{process.generation}",
+            uid=f"pod-{self.number}-{process.replacement}",
             job_uid=UID,
             node=self.number,
-            generation=process.generation,
+            replacement=process.replacement,
             phase="Running",
             trainer=Container("trainer", "image:1", self._state()),
             conditions=(placed,),
@@ -67,7 +67,7 @@ class SkewedNode(SimulatedNode):
         assert process.ended_at is not None
         return Terminated(
             exit_code=137 if process.exit_code is None else process.exit_code,
-            reason="OOMKilled" if process.trouble is not None else "Completed",
+            reason="OOMKilled" if process.problem is not None else "Completed",
             started_at=started_at,
             finished_at=float(int(process.ended_at + self.skew)),
         )

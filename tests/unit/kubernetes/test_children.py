@@ -6,11 +6,11 @@ import re
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Metadata
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.names import children_name, pod_name
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, service
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.render import render_plan
@@ -41,11 +41,11 @@ def test_every_child_belongs_to_the_job() -> None:
 def test_names_and_labels_are_within_kubernetes_limits() -> None:
     job = cluster_job(nodes=10000)
     job = job.model_copy(update={"metadata": Metadata(name="a" * 40, namespace="b" * 63, uid=UID)})
-    found = rendered(job, 9999, 99999)
-    metadata, spec = mapping(found["metadata"]), mapping(found["spec"])
+    result = rendered(job, 9999, 99999)
+    metadata, spec = mapping(result["metadata"]), mapping(result["spec"])
     for name in (metadata["name"], spec["hostname"], spec["subdomain"]):
         assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", str(name))
-    for value in labels(found).values():
+    for value in labels(result).values():
         assert re.fullmatch(r"[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?", str(value))
     assert metadata["name"] == pod_name("a" * 40, 9999, 99999)
     assert spec["subdomain"] == children_name("a" * 40) == mapping(service(job)["metadata"])["name"]
@@ -54,7 +54,7 @@ def test_names_and_labels_are_within_kubernetes_limits() -> None:
 def test_no_two_pods_share_a_name() -> None:
     numbers = range(12)
     names = {
-        pod_name(job, node, generation) for job in ("a", "a-1", "a-1-1") for node in numbers for generation in numbers
+        pod_name(job, node, replacement) for job in ("a", "a-1", "a-1-1") for node in numbers for replacement in numbers
     }
     assert len(names) == 3 * 12 * 12
 
@@ -70,9 +70,9 @@ def test_the_service_names_nodes_that_are_not_ready() -> None:
 
 def test_the_config_map_holds_the_plan_and_the_agent() -> None:
     plan = render_plan(cluster_job(procsPerNode=4), SETTING.collector_url, "PEM")
-    found = config_map(cluster_job(), plan, b"agent")
-    assert wire.decode(Plan, str(mapping(found["data"])["plan.json"]).encode()) == plan
-    assert base64.b64decode(str(mapping(found["binaryData"])["agent.pyz"])) == b"agent"
+    result = config_map(cluster_job(), plan, b"agent")
+    assert wire.decode(Plan, str(mapping(result["data"])["plan.json"]).encode()) == plan
+    assert base64.b64decode(str(mapping(result["binaryData"])["agent.pyz"])) == b"agent"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
         {"suspend": True},
         {"startupTimeoutSeconds": 5},
         {"activeDeadlineSeconds": 5},
-        {"cleanup": {"pods": "All"}},
+        {"cleanPodPolicy": "All"},
         {"env": []},
         {"procsPerNode": "Auto"},
         {"procsPerNode": 1},  # what Auto stands for here

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from muster.backends.kubernetes.containers import Running, Terminated
 from muster.backends.kubernetes.node_facts import as_heard
+from muster.backends.kubernetes.observations import Observation, Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import Condition, PodView
-from muster.backends.kubernetes.sightings import Sighting, Sightings, look
 from muster.plan.facts import ProcessFacts
 from muster.plan.outcome import final_condition
-from muster.plan.troubles import UNREACHABLE_SECONDS, unreachable_at
+from muster.plan.problems import UNREACHABLE_SECONDS, unreachable_at
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.kubernetes.skewed_world import skewed_world
@@ -37,7 +37,7 @@ def ended(pod: PodView, at: float, exit_code: int = 137) -> PodView:
     return replace(pod, trainer=replace(pod.trainer, state=state))
 
 
-def told(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Sightings]:
+def facts_after(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observations]:
     """What follows from these looks at a pod."""
     seen = None
     for at, pod in looks:
@@ -48,10 +48,10 @@ def told(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Sightings]:
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: float) -> None:
-    process, seen = told((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
+    process, seen = facts_after((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
     heard = replace(agent(0, AgentPhase.RUNNING), heard_at=START + 99.5)
-    heard = replace(heard, report=replace(heard.report, generation=process.generation))
-    assert seen.ended == Sighting(START + 101.5, START + 1)
+    heard = replace(heard, report=replace(heard.report, replacement=process.replacement))
+    assert seen.ended == Observation(START + 101.5, START + 1)
     ended_at = as_heard(process, heard, seen.ended.at).ended_at
     assert ended_at is not None
     assert START + 99.5 <= ended_at <= START + 101.5
@@ -60,31 +60,33 @@ def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: fl
 @pytest.mark.parametrize("skew", SKEWS)
 def test_who_is_deleted_while_it_runs_was_deleted(skew: float) -> None:
     leaving = replace(running(), asked_to_go_at=START + 50, leaving_seconds=30)
-    process, _ = told((START + 1, running()), (START + 50.1, leaving), (START + 52, ended(leaving, START + 51 + skew)))
-    assert process.trouble is not None
-    assert process.trouble.reason == "PodDeleted"
+    process, _ = facts_after(
+        (START + 1, running()), (START + 50.1, leaving), (START + 52, ended(leaving, START + 51 + skew))
+    )
+    assert process.problem is not None
+    assert process.problem.reason == "PodDeleted"
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_who_had_ended_before_was_not_deleted(skew: float) -> None:
     over = ended(running(), START + 48 + skew, exit_code=1)
     leaving = replace(over, asked_to_go_at=START + 50, leaving_seconds=0)
-    process, _ = told((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
-    assert process.trouble is None
+    process, _ = facts_after((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
+    assert process.problem is None
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_the_api_servers_clock_does_not_make_a_deletion_earlier(skew: float) -> None:
     over = ended(running(), START + 48, exit_code=1)
     leaving = replace(over, asked_to_go_at=START + 50 + skew, leaving_seconds=0)
-    process, _ = told((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
-    assert process.trouble is None
+    process, _ = facts_after((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
+    assert process.problem is None
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_an_agent_gets_its_time_to_speak_whatever_its_machines_clock_says(skew: float) -> None:
     unplaced = replace(view("unschedulable-selector"), asked_to_go_at=None)
-    process, _ = told((START - 2, unplaced), (START + 1, running(skew)))
+    process, _ = facts_after((START - 2, unplaced), (START + 1, running(skew)))
     at = unreachable_at(node(0, process=process), facts(node(0, process=process)))
     assert at is not None
     assert START - 2 < at - UNREACHABLE_SECONDS <= START + 1
@@ -93,9 +95,9 @@ def test_an_agent_gets_its_time_to_speak_whatever_its_machines_clock_says(skew: 
 
 
 def test_who_was_not_there_takes_the_clusters_word_but_for_the_future() -> None:
-    process, _ = told((START + 300, ended(running(), START + 100)))
+    process, _ = facts_after((START + 300, ended(running(), START + 100)))
     assert process.ended_at == START + 100
-    process, _ = told((START + 90, ended(running(), START + 100)))
+    process, _ = facts_after((START + 90, ended(running(), START + 100)))
     assert process.ended_at == START + 90
 
 
@@ -104,7 +106,7 @@ def test_a_machine_that_was_cut_off_tells_late_of_what_was_long_ago() -> None:
     gone = (Condition("Ready", is_true=False), Condition("ContainersReady", is_true=True))
     before = replace(running(), conditions=ready)
     cut_off = replace(before, conditions=gone)
-    process, seen = told(
+    process, seen = facts_after(
         (START + 1, before), (START + 50, cut_off), (START + 70, replace(ended(before, START + 10), conditions=ready))
     )
     assert process.ended_at == START + 10
@@ -114,10 +116,10 @@ def test_a_machine_that_was_cut_off_tells_late_of_what_was_long_ago() -> None:
 def test_a_grace_that_is_cut_short_is() -> None:
     patient = replace(running(), asked_to_go_at=START + 10, leaving_seconds=3600)
     hurried = replace(patient, leaving_seconds=1)
-    assert told((START + 10, patient))[0].gone_by == START + 3610
-    assert told((START + 10, patient), (START + 20, hurried))[0].gone_by == START + 21
+    assert facts_after((START + 10, patient))[0].gone_by == START + 3610
+    assert facts_after((START + 10, patient), (START + 20, hurried))[0].gone_by == START + 21
     # what changes afterwards gives it no more time
-    assert told((START + 10, patient), (START + 20, hurried), (START + 30, hurried))[0].gone_by == START + 21
+    assert facts_after((START + 10, patient), (START + 20, hurried), (START + 30, hurried))[0].gone_by == START + 21
 
 
 UNTIL_RUNNING = 10

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.plan.instances import INSTANCES, instance_of, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
@@ -28,8 +28,8 @@ def limits(**spec: JSON) -> Fields:
 
 
 def variables(**spec: JSON) -> dict[JSON, JSON]:
-    found = trainer(cluster_job(**{"nodePool": P5, **spec}))
-    return {str(variable["name"]): variable.get("value") for variable in entries(found, "env")}
+    result = trainer(cluster_job(**{"nodePool": P5, **spec}))
+    return {str(variable["name"]): variable.get("value") for variable in entries(result, "env")}
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def variables(**spec: JSON) -> dict[JSON, JSON]:
     ],
 )
 def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
-    found = instance_of(name)
-    assert found is not None
-    assert (found.gpus, found.efa, found.neuron_chips) == (gpus, efa, 0)
+    instance = instance_of(name)
+    assert instance is not None
+    assert (instance.gpus, instance.efa, instance.neuron_chips) == (gpus, efa, 0)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
     [("trn1.32xlarge", 16, 32, 8), ("trn1n.32xlarge", 16, 32, 16), ("trn2.48xlarge", 16, 64, 16)],
 )
 def test_chips_and_cores(name: str, chips: int, cores: int, efa: int) -> None:
-    found = instance_of(name)
-    assert found is not None
-    assert (found.gpus, found.neuron_chips, found.neuron_cores, found.efa) == (0, chips, cores, efa)
+    instance = instance_of(name)
+    assert instance is not None
+    assert (instance.gpus, instance.neuron_chips, instance.neuron_cores, instance.efa) == (0, chips, cores, efa)
 
 
 def test_every_type_has_devices_and_a_sentence() -> None:
@@ -101,9 +101,9 @@ def test_chips_are_asked_for_whole() -> None:
 @pytest.mark.parametrize("efa", ["Auto", "None"])
 def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     """They are for software of years ago; with today's they do nothing, or make EFA slow or break a fork."""
-    found = variables(nodePool={"instanceType": name}, network={"efa": efa})
+    result = variables(nodePool={"instanceType": name}, network={"efa": efa})
     outdated = {"FI_PROVIDER", "NCCL_PROTO", "FI_EFA_USE_DEVICE_RDMA", "RDMAV_FORK_SAFE", "FI_EFA_FORK_SAFE"}
-    assert not outdated & found.keys()
+    assert not outdated & result.keys()
 
 
 @pytest.mark.parametrize("name", sorted(INSTANCES))
@@ -189,8 +189,8 @@ def test_a_script_finds_the_type_by_sagemakers_name() -> None:
 
 
 def test_efa_of_one_s_own_gets_its_variable() -> None:
-    found = variables(nodePool=None, resources={"limits": {"vpc.amazonaws.com/efa": 1}})
-    assert found == {"FI_EFA_USE_HUGE_PAGE": "0"}
+    result = variables(nodePool=None, resources={"limits": {"vpc.amazonaws.com/efa": 1}})
+    assert result == {"FI_EFA_USE_HUGE_PAGE": "0"}
     assert variables(resources={"limits": {"vpc.amazonaws.com/efa": 0}}) == TYPE
 
 

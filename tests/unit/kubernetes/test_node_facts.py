@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
-from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS, REMOVAL_SECONDS, Ledger, Removal
-from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
+from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS, REMOVAL_SECONDS, Ledger, Removal
+from muster.backends.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.backends.kubernetes.observations import is_cut_off
 from muster.backends.kubernetes.pods import Condition
-from muster.backends.kubernetes.sightings import is_cut_off
-from muster.plan.facts import ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import Problem, ProcessFacts, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
@@ -25,15 +25,15 @@ def test_who_reports_runs() -> None:
 
 
 def test_who_reports_is_past_what_kept_it_from_beginning() -> None:
-    missing = Trouble("ConfigMissing", "Secret aws doesn't exist in namespace vision")
-    assert as_heard(replace(WAITING, trouble=missing), HEARD).trouble is None
-    assert as_heard(replace(WAITING, trouble=missing), None).trouble == missing
-    sidecar = Trouble("SidecarFailed", "container proxy failed with exit code 1")
-    assert as_heard(replace(WAITING, trouble=sidecar), HEARD).trouble == sidecar
+    missing = Problem("ConfigMissing", "Secret aws doesn't exist in namespace vision")
+    assert as_heard(replace(WAITING, problem=missing), HEARD).problem is None
+    assert as_heard(replace(WAITING, problem=missing), None).problem == missing
+    sidecar = Problem("SidecarFailed", "container proxy failed with exit code 1")
+    assert as_heard(replace(WAITING, problem=sidecar), HEARD).problem == sidecar
 
 
-def test_what_an_earlier_generation_said_is_the_past() -> None:
-    process = replace(WAITING, generation=1)
+def test_what_an_earlier_replacement_said_is_the_past() -> None:
+    process = replace(WAITING, replacement=1)
     assert as_heard(process, HEARD) == process
 
 
@@ -45,7 +45,7 @@ def test_what_an_earlier_generation_said_is_the_past() -> None:
         (START - 30, START + 0.7),  # its machine's clock is behind
     ],
 )
-def test_a_pod_ends_after_its_agents_last_word(ended_at: float, seen: float) -> None:
+def test_a_pod_ends_after_its_agents_termination_message(ended_at: float, seen: float) -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=ended_at)
     assert as_heard(process, HEARD, START + 9).ended_at == pytest.approx(seen)
 
@@ -56,31 +56,33 @@ def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
 
 
 def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
-    lost = gone(WAITING, 3)
-    assert (lost.state, lost.generation) == (ProcessState.MISSING, 3)
-    assert lost.trouble == Trouble("PodDeleted", "somebody deleted pod vit-0-0, or its labels or its owner")
-    evicted = Trouble("Evicted", "node-1 evicted it")
-    assert gone(replace(WAITING, trouble=evicted), 3).trouble == evicted
+    lost = missing_process(WAITING, 3)
+    assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
+    assert lost.problem == Problem(
+        "PodDeleted", "pod vit-0-0, its labels or its owner reference was removed, and not by muster"
+    )
+    evicted = Problem("Evicted", "node-1 evicted it")
+    assert missing_process(replace(WAITING, problem=evicted), 3).problem == evicted
 
 
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
-    ledger, trouble = Ledger(), Trouble("InvalidPod", "spec.x: unknown field")
-    ledger.refuse(4, trouble)
-    assert (ledger.refusal(4), ledger.refusal(5)) == (trouble, None)
+    ledger, problem = Ledger(), Problem("InvalidPod", "spec.x: unknown field")
+    ledger.refuse(4, problem)
+    assert (ledger.refusal(4), ledger.refusal(5)) == (problem, None)
 
 
 def test_the_longer_something_is_refused_the_rarer_it_is_asked_again() -> None:
-    ledger, held = Ledger(), {0: Trouble("QuotaExceeded", "quota team is exceeded")}
+    ledger, held = Ledger(), {0: Problem("QuotaExceeded", "quota team is exceeded")}
     pauses = []
     for _ in range(8):
         ledger.hold(held, 100.0)
-        pauses.append(ledger.paused_until - 100.0)
+        pauses.append(ledger.backoff_until - 100.0)
     assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (1.0, MAX_PAUSE_SECONDS)
+    assert (pauses[0], pauses[-1]) == (1.0, MAX_BACKOFF_SECONDS)
     ledger.hold({}, 200.0)
-    assert (ledger.held, ledger.paused_until) == ({}, 0.0)
+    assert (ledger.held, ledger.backoff_until) == ({}, 0.0)
     ledger.hold(held, 300.0)
-    assert ledger.paused_until == 301.0
+    assert ledger.backoff_until == 301.0
 
 
 def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() -> None:
@@ -151,5 +153,5 @@ def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
         ("OOMKilled", 110.0, True),
     ],
 )
-def test_what_muster_itself_ended_is_no_trouble(reason: str, ended_at: float | None, *, is_own: bool) -> None:
-    assert is_own_doing(Trouble(reason, "..."), ended_at, removed_at=99.5) is is_own
+def test_what_muster_itself_ended_is_no_problem(reason: str, ended_at: float | None, *, is_own: bool) -> None:
+    assert is_own_doing(Problem(reason, "..."), ended_at, removed_at=99.5) is is_own

@@ -10,7 +10,7 @@ from muster.api.document import JSON, Document
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
 from unit.kubernetes.cluster_jobs import IMAGE, UID, rendered
 
 WORD = st.text("abc", min_size=1, max_size=3)
@@ -115,17 +115,17 @@ def job_of(spec: Fields) -> Job:
     return validate(Document({**head, "metadata": metadata, "spec": whole}))
 
 
-def holds(found: JSON, wanted: JSON) -> bool:
-    """Whether all of `wanted` stands in `found`; in lists, each entry in its own."""
+def holds(result: JSON, wanted: JSON) -> bool:
+    """Whether all of `wanted` stands in `result`; in lists, each entry in its own."""
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(name in found and holds(found[name], wanted[name]) for name in wanted)
+        return isinstance(result, dict) and all(name in result and holds(result[name], wanted[name]) for name in wanted)
     if isinstance(wanted, list):
-        return isinstance(found, list) and _in_order(found, wanted)
-    return json.dumps(found) == json.dumps(wanted)
+        return isinstance(result, list) and _in_order(result, wanted)
+    return json.dumps(result) == json.dumps(wanted)
 
 
-def _in_order(found: list[JSON], wanted: list[JSON]) -> bool:
-    rest = iter(found)
+def _in_order(result: list[JSON], wanted: list[JSON]) -> bool:
+    rest = iter(result)
     return all(any(holds(entry, each) for entry in rest) for each in wanted)
 
 
@@ -151,11 +151,11 @@ def test_the_short_fields_stay_unless_the_template_says_otherwise(
 ) -> None:
     allowed = [{"value": "v", **each} for each in entries({"env": variables}, "env") if "value" in each]
     job = job_of({"template": template, "env": list(allowed), "resources": {"limits": amounts}})
-    theirs, found = trainer_of(template), trainer_of(rendered(job))
+    theirs, result = trainer_of(template), trainer_of(rendered(job))
     named = {each["name"] for each in entries(theirs, "env")}
-    assert holds(found.get("env", []), [each for each in allowed if each["name"] not in named])
+    assert holds(result.get("env", []), [each for each in allowed if each["name"] not in named])
     limits = mapping(mapping(theirs.get("resources")).get("limits"))
-    assert holds(mapping(found.get("resources")).get("limits", {}), {**mapping(amounts), **limits})
+    assert holds(mapping(result.get("resources")).get("limits", {}), {**mapping(amounts), **limits})
 
 
 @given(TEMPLATES, TEMPLATES)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from muster.api.document import JSON
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
 from muster.plan.instances import INSTANCES
 from unit.kubernetes.cluster_jobs import rendered
 from unit.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of
@@ -70,27 +70,27 @@ def pod_of(spec: Fields) -> Fields:
 @given(SPECS, TEMPLATES, PLACES)
 def test_the_template_stands_in_the_pod_of_any_machine(spec: Fields, template: Fields, places: Fields) -> None:
     pod_spec = {**mapping(template["spec"]), **places}
-    found = pod_of({**spec, "template": {**template, "spec": pod_spec}})
+    result = pod_of({**spec, "template": {**template, "spec": pod_spec}})
     # Their order has no meaning, and one that the pool has, too, stands where the pool's does.
     tolerated = entries(pod_spec, "tolerations")
     pod_spec.pop("tolerations", None)
-    assert holds(found, {**template, "spec": pod_spec})
-    assert all(each in entries(mapping(found["spec"]), "tolerations") for each in tolerated)
+    assert holds(result, {**template, "spec": pod_spec})
+    assert all(each in entries(mapping(result["spec"]), "tolerations") for each in tolerated)
 
 
 @settings(deadline=None)
 @given(SPECS, AMOUNTS, VARIABLES)
 def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, variables: JSON) -> None:
     trainer: Fields = {"name": "trainer", "resources": {"limits": limits}, "env": variables}
-    found = trainer_of(pod_of({**spec, "template": {"spec": {"containers": [trainer]}}}))
-    resources, asked = mapping(found.get("resources")), mapping(spec.get("resources"))
+    result = trainer_of(pod_of({**spec, "template": {"spec": {"containers": [trainer]}}}))
+    resources, asked = mapping(result.get("resources")), mapping(spec.get("resources"))
     for part, later in (("requests", {}), ("limits", mapping(limits))):
         theirs = {**mapping(asked.get(part)), **later}
         amounts = mapping(resources.get(part))
         assert {name: amounts.get(name) for name in theirs} == theirs
         # What stands beside it is of another kind than all that the owner names.
         assert amounts.keys() - theirs.keys() <= {*OURS} - {name for name in theirs if name in OURS}
-    told = {str(each["name"]): each["value"] for each in entries(found, "env")}
+    told = {str(each["name"]): each["value"] for each in entries(result, "env")}
     wanted = {str(each["name"]): each["value"] for each in [*entries(spec, "env"), *entries(trainer, "env")]}
     assert {name: told[name] for name in wanted} == wanted
     assert told.keys() - wanted.keys() <= {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}

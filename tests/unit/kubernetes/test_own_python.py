@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.backends.kubernetes import own_python
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.setting import Setting
 from muster.cli.explanations import explanations
@@ -97,16 +97,16 @@ def test_memory_that_muster_asks_for_because_of_huge_pages_is_asked_for_here_too
 )
 def test_it_runs_as_whom_the_pod_runs_as(context: Fields, *, says_not_root: bool) -> None:
     [container] = inits(template=in_pod(securityContext=context))
-    found = mapping(container["securityContext"])
-    assert found.get("runAsNonRoot", False) is says_not_root
-    assert "runAsUser" not in found
+    result = mapping(container["securityContext"])
+    assert result.get("runAsNonRoot", False) is says_not_root
+    assert "runAsUser" not in result
 
 
 def test_it_stands_before_the_owner_s_own_and_a_sidecar_s() -> None:
     own: list[JSON] = [{"name": "fetch", "image": "a"}, {"name": "proxy", "image": "b", "restartPolicy": "Always"}]
-    found = inits(template=in_pod(initContainers=own))
-    assert [container["name"] for container in found] == ["muster-python", "fetch", "proxy"]
-    assert found[1:] == own
+    result = inits(template=in_pod(initContainers=own))
+    assert [container["name"] for container in result] == ["muster-python", "fetch", "proxy"]
+    assert result[1:] == own
 
 
 def test_the_owner_says_more_of_it_or_otherwise() -> None:
@@ -122,16 +122,16 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.agent\.inject .*--agent-image") as refused:
         pod(cluster_job(agent=BROUGHT), 0, 0, Setting("cluster.local", "https://collector"))
-    assert refused.value.trouble.reason == "AgentImageNotSet"
+    assert refused.value.problem.reason == "AgentImageNotSet"
     assert pod(cluster_job(), 0, 0, Setting("cluster.local", "https://collector")) == rendered(cluster_job())
 
 
 def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks() -> None:
     job = cluster_job(agent=BROUGHT, procsPerNode=2)
-    found = {each.setting: each for each in explanations(job, 0)}
-    image = found["spec.initContainers[muster-python].image"]
+    result = {each.setting: each for each in explanations(job, 0)}
+    image = result["spec.initContainers[muster-python].image"]
     assert (image.value, image.source) == ("OPERATOR_IMAGE", "spec.agent.inject")
-    assert found["MUSTER_PYTHON"].value == PYTHON
+    assert result["MUSTER_PYTHON"].value == PYTHON
     seen = preview(job, render_plan(job, "https://collector", "authority"), 0)
     assert seen.command[seen.command.index("--no_python") + 1] == PYTHON
 

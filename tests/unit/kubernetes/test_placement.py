@@ -3,12 +3,12 @@
 import pytest
 
 from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
 from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
-from muster.api.problems import InvalidResource
 from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.backends.kubernetes.spec_hash import spec_hash
 from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
 
@@ -53,21 +53,21 @@ def test_a_pool_s_labels_and_taints_are_the_pods() -> None:
         "tolerations": [{"key": "team", "operator": "Exists"}],
     }
     template: Fields = {"spec": {"nodeSelector": {"team": "audio"}, "tolerations": [{"key": "x"}]}}
-    found = pod_spec(cluster_job(nodePool=pool, template=template))
-    assert found["nodeSelector"] == {
+    result = pod_spec(cluster_job(nodePool=pool, template=template))
+    assert result["nodeSelector"] == {
         "node.kubernetes.io/instance-type": "m7i.large",
         "team": "audio",
         "karpenter.sh/capacity-type": "on-demand",
     }
-    assert found["tolerations"] == [{"key": "team", "operator": "Exists"}, {"key": "x"}]
+    assert result["tolerations"] == [{"key": "team", "operator": "Exists"}, {"key": "x"}]
 
 
 def test_the_owner_s_affinity_stands_beside_the_pool_s() -> None:
     theirs: Fields = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
     required: Fields = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [theirs]}}
-    found = pod_spec(cluster_job(nodePool={"zone": "Same"}, template={"spec": {"affinity": required}}))
+    result = pod_spec(cluster_job(nodePool={"zone": "Same"}, template={"spec": {"affinity": required}}))
     terms = entries(
-        mapping(mapping(found["affinity"])["podAffinity"]), "requiredDuringSchedulingIgnoredDuringExecution"
+        mapping(mapping(result["affinity"])["podAffinity"]), "requiredDuringSchedulingIgnoredDuringExecution"
     )
     assert [term["topologyKey"] for term in terms] == [ZONE, ZONE]
     assert terms[1] == theirs

@@ -1,9 +1,9 @@
-"""Where a node stands by its pod, and what the status says of a pod in trouble."""
+"""Where a node stands by its pod, and what the status says of a pod in problem."""
 
 import pytest
 
 from muster.backends.kubernetes.pod_facts import process_facts
-from muster.plan.facts import ProcessState, Trouble
+from muster.plan.facts import Problem, ProcessState
 from unit.kubernetes import pod_cases
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view, warned
 
@@ -153,7 +153,7 @@ CASES = [
         "killed",
         EXITED,
         "ContainerKilled",
-        "container trainer was killed as a whole with SIGKILL: it ran out of memory, or somebody killed it on node-1",
+        "container trainer was killed as a whole with SIGKILL: it ran out of memory, or it was killed on node-1",
     ),
     ("init-failed", EXITED, "InitContainerFailed", "init container fetch failed with exit code 1: no such bucket"),
     (
@@ -192,8 +192,8 @@ CASES = [
             "affinity/selector"
         ),
     ),
-    ("deleted", RUNNING, "PodDeleted", "somebody deleted pod vit-34-0"),
-    ("evicted-by-api", RUNNING, "Evicted", "somebody evicted it, as `kubectl drain node-2` does"),
+    ("deleted", RUNNING, "PodDeleted", "pod vit-34-0 was deleted, and not by muster"),
+    ("evicted-by-api", RUNNING, "Evicted", "it was evicted, as by `kubectl drain node-2`"),
     ("preempted", RUNNING, "Preempted", "a pod of a higher priority took its place on node-2"),
 ]
 
@@ -202,8 +202,8 @@ CASES = [
 def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
     facts = process_facts(view(name), warned(name))
     assert facts.state is state
-    told = facts.trouble
-    assert (None if told is None else told.reason, None if told is None else told.message) == (reason, message)
+    value = facts.problem
+    assert (None if value is None else value.reason, None if value is None else value.message) == (reason, message)
 
 
 def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:
@@ -242,7 +242,7 @@ def test_times_places_and_names() -> None:
     assert facts.started_at == 1795268220.0  # 2026-11-21T13:37:00Z
     assert facts.ended_at == 1795268220.0
     assert facts.scheduled_at == 1795268220.0
-    assert (facts.name, facts.machine, facts.generation) == ("vit-32-0", "node-1", 0)
+    assert (facts.name, facts.machine, facts.replacement) == ("vit-32-0", "node-1", 0)
 
 
 def test_what_never_began_has_no_start() -> None:
@@ -257,14 +257,12 @@ def test_what_runs_beside_an_agent_that_has_left_is_seen() -> None:
     assert not process_facts(view("container-failed")).lingers
 
 
-def test_the_last_word_is_read_from_the_termination_log() -> None:
+def test_the_termination_message_is_read_from_the_termination_log() -> None:
     def say(pod: JSONObject) -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
-        ended["message"] = (
-            '{"jobUid": "3a5c", "node": 0, "generation": 0, "incarnation": 1, "ranks": 2, "succeeded": 1}'
-        )
+        ended["message"] = '{"jobUid": "3a5c", "node": 0, "replacement": 0, "attempt": 1, "ranks": 2, "succeeded": 1}'
 
-    word = process_facts(changed("exit-3", say)).last_word
+    word = process_facts(changed("exit-3", say)).termination_message
     assert word is not None
     assert (word.ranks, word.succeeded) == (2, 1)
 
@@ -274,37 +272,37 @@ def _pod_failed(reason: str, message: str) -> JSONObject:
 
 
 @pytest.mark.parametrize(
-    ("status", "trouble"),
+    ("status", "problem"),
     [
         (
             _pod_failed("Evicted", 'Usage of EmptyDir volume "d" exceeds the limit "1Mi". '),
-            Trouble("Evicted", 'node-2 evicted it: Usage of EmptyDir volume "d" exceeds the limit "1Mi"'),
+            Problem("Evicted", 'node-2 evicted it: Usage of EmptyDir volume "d" exceeds the limit "1Mi"'),
         ),
         (
             _pod_failed("Terminated", "Pod was terminated in response to imminent node shutdown."),
-            Trouble("NodeShutdown", "node-2 shuts down"),
+            Problem("NodeShutdown", "node-2 shuts down"),
         ),
         (
             {"phase": "Unknown", "reason": "NodeLost", "message": "Node node-2 which was running pod is unresponsive"},
-            Trouble("NodeLost", "node-2 lost the pod: it was cut off, restarted or removed"),
+            Problem("NodeLost", "node-2 lost the pod: it was cut off, restarted or removed"),
         ),
         (
             _pod_failed("UnexpectedAdmissionError", "Pod was rejected: Allocate failed due to no healthy devices"),
-            Trouble(
+            Problem(
                 "RefusedByKubelet",
                 "node-2 refused it (UnexpectedAdmissionError): Allocate failed due to no healthy devices",
             ),
         ),
     ],
 )
-def test_what_the_kubelet_says_of_the_whole_pod_ends_it(status: JSONObject, trouble: Trouble) -> None:
+def test_what_the_kubelet_says_of_the_whole_pod_ends_it(status: JSONObject, problem: Problem) -> None:
     facts = process_facts(changed("running", lambda pod: part(pod, "status").update(status)))
     assert facts.state is EXITED
-    assert facts.trouble == trouble
+    assert facts.problem == problem
 
 
 @pytest.mark.parametrize(
-    ("reason", "message", "trouble"),
+    ("reason", "message", "problem"),
     [
         ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", "NodeLost"),
         ("DeletionByPodGC", "PodGC: node no longer exists", "NodeLost"),
@@ -312,37 +310,37 @@ def test_what_the_kubelet_says_of_the_whole_pod_ends_it(status: JSONObject, trou
         ("TerminationByKubelet", "The node was low on resource: memory.", "Evicted"),
     ],
 )
-def test_who_took_a_pod_away_is_told(reason: str, message: str, trouble: str) -> None:
+def test_who_took_a_pod_away_is_told(reason: str, message: str, problem: str) -> None:
     def disrupt(pod: JSONObject) -> None:
         condition = part(pod, "status", "conditions", 0)
         assert condition["type"] == "DisruptionTarget"
         condition.update(reason=reason, message=message)
 
-    found = process_facts(changed("evicted-by-api", disrupt)).trouble
-    assert found is not None
-    assert found.reason == trouble
+    result = process_facts(changed("evicted-by-api", disrupt)).problem
+    assert result is not None
+    assert result.reason == problem
 
 
 def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:
     def delete(pod: JSONObject) -> None:
         part(pod, "metadata").update(deletionTimestamp="2026-11-21T13:37:40Z", deletionGracePeriodSeconds=30)
 
-    assert process_facts(changed("exit-3", delete)).trouble is None
-    assert process_facts(changed("killed", delete)).trouble is not None
+    assert process_facts(changed("exit-3", delete)).problem is None
+    assert process_facts(changed("killed", delete)).problem is not None
 
 
-def test_an_out_of_memory_that_harmed_nothing_is_no_trouble() -> None:
+def test_an_out_of_memory_that_harmed_nothing_is_no_problem() -> None:
     # containerd says so when any process of the container was killed, also when the container ended well
     def survive(pod: JSONObject) -> None:
         part(pod, "status", "containerStatuses", 0, "state", "terminated").update(exitCode=0)
 
-    assert process_facts(changed("oom-killed", survive)).trouble is None
+    assert process_facts(changed("oom-killed", survive)).problem is None
 
 
-def test_a_mount_that_succeeded_in_the_end_is_no_trouble_any_more() -> None:
+def test_a_mount_that_succeeded_in_the_end_is_no_problem_any_more() -> None:
     def get_ready(pod: JSONObject) -> None:
         part(pod, "status").update(podIP="10.78.1.4")
 
     warnings = warned("hostpath-missing")
     assert warnings
-    assert process_facts(changed("hostpath-missing", get_ready), warnings).trouble is None
+    assert process_facts(changed("hostpath-missing", get_ready), warnings).problem is None

@@ -19,18 +19,18 @@ from unit.plan.builders import START
 JOB = cluster_job()
 
 
-def _pod(node: int, generation: int = 0, uid: str = "", namespace: str = "team", **status: JSON) -> Object:
-    pod = rendered(JOB, node, generation)
+def _pod(node: int, replacement: int = 0, uid: str = "", namespace: str = "team", **status: JSON) -> Object:
+    pod = rendered(JOB, node, replacement)
     metadata = pod["metadata"]
     assert isinstance(metadata, dict)
-    metadata["uid"] = uid or f"pod-{node}-{generation}"
+    metadata["uid"] = uid or f"pod-{node}-{replacement}"
     metadata["namespace"] = namespace
     pod["status"] = {"phase": "Pending", **status}
     return pod
 
 
-def _view(node: int, generation: int = 0, uid: str = "") -> PodView:
-    pod = read_pod(_pod(node, generation, uid))
+def _view(node: int, replacement: int = 0, uid: str = "") -> PodView:
+    pod = read_pod(_pod(node, replacement, uid))
     assert pod is not None
     return pod
 
@@ -106,12 +106,12 @@ def test_pods_may_be_known_before_their_job() -> None:
 
 def test_older_pods_and_those_beyond_the_nodes_are_strays() -> None:
     index = Index()
-    for node, generation in ((0, 0), (0, 2), (1, 0), (5, 0)):
-        index.tell("ADDED", _pod(node, generation))
+    for node, replacement in ((0, 0), (0, 2), (1, 0), (5, 0)):
+        index.tell("ADDED", _pod(node, replacement))
     assert {known.pod.name for known in index.strays(UID, 2)} == {"vit-0-0", "vit-5-0"}
 
 
-def test_the_highest_generation_outlives_its_pod() -> None:
+def test_the_highest_replacement_outlives_its_pod() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, 3))
     index.tell("DELETED", _pod(0, 3))
@@ -127,8 +127,8 @@ def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
     index.tell("DELETED", remains)
     last = index.last(UID, 0)
     assert last is not None
-    assert last.process.trouble is not None
-    assert last.process.trouble.reason == "Evicted"
+    assert last.process.problem is not None
+    assert last.process.problem.reason == "Evicted"
 
 
 def test_a_created_pod_is_known_before_the_informer_tells() -> None:
@@ -178,8 +178,8 @@ def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
     index.tell("ADDED", _pod(0))
     newest = index.newest(UID, 0)
     assert newest is not None
-    assert newest.process.trouble is not None
-    assert newest.process.trouble.reason == "VolumeNotMounted"
+    assert newest.process.problem is not None
+    assert newest.process.problem.reason == "VolumeNotMounted"
     index.tell("DELETED", _pod(0))
     index.tell("ADDED", _pod(0))
     newest = index.newest(UID, 0)
@@ -291,18 +291,18 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int, int]]) -> None:
-    index, there, seen = Index(), set[tuple[int, int]](), set[tuple[int, int]]()
-    for kind, node, generation in steps:
-        index.tell(kind, _pod(node, generation))
+    index, there, visited = Index(), set[tuple[int, int]](), set[tuple[int, int]]()
+    for kind, node, replacement in steps:
+        index.tell(kind, _pod(node, replacement))
         if kind == "DELETED":
-            there.discard((node, generation))
+            there.discard((node, replacement))
         else:
-            there.add((node, generation))
-            seen.add((node, generation))
-    assert {(known.pod.node, known.pod.generation) for known in index.of(UID)} == there
+            there.add((node, replacement))
+            visited.add((node, replacement))
+    assert {(known.pod.node, known.pod.replacement) for known in index.of(UID)} == there
     for node in range(3):
-        newest = max((generation for at, generation in there if at == node), default=None)
-        for generation in range(3):
-            expected = Member(UID, node, generation) if generation == newest else None
-            assert index.find(f"pod-{node}-{generation}") == expected
-        assert index.highest(UID, node) == max((generation for at, generation in seen if at == node), default=-1)
+        newest = max((replacement for at, replacement in there if at == node), default=None)
+        for replacement in range(3):
+            expected = Member(UID, node, replacement) if replacement == newest else None
+            assert index.find(f"pod-{node}-{replacement}") == expected
+        assert index.highest(UID, node) == max((replacement for at, replacement in visited if at == node), default=-1)

@@ -22,7 +22,7 @@ JUNK: st.SearchStrategy[JSON] = st.recursive(
 def test_a_pod_is_read() -> None:
     pod = read_pod(source("oom-killed"))
     assert pod is not None
-    assert (pod.name, pod.namespace, pod.node, pod.generation) == ("vit-20-0", "vision", 20, 0)
+    assert (pod.name, pod.namespace, pod.node, pod.replacement) == ("vit-20-0", "vision", 20, 0)
     assert pod.job_uid == "0547f797-3806-4389-9fc3-5e4ddcd78539"
     assert (pod.machine, pod.phase, pod.spec_hash, pod.trainer.memory_limit) == ("node-2", "Failed", "abc", "30Mi")
 

@@ -7,7 +7,7 @@ import pytest
 from muster.api.document import JSON
 from muster.backends.kubernetes.refusals import Refusal, read_refusal
 from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from unit.kubernetes.cluster_jobs import cluster_job, rendered
 
 FORBIDDEN = 'pods "vit-0-0" is forbidden: '
@@ -109,7 +109,7 @@ DOWN = 'failed calling webhook "hook.acme": failed to call webhook: Post "https:
 def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
     refusal = _refusal(error)
     assert refusal is not None
-    assert (refusal.trouble.reason, refusal.trouble.message, refusal.is_final) == (reason, words, False)
+    assert (refusal.problem.reason, refusal.problem.message, refusal.is_final) == (reason, words, False)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
     ],
 )
 def test_what_only_another_spec_changes(error: ApiError, spec: dict[str, JSON], words: str) -> None:
-    assert _refusal(error, **spec) == Refusal(Trouble("InvalidPod", words), is_final=True)
+    assert _refusal(error, **spec) == Refusal(Problem("InvalidPod", words), is_final=True)
 
 
 @pytest.mark.parametrize(
@@ -223,4 +223,4 @@ def test_what_a_pod_is_quoted_with_takes_no_time(message: str) -> None:
     refusal = _refusal(_no(message, 422, *causes), env=variables)
     assert time.thread_time() - began < 1.0
     assert refusal is not None
-    assert refusal.trouble.message.endswith(" more")
+    assert refusal.problem.message.endswith(" more")

@@ -6,7 +6,7 @@ import pytest
 from muster.api.document import JSON
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from unit.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}
@@ -32,8 +32,8 @@ def test_a_folder_around_ours_holds_all_that_is_in_it() -> None:
 
 
 def test_scripts_find_their_folders_but_no_mount_hides_what_the_image_has_beside_them() -> None:
-    found = mounts(cluster_job())
-    assert {path for path in found if str(path).startswith("/opt/ml")} == {
+    result = mounts(cluster_job())
+    assert {path for path in result if str(path).startswith("/opt/ml")} == {
         "/opt/ml/input",
         "/opt/ml/model",
         "/opt/ml/output",
@@ -47,13 +47,13 @@ def test_data_that_the_job_names_is_where_scripts_look_for_it() -> None:
         checkpoint={"volume": {"nfs": {"server": "s", "path": "/c"}}},
         output={"volume": CLAIM},
     )
-    found = mounts(job)
-    assert found["/opt/ml/input/data/train"]["readOnly"] is True
-    assert found["/opt/ml/model"]["subPath"] == "vit/model"
-    assert found["/opt/ml/output"]["subPath"] == "vit/output"
+    result = mounts(job)
+    assert result["/opt/ml/input/data/train"]["readOnly"] is True
+    assert result["/opt/ml/model"]["subPath"] == "vit/model"
+    assert result["/opt/ml/output"]["subPath"] == "vit/output"
     assert volumes(job)["muster-checkpoint"]["nfs"] == {"server": "s", "path": "/c"}
     assert volumes(job)["muster-input-1"]["hostPath"] == {"path": "/d", "type": "Directory"}
-    assert found["/opt/ml/input"]["name"] == "muster-ml"
+    assert result["/opt/ml/input"]["name"] == "muster-ml"
 
 
 def test_two_volumes_for_one_folder_are_refused() -> None:
@@ -62,7 +62,7 @@ def test_two_volumes_for_one_folder_are_refused() -> None:
         NotRenderable, match=r"/opt/ml/checkpoints is mounted by spec.checkpoint.volume and by"
     ) as found:
         rendered(job)
-    assert found.value.trouble.reason == "MountedTwice"
+    assert found.value.problem.reason == "MountedTwice"
 
 
 def test_a_read_only_root_gets_a_writable_tmp() -> None:
@@ -134,7 +134,7 @@ def test_the_agent_ends_its_ranks_before_kubernetes_ends_it(given: Fields, expec
     assert command[-2:] == ["--grace-seconds", expected]
 
 
-def test_the_agent_s_last_words_go_where_kubernetes_reads_them() -> None:
+def test_the_agent_s_termination_messages_go_where_kubernetes_reads_them() -> None:
     command = trainer(cluster_job(template=with_trainer(terminationMessagePath="/tmp/end")))["command"]
     assert isinstance(command, list)
     assert command[command.index("--termination-log") + 1] == "/tmp/end"
@@ -148,7 +148,7 @@ def test_the_image_may_stand_in_the_template() -> None:
 def test_a_job_without_an_image_says_what_to_set() -> None:
     with pytest.raises(NotRenderable, match=r"set spec\.image") as found:
         rendered(cluster_job(image=None))
-    assert found.value.trouble.reason == "ImageNotSet"
+    assert found.value.problem.reason == "ImageNotSet"
 
 
 def test_the_owner_s_search_domains_come_first() -> None:

@@ -15,7 +15,7 @@ from muster.backends.kubernetes.creation import AT_ONCE
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.kube.client import Client
 from muster.plan.actions import CreateNode
-from muster.ranks.gang_credentials import SEED_BYTES
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 
 from .cluster_jobs import SETTING, cluster_job

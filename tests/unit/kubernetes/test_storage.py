@@ -8,7 +8,7 @@ from muster.api.document import JSON
 from muster.backends.kubernetes import fields
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries, mapping
 from muster.backends.kubernetes.render import config_map, pod
 from muster.backends.kubernetes.setting import Setting
 from muster.cli.explanations import explanations
@@ -45,42 +45,42 @@ def test_a_job_without_any_of_it_has_no_more_in_its_pods() -> None:
 
 def test_ranks_find_what_was_brought() -> None:
     job = cluster_job(**ALL)
-    found = {path: mount.get("subPath") for path, mount in mounts(job).items() if mount["name"] == "muster-data"}
-    assert found == {
+    result = {path: mount.get("subPath") for path, mount in mounts(job).items() if mount["name"] == "muster-data"}
+    assert result == {
         "/opt/ml/input/data/train": "input/train",
         "/opt/ml/checkpoints": "checkpoints",
         "/opt/ml/model": "model",
         "/opt/ml/output": "output",
         "/opt/ml/code": "code",
-        "/muster-keeper": "keeper",
+        "/muster-sync": "sync",
     }
     assert mounts(job)["/opt/ml/input/data/train"]["readOnly"] is True
     assert trainer(job)["workingDir"] == "/opt/ml/code"
     command = trainer(job)["command"]
     assert isinstance(command, list)
-    assert command[-2:] == ["--keeper", "/muster-keeper/socket"]
+    assert command[-2:] == ["--sync", "/muster-sync/socket"]
 
 
 def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
-    found = inits(**ALL)
-    assert list(found) == ["muster-bring", "muster-keep"]
+    result = inits(**ALL)
+    assert list(result) == ["muster-download", "muster-upload"]
     shared = ["--plan", "/muster-storage/storage.json", "--root", "/muster-data"]
-    brings = ["muster", "storage", "bring", *shared, "--node", "0", "--config-map", "/muster-source"]
-    assert found["muster-bring"]["command"] == brings
-    assert "restartPolicy" not in found["muster-bring"]
-    keeps = ["muster", "storage", "keep", *shared, "--socket", "/muster-data/keeper/socket"]
-    assert found["muster-keep"]["command"] == keeps
-    assert found["muster-keep"]["restartPolicy"] == "Always"
-    for one in found.values():
+    brings = ["muster", "storage", "download", *shared, "--node", "0", "--config-map", "/muster-source"]
+    assert result["muster-download"]["command"] == brings
+    assert "restartPolicy" not in result["muster-download"]
+    keeps = ["muster", "storage", "upload", *shared, "--socket", "/muster-data/sync/socket"]
+    assert result["muster-upload"]["command"] == keeps
+    assert result["muster-upload"]["restartPolicy"] == "Always"
+    for one in result.values():
         assert (one["image"], one["imagePullPolicy"]) == ("registry.example/muster:1", "Always")
         # the agent's token is none of theirs
         assert "muster" not in {mount["name"] for mount in entries(one, "volumeMounts")}
 
 
 def test_what_is_only_read_needs_nobody_beside_the_ranks() -> None:
-    assert list(inits(inputs=[SHARD])) == ["muster-bring"]
-    assert list(inits(source={"inline": {"files": {"a.py": ""}}})) == ["muster-bring"]
-    assert "--keeper" not in json.dumps(trainer(cluster_job(inputs=[SHARD])))
+    assert list(inits(inputs=[SHARD])) == ["muster-download"]
+    assert list(inits(source={"inline": {"files": {"a.py": ""}}})) == ["muster-download"]
+    assert "--sync" not in json.dumps(trainer(cluster_job(inputs=[SHARD])))
 
 
 def test_each_node_is_told_which_it_is() -> None:
@@ -139,19 +139,19 @@ def test_they_may_read_what_the_ranks_write_and_are_as_restricted(template: Fiel
 
 
 def test_what_brings_asks_for_no_more_than_the_ranks_and_a_guaranteed_pod_stays_so() -> None:
-    found = inits(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
-    assert found["muster-bring"]["resources"] == {"limits": {"cpu": 4, "memory": "8Gi"}}
-    assert found["muster-keep"]["resources"] == {
+    result = inits(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
+    assert result["muster-download"]["resources"] == {"limits": {"cpu": 4, "memory": "8Gi"}}
+    assert result["muster-upload"]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
         "requests": {"cpu": "1", "memory": "1Gi"},
     }
-    assert inits(**ALL)["muster-keep"]["resources"] == {"requests": {"cpu": "100m", "memory": "512Mi"}}
+    assert inits(**ALL)["muster-upload"]["resources"] == {"requests": {"cpu": "100m", "memory": "512Mi"}}
 
 
 def test_the_owners_template_wins() -> None:
-    own: JSON = [{"name": "muster-keep", "image": "mirror/muster:1", "resources": {"requests": {"cpu": "2"}}}]
+    own: JSON = [{"name": "muster-upload", "image": "mirror/muster:1", "resources": {"requests": {"cpu": "2"}}}]
     template: Fields = {"spec": {"initContainers": own, "containers": [{"name": "trainer", "workingDir": "/src"}]}}
-    keeps = inits(**ALL, template=template)["muster-keep"]
+    keeps = inits(**ALL, template=template)["muster-upload"]
     assert keeps["image"] == "mirror/muster:1"
     assert mapping(mapping(keeps["resources"])["requests"]) == {"cpu": "2", "memory": "512Mi"}
     assert trainer(cluster_job(**ALL, template=template))["workingDir"] == "/src"
@@ -166,17 +166,17 @@ def test_a_folder_is_mounted_once() -> None:
 def test_without_the_operators_image_nobody_could_bring_it() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
         pod(cluster_job(**ALL), 0, 0, Setting("a", "https://a", agent_image="i"))
-    assert refused.value.trouble.reason == "StorageImageNotSet"
+    assert refused.value.problem.reason == "StorageImageNotSet"
 
 
 def test_every_setting_is_explained() -> None:
-    found = explanations(cluster_job(**ALL, procsPerNode=1), 0)
-    sources = {(one.setting.split(".")[1], one.source) for one in found if "initContainers" in one.setting}
+    result = explanations(cluster_job(**ALL, procsPerNode=1), 0)
+    sources = {(one.setting.split(".")[1], one.source) for one in result if "initContainers" in one.setting}
     assert sources == {
-        ("initContainers[muster-bring]", "spec.inputs[0].s3"),
-        ("initContainers[muster-keep]", "spec.checkpoint.s3"),
+        ("initContainers[muster-download]", "spec.inputs[0].s3"),
+        ("initContainers[muster-upload]", "spec.checkpoint.s3"),
     }
-    assert ("spec.source", "/opt/ml/code") in {(one.source, one.value) for one in found}
+    assert ("spec.source", "/opt/ml/code") in {(one.source, one.value) for one in result}
 
 
 def test_what_the_api_server_refuses_of_it_is_the_ranks_resources() -> None:
@@ -191,7 +191,7 @@ def test_a_git_token_reaches_the_container_that_fetches_the_code_and_no_other() 
     job = cluster_job(**asked)
     variable = {"name": "MUSTER_GIT_TOKEN", "valueFrom": {"secretKeyRef": {"name": "git-token", "key": "token"}}}
     whole = pod_spec(job)
-    (bring,) = (one for one in entries(whole, "initContainers") if one["name"] == "muster-bring")
+    (bring,) = (one for one in entries(whole, "initContainers") if one["name"] == "muster-download")
     assert variable in entries(bring, "env")
     assert json.dumps(whole).count("git-token") == 1
     written = json.dumps(config_map(job, render_plan(job, "https://collector", "authority"), b"seed"))

@@ -10,7 +10,7 @@ from muster.backends.local.processes import AgentProcesses
 from muster.plan.actions import SendCommand
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
-from muster.ranks.gang_credentials import SEED_BYTES, derive
+from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster.ranks.store import RankStore
 from muster_worker.contract import CommandKind
 from unit.plan.builders import T0, UID, command, mpi_job
@@ -40,10 +40,10 @@ async def test_start_brings_them_to_every_node_and_no_fact_has_them(tmp_path: Pa
 
     await local.apply(job, [START])
 
-    told = [local.store.command(UID, node, None) for node in range(2)]
-    assert [entry.credentials for entry in told if entry is not None] == [derive(seed, UID, 1)] * 2
+    value = [local.store.command(UID, node, None) for node in range(2)]
+    assert [entry.credentials for entry in value if entry is not None] == [derive(seed, UID, 1)] * 2
     facts = await local.observe(job)
     assert [node.command for node in facts.nodes] == [START.command] * 2
-    assert "PRIVATE KEY" not in repr((facts, local, told))
+    assert "PRIVATE KEY" not in repr((facts, local, value))
     assert repr(seed) not in repr(local)
     await local.processes.close()

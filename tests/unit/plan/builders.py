@@ -13,23 +13,23 @@ from muster.plan.facts import (
     LauncherFacts,
     MetricFacts,
     NodeFacts,
+    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
-    Trouble,
 )
 from muster.plan.inference import infer
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
 from muster_worker.contract import (
     AgentPhase,
+    AgentProblem,
     Command,
     CommandKind,
     LauncherEnd,
     MetricValue,
     Peer,
-    Problem,
     RankReport,
     RankState,
     Report,
@@ -131,10 +131,10 @@ def running_process() -> ProcessFacts:
 
 
 def exited(
-    at: float, exit_code: int | None = None, signal: int | None = None, trouble: Trouble | None = None
+    at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
 ) -> ProcessFacts:
     """A node's process that ended `at` seconds after the start."""
-    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, trouble)
+    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, problem)
 
 
 def agent(
@@ -151,15 +151,15 @@ def agent(
     report = Report(
         job_uid=UID,
         node=number,
-        generation=0,
-        incarnation=0 if phase == AgentPhase.READY else 1,
+        replacement=0,
+        attempt=0 if phase == AgentPhase.READY else 1,
         sequence=1,
         phase=phase,
         address=None if problem else f"127.0.0.{number + 1}",
         port=None if problem else 29400 + number,
         ranks=tuple(entry.report for entry in ranks),
         launcher=launched.end if launched else None,
-        problem=Problem("NoInterface", problem) if problem else None,
+        problem=AgentProblem("NoInterface", problem) if problem else None,
     )
     values = tuple(MetricFacts(MetricValue(name, value, who, 0.0), START + at) for name, value, who, at in metrics)
     return AgentFacts(report, START + heard, ranks, values, launched)
@@ -177,7 +177,7 @@ def node(
 
 
 def missing(number: int) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.MISSING, generation=-1))
+    return node(number, process=ProcessFacts(ProcessState.MISSING, replacement=-1))
 
 
 def ready(number: int) -> NodeFacts:
@@ -213,14 +213,14 @@ def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
     return StopRequest(START + at, "Ctrl-C", grace)
 
 
-def terminated(known: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
+def terminated(current: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
     """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster gave its word later."""
-    assert known.agent is not None
+    assert current.agent is not None
     commanded_at = None if told_at is None else START + told_at
-    return replace(known, agent=replace(known.agent, terminated_at=START + at), commanded_at=commanded_at)
+    return replace(current, agent=replace(current.agent, terminated_at=START + at), commanded_at=commanded_at)
 
 
-def silence(known: NodeFacts) -> NodeFacts:
+def silence(current: NodeFacts) -> NodeFacts:
     """The same node, not heard of since the job was created."""
-    assert known.agent is not None
-    return replace(known, agent=replace(known.agent, heard_at=T0))
+    assert current.agent is not None
+    return replace(current, agent=replace(current.agent, heard_at=T0))

@@ -34,9 +34,9 @@ class MpiNode(SimulatedNode):
     def launcher(self, now: float) -> LauncherEnd | None:
         return None if self.mpirun is None else replace(self.mpirun, age=now - self.ended_at)
 
-    def create(self, generation: int, at: float) -> None:
+    def create(self, replacement: int, at: float) -> None:
         self.mpirun, self._told = None, None
-        super().create(generation, at)
+        super().create(replacement, at)
 
     def end_mpirun(
         self, at: float, exit_code: int | None, signal: int | None = None, line: str = "", *, stopped: bool = False

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field, replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, SendCommand
+from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.plan.decide import decide
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest, Trouble
+from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
 from muster.plan.inference import infer
 from muster.plan.lost_nodes import lost_at
 from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
-from muster.plan.termination_log import read_last_word
+from muster.plan.termination_log import read_termination_message
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
@@ -19,7 +19,7 @@ from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.plan.telling import well_told
 
-NOTHING = ProcessFacts(ProcessState.MISSING, generation=-1)
+NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
 NOT_READY_SECONDS = 50.0
 """How long a cluster takes to call a machine NotReady of which it hears nothing."""
@@ -60,14 +60,14 @@ class SimulatedRank:
 class SimulatedNode:
     """A node's pod and its agent, and what the operator remembers of them: `known`, `command`, `commanded_at`.
 
-    `waits` is how many turns its next pod takes to begin. `begun` has the incarnations that it started.
+    `waits` is how many turns its next pod takes to begin. `begun` has the attempts that it started.
     """
 
     number: int
     starts: int
     process: ProcessFacts = NOTHING
     phase: str | None = None
-    incarnation: int = 0
+    attempt: int = 0
     sequence: int = 0
     ranks: list[SimulatedRank] = field(default_factory=list)
     hangs: bool = False
@@ -97,20 +97,20 @@ class SimulatedNode:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the incarnation that it started is left."""
+        """Whether nothing of the attempt that it started is left."""
         return all(entry.ended_at is not None for entry in self.ranks)
 
     def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - who starts its ranks itself has none
         """How its launcher ended, if it has one that did."""
         return None
 
-    def create(self, generation: int, at: float) -> None:
+    def create(self, replacement: int, at: float) -> None:
         is_missing = self.process.state is ProcessState.MISSING
         assert is_missing or self.lost_at is not None, "a pod is made beside the one that is there"
-        assert generation > self.process.generation, "a pod is made twice"
+        assert replacement > self.process.replacement, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
-        self.process = ProcessFacts(state, generation, started_at=None if self.waits else at)
-        self.phase, self.incarnation, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
+        self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
         # On another machine: the one before may be cut off for ever.
         self.cut_at, self.lost_at = None, None
         self.forget()
@@ -137,7 +137,7 @@ class SimulatedNode:
 
     def remove(self, at: float) -> None:
         self.leave(at, None, 9)
-        self.process = ProcessFacts(ProcessState.MISSING, self.process.generation)
+        self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
 
     def forget(self) -> None:
         """What the operator had in memory is lost."""
@@ -156,7 +156,7 @@ class SimulatedNode:
                 exit_code=exit_code,
                 signal=signal,
                 ended_at=at,
-                last_word=read_last_word(text),
+                termination_message=read_termination_message(text),
             )
 
     def tick(self, now: float, first_rank: int) -> None:
@@ -185,9 +185,9 @@ class SimulatedNode:
     def _obey(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind == CommandKind.EXIT:
             self.leave(now, 0, None)
-        elif command.kind == CommandKind.START and command.incarnation > self.incarnation:
-            self.incarnation, self.phase = command.incarnation, AgentPhase.RUNNING
-            self.begun.append(self.incarnation)
+        elif command.kind == CommandKind.START and command.attempt > self.attempt:
+            self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
+            self.begun.append(self.attempt)
             self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
         elif command.kind in (CommandKind.STOP, CommandKind.KILL):
             for entry in self.ranks:
@@ -198,8 +198,8 @@ class SimulatedNode:
         return Report(
             UID,
             self.number,
-            self.process.generation,
-            self.incarnation,
+            self.process.replacement,
+            self.attempt,
             self.sequence,
             self.phase,
             address=f"127.0.0.{self.number + 1}",
@@ -222,8 +222,8 @@ class World:
     now: float = T0
     stop: StopRequest | None = None
     status: Status = field(default_factory=Status)
-    term: int = 1
-    leftovers: bool = False
+    leader_term: int = 1
+    is_deleted: bool = False
     began_to_listen: float = T0
 
     def facts(self) -> JobFacts:
@@ -233,7 +233,6 @@ class World:
             nodes,
             HEARTBEAT_SECONDS,
             self.stop,
-            leftovers=self.leftovers,
             listening_since=self.began_to_listen,
         )
 
@@ -249,7 +248,7 @@ class World:
         self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
-        actions = decide(self.job, facts, outcome, self.now, self.term)
+        actions = decide(self.job, facts, outcome, self.now, self.leader_term)
         self.status = well_told(summarise(self.job, self.status, facts, outcome, actions, self.now))
         for action in actions[:applied]:
             self.apply(action)
@@ -266,7 +265,7 @@ class World:
                 entry.lost_at = at
 
     def restart_operator(self) -> None:
-        self.term += 1
+        self.leader_term += 1
         self.began_to_listen = self.now
         for entry in self.nodes:
             entry.forget()
@@ -274,12 +273,11 @@ class World:
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """What would be done now, had the status been `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
-        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.term)
+        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
-            self.nodes[action.node].create(action.generation, self.now)
-            self.leftovers = True
+            self.nodes[action.node].create(action.replacement, self.now)
         elif isinstance(action, KillNode):
             if self.nodes[action.node].is_cut:
                 self.nodes[action.node].delete(self.now, 1.0)
@@ -287,8 +285,8 @@ class World:
                 self.nodes[action.node].leave(self.now, None, 9)
         elif isinstance(action, RemoveNode):
             self.nodes[action.node].delete(self.now, action.grace_seconds)
-        elif isinstance(action, RemoveLeftovers):
-            self.leftovers = False
+        elif isinstance(action, DeleteResource):
+            self.is_deleted = True
         elif isinstance(action, SendCommand):
             for number in action.nodes:
                 self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now
@@ -300,7 +298,7 @@ class World:
             return
         node.leave(self.now, None, 9)
         if node.process.state is ProcessState.EXITED:
-            node.process = replace(node.process, trouble=Trouble("OOMKilled", "container trainer ran out of memory"))
+            node.process = replace(node.process, problem=Problem("OOMKilled", "container trainer ran out of memory"))
 
     @property
     def is_over(self) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.admission import JobChange, objections
@@ -30,10 +30,10 @@ def anything(job: Job, status: Status) -> None:
 
 def nothing(job: Job, status: Status) -> None:
     del job, status
-    raise InvalidResource((Problem("spec.sagemaker.role", "that role is not allowed"),))
+    raise InvalidResource((FieldProblem("spec.sagemaker.role", "that role is not allowed"),))
 
 
-def told(change: JobChange) -> list[str]:
+def objection_texts(change: JobChange) -> list[str]:
     return [f"{problem.path}: {problem.message}" for problem in objections(change, anything)]
 
 
@@ -57,8 +57,8 @@ def stored(changes: dict[str, JSON], **status: JSON) -> dict[str, JSON]:
 
 def test_who_does_not_touch_the_spec_is_not_asked() -> None:
     invalid = resource(spec=spec(template=SLIP))
-    assert told(JobChange({**invalid, "metadata": {"name": "digits", "labels": {"a": "b"}}}, invalid)) == []
-    assert told(JobChange(invalid, None)) != []
+    assert objection_texts(JobChange({**invalid, "metadata": {"name": "digits", "labels": {"a": "b"}}}, invalid)) == []
+    assert objection_texts(JobChange(invalid, None)) != []
 
 
 @pytest.mark.parametrize("suspend", [False, True])
@@ -67,39 +67,39 @@ def test_a_job_that_is_over_keeps_its_spec(*, suspend: bool) -> None:
     for changes in ({"suspend": not suspend}, {"nodes": 3}, {"activeDeadlineSeconds": 60}):
         now = resource(spec=spec(**{"suspend": suspend, **changes}))
         (name,) = changes
-        assert told(JobChange(now, before)) == [f"spec.{name}: {OVER_SENTENCE}"]
+        assert objection_texts(JobChange(now, before)) == [f"spec.{name}: {OVER_SENTENCE}"]
 
 
 def test_a_job_that_runs_changes_in_what_means_something_to_its_ranks() -> None:
     before = stored({}, startTime=NOW)
-    assert told(JobChange(resource(spec=spec(activeDeadlineSeconds=60)), before)) == []
-    assert told(JobChange(resource(spec=spec(nodes=3, image="b", suspend=True)), before)) == [
+    assert objection_texts(JobChange(resource(spec=spec(activeDeadlineSeconds=60)), before)) == []
+    assert objection_texts(JobChange(resource(spec=spec(nodes=3, image="b", suspend=True)), before)) == [
         f"spec.nodes: {CHANGE_SENTENCE}",
         f"spec.image: {CHANGE_SENTENCE}",
     ]
     for status in ({"suspend": True}, {}):
         conditions: list[JSON] = [] if status else [REFUSED]
         free = stored({**status}, conditions=conditions)
-        assert told(JobChange(resource(spec=spec(nodes=3)), free)) == []
+        assert objection_texts(JobChange(resource(spec=spec(nodes=3)), free)) == []
 
 
 def test_a_job_that_was_started_is_judged_by_the_rules_that_last() -> None:
     slip = resource(spec=spec(template=SLIP, activeDeadlineSeconds=60))
     running = stored({"template": SLIP}, startTime=NOW)
-    assert told(JobChange(slip, running)) == []
+    assert objection_texts(JobChange(slip, running)) == []
     waiting = stored({"template": SLIP})
-    assert [line.partition(":")[0] for line in told(JobChange(slip, waiting))] == [
+    assert [line.partition(":")[0] for line in objection_texts(JobChange(slip, waiting))] == [
         "spec.template.spec.containers[0].name"
     ]
 
 
 def test_an_empty_list_is_as_good_as_none() -> None:
-    assert told(JobChange(resource(spec=spec(env=[])), stored({}, startTime=NOW))) == []
+    assert objection_texts(JobChange(resource(spec=spec(env=[])), stored({}, startTime=NOW))) == []
 
 
 @given(st.dictionaries(st.sampled_from([*CHANGEABLE, "nodes", "image", "env"]), st.integers(), max_size=4))
 def test_what_is_said_of_a_change_names_its_fields(changes: dict[str, int]) -> None:
-    said = told(JobChange(resource(spec=spec(**changes)), stored({}, conditions=[END])))
+    said = objection_texts(JobChange(resource(spec=spec(**changes)), stored({}, conditions=[END])))
     assert {line.partition(":")[0] for line in said} == {
         f"spec.{name}" for name, value in changes.items() if spec().get(name) != value
     }

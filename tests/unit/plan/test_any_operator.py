@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.spec import Cleanup, Job
+from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, SendCommand
-from muster.plan.facts import ProcessState
 from muster.plan.outcome import final_condition
 from muster_worker.contract import CommandKind
 from unit.plan.builders import job
@@ -39,15 +38,15 @@ def asked(world: World, *, suspend: bool) -> Job:
 
 
 def check(world: World, before: Status, actions: Sequence[Action]) -> None:
-    living = {node.incarnation for node in world.nodes if node.lives}
-    assert len(living) <= 1, "two incarnations run at once"
+    living = {node.attempt for node in world.nodes if node.lives}
+    assert len(living) <= 1, "two attempts run at once"
     for node in world.nodes:
-        assert len(set(node.begun)) == len(node.begun), "an incarnation is started twice"
-    assert all(number <= world.status.incarnation for node in world.nodes for number in node.begun)
+        assert len(set(node.begun)) == len(node.begun), "an attempt is started twice"
+    assert all(number <= world.status.attempt for node in world.nodes for number in node.begun)
     starts = [
         action for action in actions if isinstance(action, SendCommand) and action.command.kind == CommandKind.START
     ]
-    assert all(start.command.incarnation == world.status.incarnation for start in starts)
+    assert all(start.command.attempt == world.status.attempt for start in starts)
     assert not starts or world.status.start_time is not None
     if final_condition(before) is not None or condition(world.status, "Suspended") == "True":
         assert not starts
@@ -57,7 +56,7 @@ def check(world: World, before: Status, actions: Sequence[Action]) -> None:
     if condition(world.status, "Suspended") == "True":
         assert not living
         assert world.status.start_time is None
-    assert world.status.incarnation >= before.incarnation
+    assert world.status.attempt >= before.attempt
 
 
 def live(world: World, turns: int = 1, *, applied: int | None = None) -> None:
@@ -116,7 +115,7 @@ def finish(world: World) -> None:
         live(world)
         if any(node.is_cut for node in world.nodes):
             world.now += 10
-        if all(node.ranks and node.incarnation == world.status.incarnation for node in world.nodes):
+        if all(node.ranks and node.attempt == world.status.attempt for node in world.nodes):
             for node in world.nodes:
                 for rank in node.ranks:
                     rank.end(world.now, 0, None)
@@ -126,17 +125,16 @@ def finish(world: World) -> None:
     live(world, 5)
 
 
-def new_world(*, cleanup: str = "Running", after: int | None = None) -> World:
+def new_world(*, policy: str = "Running", after: int | None = None) -> World:
     plain = job(3, 2, startup=86400)
-    policy = Cleanup.model_validate({"pods": cleanup, "afterSeconds": after})
-    spec = plain.spec.model_copy(update={"cleanup": policy})
+    spec = plain.spec.model_copy(update={"clean_pod_policy": policy, "ttl_seconds_after_finished": after})
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 
 @settings(max_examples=150, deadline=None)
-@given(events=EVENTS, first=st.integers(0, 4), cleanup=st.sampled_from(("Running", "All", "None")))
-def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, cleanup: str) -> None:
-    world = new_world(cleanup=cleanup, after=60)
+@given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    world = new_world(policy=policy, after=60)
     live(world, first)
     for event, turns in events:
         happen(world, *event)
@@ -145,18 +143,12 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
 
     assert final_condition(world.status) is not None
     if condition(world.status, "Complete") == "True":
-        ends = [(node.incarnation, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
-        assert ends == [(world.status.incarnation, 0, False)] * 6
-    # So long after the end everything of it goes, and nothing comes back.
+        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
+        assert ends == [(world.status.attempt, 0, False)] * 6
+    # So long after the end the resource is deleted, and all that belongs to it.
     world.now += 61
-    live(world, 20)
-    for node in world.nodes:
-        # What is on a machine that is lost for good goes when it comes back.
-        assert node.process.state is ProcessState.MISSING or (node.is_cut and node.process.is_leaving)
-    assert not world.leftovers
-    world.restart_operator()
     live(world, 3)
-    assert world.turn() == ()
+    assert world.is_deleted
 
 
 @settings(max_examples=150, deadline=None)

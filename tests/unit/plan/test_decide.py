@@ -9,7 +9,7 @@ import pytest
 from muster.api.status import Condition, Status
 from muster.plan.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import judge
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
@@ -45,7 +45,7 @@ OVER = Status(
 )
 LEAVING = agent(1, AgentPhase.READY)
 LEAVING = replace(LEAVING, report=replace(LEAVING.report, phase=AgentPhase.ENDED))
-UNPLACED = ProcessFacts(ProcessState.WAITING, trouble=Trouble("Unschedulable", "none of 2 nodes has room"))
+UNPLACED = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "none of 2 nodes has room"))
 GOOD = (
     done(0, ended(0, 9, exit_code=0), ended(1, 9, exit_code=0)),
     done(1, ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)),
@@ -154,13 +154,13 @@ CASES = (
     Case(
         "a pod ended before the gang started",
         facts(
-            ready(0), node(1, process=exited(1, exit_code=1, trouble=Trouble("InitContainerFailed", "init x failed")))
+            ready(0), node(1, process=exited(1, exit_code=1, problem=Problem("InitContainerFailed", "init x failed")))
         ),
         [SendCommand((0,), EXIT)],
     ),
-    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Trouble("InvalidPod", "no")), []),
+    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Problem("InvalidPod", "no")), []),
     Case(
-        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Trouble("InvalidPod", "no")), []
+        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Problem("InvalidPod", "no")), []
     ),
     Case(
         "strays go at once",
@@ -180,7 +180,7 @@ CASES = (
     ),
     Case(
         "commands of an earlier leader are refused",
-        facts(*(replace(n, command=replace(STOP, term=0)) for n in BROKEN)),
+        facts(*(replace(n, command=replace(STOP, leader_term=0)) for n in BROKEN)),
         [SendCommand((0, 1), STOP)],
     ),
     Case(
@@ -204,8 +204,8 @@ CASES = (
         startup=10,
     ),
     Case(
-        "a process of an earlier generation said it was ready",
-        facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), generation=1))),
+        "a process of an earlier replacement said it was ready",
+        facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), replacement=1))),
         [],
     ),
 )
@@ -218,13 +218,13 @@ def test_what_is_done_next(case: Case) -> None:
     now = START + case.now
     outcome = judge(asked, case.previous, case.facts, now)
 
-    assert list(decide(asked, case.facts, outcome, now, term=1)) == case.actions
+    assert list(decide(asked, case.facts, outcome, now, leader_term=1)) == case.actions
 
 
 def test_start_tells_every_agent_the_same_peers_in_order() -> None:
-    known = facts(ready(0), ready(1), ready(2))
+    current = facts(ready(0), ready(1), ready(2))
 
-    (action,) = decide(job(3), known, judge(job(3), Status(), known, START), START, term=7)
+    (action,) = decide(job(3), current, judge(job(3), Status(), current, START), START, leader_term=7)
 
     assert isinstance(action, SendCommand)
     assert action.command.peers == tuple(Peer(n, f"127.0.0.{n + 1}", 29400 + n) for n in range(3))

@@ -12,47 +12,47 @@ from muster.api.spec import Job
 from muster.api.status import Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, CreateNode, RemoveNode
-from muster.plan.cleanup import REMOVE_GRACE_SECONDS
+from muster.plan.clean_up import REMOVE_GRACE_SECONDS
 from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
-from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, pause_seconds
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.plan.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
 from muster.plan.outcome import judge
 from muster.status.events import notes
 from unit.plan.builders import T0, UID, facts, job, missing, node, ready, status_of
 from unit.plan.simulated import SimulatedNode, World
 
 STARTUP = 60
-FULL = Trouble("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
-QUOTA = Trouble("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
-GATED = Trouble("SchedulingGated", "a gate holds it")
+FULL = Problem("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
+QUOTA = Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
+GATED = Problem("SchedulingGated", "a gate holds it")
 WHY = "its gang could not be placed whole"
 
 
-def placed(number: int, at: float = 0.0, generation: int = 0, *, leaving: bool = False) -> NodeFacts:
+def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool = False) -> NodeFacts:
     """A pod that got its machine `at` seconds after the job was created, and begins there."""
-    process = ProcessFacts(ProcessState.WAITING, generation, scheduled_at=T0 + at, is_leaving=leaving)
+    process = ProcessFacts(ProcessState.WAITING, replacement, scheduled_at=T0 + at, is_leaving=leaving)
     return node(number, process=process)
 
 
-def stuck(number: int, trouble: Trouble | None = FULL, generation: int = 0) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.WAITING, generation, trouble=trouble))
+def stuck(number: int, problem: Problem | None = FULL, replacement: int = 0) -> NodeFacts:
+    return node(number, process=ProcessFacts(ProcessState.WAITING, replacement, problem=problem))
 
 
 def held(number: int) -> NodeFacts:
-    return node(number, process=ProcessFacts(ProcessState.MISSING, -1, trouble=QUOTA))
+    return node(number, process=ProcessFacts(ProcessState.MISSING, -1, problem=QUOTA))
 
 
 def small(nodes: int = 2) -> Job:
     return job(nodes, startup=STARTUP)
 
 
-def decided(asked: Job, known: JobFacts, at: float, previous: Status | None = None) -> tuple[Action, ...]:
+def decided(asked: Job, current: JobFacts, at: float, previous: Status | None = None) -> tuple[Action, ...]:
     now, before = T0 + at, previous or Status()
-    return decide(asked, known, judge(asked, before, known, now), now, 1)
+    return decide(asked, current, judge(asked, before, current, now), now, 1)
 
 
-def told(known: JobFacts, at: float, previous: Status | None = None) -> Status:
-    return status_of(small(len(known.nodes)), previous or Status(), known, T0 + at)
+def status_after(current: JobFacts, at: float, previous: Status | None = None) -> Status:
+    return status_of(small(len(current.nodes)), previous or Status(), current, T0 + at)
 
 
 def removed(*nodes: int) -> tuple[Action, ...]:
@@ -77,8 +77,8 @@ def removed(*nodes: int) -> tuple[Action, ...]:
     ],
 )
 def test_when_a_gang_gives_up(known: tuple[NodeFacts, ...], at: float, actions: tuple[Action, ...]) -> None:
-    found = decided(small(len(known)), facts(*known), at)
-    assert tuple(action for action in found if not isinstance(action, CreateNode)) == actions
+    result = decided(small(len(known)), facts(*known), at)
+    assert tuple(action for action in result if not isinstance(action, CreateNode)) == actions
 
 
 def test_a_queue_s_gang_is_its_scheduler_s() -> None:
@@ -88,15 +88,15 @@ def test_a_queue_s_gang_is_its_scheduler_s() -> None:
 
 
 def test_the_plan_wakes_for_it() -> None:
-    asked, known = small(), facts(placed(0, 7), stuck(1))
-    assert next_wake(asked, known, judge(asked, Status(), known, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
+    asked, current = small(), facts(placed(0, 7), stuck(1))
+    assert next_wake(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
-def given_up(releases: int = 1, generation: int = 1, at: float = 0.0) -> Status:
-    return Status(placement=Placement(releases=releases, generation=generation, released_at=to_seconds(T0 + at)))
+def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
+    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=to_seconds(T0 + at)))
 
 
-PAUSE = pause_seconds(UID, 1)
+PAUSE = backoff_seconds(UID, 1)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ PAUSE = pause_seconds(UID, 1)
         ((placed(0), stuck(1)), 1, removed(0, 1)),
         ((placed(0, leaving=True), missing(1)), PAUSE + 1, ()),
         ((placed(0), missing(1)), PAUSE + 1, removed(0)),
-        ((placed(0, PAUSE + 1, 1), stuck(1, generation=1)), PAUSE + STARTUP, ()),
-        ((placed(0, PAUSE + 1, 1), stuck(1, generation=1)), PAUSE + STARTUP + 1, removed(0, 1)),
+        ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP, ()),
+        ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP + 1, removed(0, 1)),
     ],
 )
 def test_what_follows_from_the_status_alone(
@@ -119,17 +119,17 @@ def test_what_follows_from_the_status_alone(
 
 
 def test_pods_are_made_anew_above_all_that_were() -> None:
-    known = facts(placed(0, generation=3), stuck(1, generation=5))
-    status = told(known, STARTUP)
-    assert status.placement == Placement(releases=1, generation=6, released_at=to_seconds(T0 + STARTUP))
-    later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in known.nodes))
+    current = facts(placed(0, replacement=3), stuck(1, replacement=5))
+    status = status_after(current, STARTUP)
+    assert status.placement == Placement(releases=1, replacement=6, released_at=to_seconds(T0 + STARTUP))
+    later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in current.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
 
 def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
-    known = facts(placed(0), stuck(1), stuck(2), stuck(3))
-    before = told(known, STARTUP - 1)
-    status = told(known, STARTUP, before)
+    current = facts(placed(0), stuck(1), stuck(2), stuck(3))
+    before = status_after(current, STARTUP - 1)
+    status = status_after(current, STARTUP, before)
     again = to_seconds(T0 + STARTUP + PAUSE)
     assert status.message == (
         f"Not all 4 nodes found a place within startupTimeoutSeconds (60 s), so that all give theirs up, and are made "
@@ -139,18 +139,18 @@ def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
     assert (scheduled.status, scheduled.reason, scheduled.message) == ("False", "GangReleased", status.message)
     assert status.phase == "Pending"
     gone = facts(*(missing(number) for number in range(4)))
-    assert told(gone, STARTUP + 5, status).message == status.message
+    assert status_after(gone, STARTUP + 5, status).message == status.message
     (note,) = notes(before, status)
     assert (note.type, note.reason, note.message) == ("Warning", "GangReleased", status.message)
-    assert notes(status, told(gone, STARTUP + 5, status)) == ()
-    after = told(gone, STARTUP + PAUSE + 1, status)
+    assert notes(status, status_after(gone, STARTUP + 5, status)) == ()
+    after = status_after(gone, STARTUP + PAUSE + 1, status)
     assert after.message == "0 of 4 nodes are ready: digits-0, digits-1, digits-2 and 1 more do not exist yet"
 
 
 def test_the_next_time_is_an_event_of_its_own() -> None:
-    first = told(facts(placed(0), stuck(1)), STARTUP)
+    first = status_after(facts(placed(0), stuck(1)), STARTUP)
     at = STARTUP + PAUSE + 1
-    second = told(facts(placed(0, at, 1), stuck(1, generation=1)), at + STARTUP, first)
+    second = status_after(facts(placed(0, at, 1), stuck(1, replacement=1)), at + STARTUP, first)
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time," in second.message
@@ -165,14 +165,14 @@ def test_a_suspended_job_begins_anew() -> None:
 
 
 def test_somebody_s_nonsense_is_long_past() -> None:
-    status = Status(placement=Placement(releases=1, generation=1, released_at="yesterday"))
+    status = Status(placement=Placement(releases=1, replacement=1, released_at="yesterday"))
     assert decided(small(), facts(missing(0), missing(1)), 1, status) == (CreateNode(0, 1), CreateNode(1, 1))
 
 
 @given(st.uuids(), st.integers(1, 100))
 def test_pauses_grow_and_end(uid: object, count: int) -> None:
-    longest = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (count - 1))
-    assert longest / 2 <= pause_seconds(str(uid), count) < longest * 1.5
+    longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1))
+    assert longest / 2 <= backoff_seconds(str(uid), count) < longest * 1.5
 
 
 @dataclass
@@ -181,10 +181,10 @@ class PlacedNode(SimulatedNode):
 
     highest: int = -1
 
-    def create(self, generation: int, at: float) -> None:
-        assert generation > self.highest, "a pod's name is used twice"
-        self.highest, self.waits = generation, 1
-        super().create(generation, at)
+    def create(self, replacement: int, at: float) -> None:
+        assert replacement > self.highest, "a pod's name is used twice"
+        self.highest, self.waits = replacement, 1
+        super().create(replacement, at)
 
     def tick(self, now: float, first_rank: int) -> None:
         if self.process.state is not ProcessState.WAITING:
@@ -205,10 +205,10 @@ def place(worlds: list[World], machines: int) -> None:
         if taken < machines:
             taken += 1
             entry.process = replace(
-                entry.process, state=ProcessState.RUNNING, started_at=world.now, scheduled_at=world.now, trouble=None
+                entry.process, state=ProcessState.RUNNING, started_at=world.now, scheduled_at=world.now, problem=None
             )
         else:
-            entry.process = replace(entry.process, trouble=FULL)
+            entry.process = replace(entry.process, problem=FULL)
 
 
 def world_of(uid: str, nodes: int) -> World:

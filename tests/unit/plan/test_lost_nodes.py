@@ -7,10 +7,10 @@ import pytest
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import KillNode
-from muster.plan.facts import JobFacts, NodeFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
 from muster.plan.outcome import final_condition
-from muster.plan.troubles import NODE_SILENT
+from muster.plan.problems import NODE_SILENT
 from muster_worker.contract import AgentPhase
 from unit.plan.builders import (
     HEARTBEAT_SECONDS,
@@ -37,20 +37,20 @@ DUE = NOT_READY + LOST_SECONDS
 
 
 def cut(
-    known: NodeFacts, at: float | None = NOT_READY, *, gone_by: float | None = None, heard: float = 0.0
+    current: NodeFacts, at: float | None = NOT_READY, *, gone_by: float | None = None, heard: float = 0.0
 ) -> NodeFacts:
     """The node, heard last `heard` seconds after the start, of which the cluster hears nothing since `at`."""
-    name, machine = f"{known.name}-0", f"machine-{known.node}"
+    name, machine = f"{current.name}-0", f"machine-{current.node}"
     process = replace(
-        known.process, name=name, machine=machine, cut_off_at=at, gone_by=gone_by, is_leaving=gone_by is not None
+        current.process, name=name, machine=machine, cut_off_at=at, gone_by=gone_by, is_leaving=gone_by is not None
     )
-    agent_facts = None if known.agent is None else replace(known.agent, heard_at=START + heard)
-    return replace(known, process=process, agent=agent_facts)
+    agent_facts = None if current.agent is None else replace(current.agent, heard_at=START + heard)
+    return replace(current, process=process, agent=agent_facts)
 
 
-def heard(known: NodeFacts, at: float) -> NodeFacts:
-    assert known.agent is not None
-    return replace(known, agent=replace(known.agent, heard_at=START + at))
+def heard(current: NodeFacts, at: float) -> NodeFacts:
+    assert current.agent is not None
+    return replace(current, agent=replace(current.agent, heard_at=START + at))
 
 
 TWO = running(1, rank(2), rank(3))
@@ -77,35 +77,35 @@ def test_two_have_to_agree_that_a_machine_is_lost(known: NodeFacts, at: float | 
 
 
 def test_the_heartbeat_of_many_agents_is_waited_for() -> None:
-    known = replace(facts(cut(TWO, heard=45)), heartbeat_seconds=30.0)
-    assert lost_at(known.nodes[0], known) == START + 45 + 3 * 30.0
+    current = replace(facts(cut(TWO, heard=45)), heartbeat_seconds=30.0)
+    assert lost_at(current.nodes[0], current) == START + 45 + 3 * 30.0
 
 
 def test_an_operator_that_has_just_begun_gives_agents_the_time_to_speak() -> None:
-    known = replace(facts(cut(TWO)), listening_since=START + 200)
-    assert lost_at(known.nodes[0], known) == START + 200 + LOST_SECONDS
+    current = replace(facts(cut(TWO)), listening_since=START + 200)
+    assert lost_at(current.nodes[0], current) == START + 200 + LOST_SECONDS
 
 
-def told(known: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
-    return status_of(of or job(), previous or Status(), known, now)
+def status_after(current: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
+    return status_of(of or job(), previous or Status(), current, now)
 
 
 def begun() -> Status:
-    return told(facts(running(0, rank(0), rank(1)), TWO), START + 1)
+    return status_after(facts(running(0, rank(0), rank(1)), TWO), START + 1)
 
 
 def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> None:
     survivors = running(0, rank(0), rank(1), heard=109)
-    before = told(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
+    before = status_after(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
     assert final_condition(before) is None
-    after = told(facts(survivors, cut(TWO)), DUE, previous=before)
+    after = status_after(facts(survivors, cut(TWO)), DUE, previous=before)
     assert after.phase == "Stopping"
     assert after.message.startswith(
         "digits-1: machine-1 is lost: neither the cluster nor muster has heard of pod digits-1-0 for 60 s and more"
         " (at 2025-11-21T04:06:55Z); "
     )
     settled = done(0, stopped(0, 111), stopped(1, 111))
-    over = told(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
+    over = status_after(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
     final = final_condition(over)
     assert final is not None
     assert (final.type, final.reason) == ("Failed", "NodeLost")
@@ -125,7 +125,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
 )
 def test_who_failed_first_is_the_cause(first: object, reason: str) -> None:
     failed = heard(running(0, first, rank(1)), 110)  # type: ignore[arg-type]
-    status = told(facts(failed, cut(TWO)), DUE + 1, previous=begun())
+    status = status_after(facts(failed, cut(TWO)), DUE + 1, previous=begun())
     assert status.phase == "Stopping"
     assert ("NodeLost" if "is lost" in status.message else "RankFailed") == reason
 
@@ -135,39 +135,39 @@ def test_mpirun_ends_its_ranks_because_a_node_is_lost(*, explained: bool) -> Non
     lines = ("ORTE has lost communication with a remote daemon.", "the remote node and daemon is no longer reachable")
     mpirun = launcher(21, exit_code=1, lines=lines, name="mpirun") if explained else None
     killed = done(0, ended(0, 20, signal=15), ended(1, 20.5, signal=9), launched=mpirun)
-    status = told(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    status = status_after(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("digits-1: machine-1 is lost"), status.message
     own = done(0, ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), ended(1, 5.5, signal=15), launched=mpirun)
-    status = told(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
+    status = status_after(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("Rank 0 on digits-0 failed with exit code 7: ValueError: bad label")
 
 
 def test_a_cut_that_heals_in_time_ends_nothing() -> None:
-    status = told(facts(running(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun())
+    status = status_after(facts(running(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun())
     assert status.phase == "Running"
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_a_silent_agent_stalls_its_job() -> None:
     survivors = heard(running(0, rank(0), rank(1)), 15)
-    status = told(facts(survivors, cut(TWO, None)), START + 3 * HEARTBEAT_SECONDS, previous=begun())
+    status = status_after(facts(survivors, cut(TWO, None)), START + 3 * HEARTBEAT_SECONDS, previous=begun())
     stalled = next(entry for entry in status.conditions if entry.type == "Stalled")
     assert (stalled.status, stalled.reason) == ("True", NODE_SILENT)
     assert "`kubectl get node machine-1`" in stalled.message
     assert status.message.count("has not reported since") == 1
-    back = told(facts(heard(survivors, 20), cut(TWO, None, heard=20)), START + 21, previous=status)
-    assert next(entry for entry in back.conditions if entry.type == "Stalled").reason == "NoTroubleKnown"
+    back = status_after(facts(heard(survivors, 20), cut(TWO, None, heard=20)), START + 21, previous=status)
+    assert next(entry for entry in back.conditions if entry.type == "Stalled").reason == "NoProblemKnown"
 
 
 def test_a_silent_agent_on_this_machine_is_a_busy_one() -> None:
-    status = told(facts(heard(running(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
+    status = status_after(facts(heard(running(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_done_is_done_on_a_machine_that_is_lost() -> None:
     succeeded = [ended(number, 30, exit_code=0) for number in range(4)]
-    known = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
-    status = told(facts(done(0, *succeeded[:2]), known), DUE + 1, previous=begun())
+    current = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
+    status = status_after(facts(done(0, *succeeded[:2]), current), DUE + 1, previous=begun())
     assert status.phase == "Succeeded"
 
 
@@ -177,7 +177,7 @@ def test_before_the_start_a_lost_node_is_made_anew() -> None:
     live_for(world, 20)
     world.nodes[2].cut(world.now)
     live_for(world, NOT_READY_SECONDS + LOST_SECONDS + 10)
-    assert world.nodes[2].process.generation == 1
+    assert world.nodes[2].process.replacement == 1
     assert not world.nodes[2].is_cut
     world.nodes[1].waits = 0
     live_for(world, 10)
@@ -195,7 +195,7 @@ def test_a_job_that_was_to_fail_before_its_start_does() -> None:
         world.turn()
         seen.add(world.status.phase)
     assert seen == {"Pending", "Starting", "Stopping", "Failed"}
-    assert [entry.process.generation for entry in world.nodes] == [0, 0]
+    assert [entry.process.replacement for entry in world.nodes] == [0, 0]
 
 
 def new_world(deadline: int | None = None) -> World:
@@ -234,7 +234,7 @@ def test_whatever_the_job_was_to_do_it_does_without_the_lost_machine(asked: str)
         world.job = world.job.model_copy(update={"spec": resumed})
         live_for(world, 10)
         assert world.status.phase == "Running"
-        assert [entry.process.generation for entry in world.nodes] == [1, 1, 1]
+        assert [entry.process.replacement for entry in world.nodes] == [1, 1, 1]
 
 
 def test_a_machine_that_comes_back_too_late_changes_nothing() -> None:
@@ -262,16 +262,16 @@ def test_the_pod_of_a_lost_machine_is_deleted_once() -> None:
     assert kills == 1
 
 
-def test_trouble_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None:
+def test_problem_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None:
     gone = replace(
         node(1),
-        process=replace(node(1).process, state=ProcessState.MISSING, trouble=Trouble("PodDeleted", "somebody did")),
+        process=replace(node(1).process, state=ProcessState.MISSING, problem=Problem("PodDeleted", "somebody did")),
     )
-    status = told(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
+    status = status_after(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
     assert status.ranks is not None
     assert "Pending" not in {entry.state for entry in status.ranks.by_state}
 
 
 def test_a_gang_does_not_start_without_a_node_that_is_silent() -> None:
     silent = cut(ready(1), None, heard=-60)
-    assert told(facts(ready(0), silent), START + 1).start_time is None
+    assert status_after(facts(ready(0), silent), START + 1).start_time is None

@@ -19,12 +19,16 @@ from unit.plan.builders import START, agent, facts, job, node, status_of
 
 def met(number: int, *links: Link, machine: str | None = None, pod: str | None = None) -> NodeFacts:
     """A node that is ready, and can be met at its first link or, once told, at others."""
-    known = agent(number, AgentPhase.READY)
+    current = agent(number, AgentPhase.READY)
     own = links[0]
     report = replace(
-        known.report, address=own.address.split("/")[0], interface=own.interface, speed_mbps=own.speed_mbps, links=links
+        current.report,
+        address=own.address.split("/")[0],
+        interface=own.interface,
+        speed_mbps=own.speed_mbps,
+        links=links,
     )
-    there = node(number, replace(known, report=report))
+    there = node(number, replace(current, report=report))
     return replace(there, process=replace(there.process, machine=machine, name=pod))
 
 
@@ -123,8 +127,8 @@ NO_WAY = "a loopback leads to no other node"
     ],
 )
 def test_networks_that_lead_nowhere(nodes: tuple[NodeFacts, ...], where: tuple[str, str], why: str) -> None:
-    told = f"The nodes can't reach each other: {' and '.join(where)}; {why}. "
-    assert mismatch(nodes) == f"{told}Set spec.network.interface to a network that all have"
+    sentence = f"The nodes can't reach each other: {' and '.join(where)}; {why}. "
+    assert mismatch(nodes) == f"{sentence}Set spec.network.interface to a network that all have"
 
 
 @pytest.mark.parametrize(
@@ -142,12 +146,12 @@ def test_networks_that_may_lead_there(nodes: tuple[NodeFacts, ...]) -> None:
 
 
 def test_a_mismatch_ends_the_job_before_it_starts() -> None:
-    known, at = facts(met(0, eth(1)), met(1, SIX[2])), START
-    outcome = judge(job(), Status(), infer(job(), Status(), known, at), at)
+    current, at = facts(met(0, eth(1)), met(1, SIX[2])), START
+    outcome = judge(job(), Status(), infer(job(), Status(), current, at), at)
     assert (outcome.verdict, outcome.reason, outcome.started) == (Verdict.FAILED, NETWORK_MISMATCH, False)
-    commands = [each for each in decide(job(), known, outcome, at, 1) if isinstance(each, SendCommand)]
+    commands = [each for each in decide(job(), current, outcome, at, 1) if isinstance(each, SendCommand)]
     assert {each.command.kind for each in commands} == {CommandKind.EXIT}
-    assert status_of(job(), Status(), known, at).message.startswith("The nodes can't reach each other: digits-0")
+    assert status_of(job(), Status(), current, at).message.startswith("The nodes can't reach each other: digits-0")
 
 
 LINKS = st.lists(

@@ -23,8 +23,8 @@ OVER = done(0, *FIRST_GOOD, launched=launcher(9.5, 0, name="mpirun"))
 FAILED = done(0, launched=launcher(9.5, 255, name="mpirun"))
 
 
-def told(known: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
-    return dataclasses.replace(known, command=what, commanded_at=START + at)
+def commanded(current: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
+    return dataclasses.replace(current, command=what, commanded_at=START + at)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +44,10 @@ CASES = (
         [SendCommand((0,), EXIT), SendCommand((1,), PATIENT_STOP)],
     ),
     Case("what became of node 1's ranks isn't told yet", facts(OVER, running(1, rank(2))), [SendCommand((1,), STOP)]),
-    Case("node 1 was told", facts(OVER, told(running(1, rank(2)), STOP)), []),
+    Case("node 1 was told", facts(OVER, commanded(running(1, rank(2)), STOP)), []),
     Case(
         "node 1 doesn't obey",
-        facts(OVER, told(running(1, rank(2)), STOP)),
+        facts(OVER, commanded(running(1, rank(2)), STOP)),
         [KillNode(1, "its agent did not end within 10 s")],
         now=9.6 + STOP.grace_seconds + HUNG_SECONDS,
     ),
@@ -79,10 +79,10 @@ def test_what_is_done_next(case: Case) -> None:
 
 
 def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
-    known = facts(OVER, told(running(1, rank(2), heard=9.6), STOP))
-    outcome = judge(mpi_job(), Status(), known, START + 10)
-    silent_at = START + 9.6 + 3 * known.heartbeat_seconds
+    current = facts(OVER, commanded(running(1, rank(2), heard=9.6), STOP))
+    outcome = judge(mpi_job(), Status(), current, START + 10)
+    silent_at = START + 9.6 + 3 * current.heartbeat_seconds
 
-    wake = next_wake(mpi_job(), known, outcome, START + 10)
+    wake = next_wake(mpi_job(), current, outcome, START + 10)
 
     assert wake == min(silent_at, START + 9.6 + STOP.grace_seconds + HUNG_SECONDS)

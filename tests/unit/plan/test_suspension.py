@@ -46,21 +46,21 @@ def asked(*, suspend: bool = True, deadline: int | None = None) -> Job:
 
 def suspended_condition(status: str, reason: str, at: str = "2025-11-21T05:00:00Z") -> Status:
     entry = Condition(type="Suspended", status=status, reason=reason, last_transition_time=at)
-    return Status(conditions=(entry,), incarnation=1)
+    return Status(conditions=(entry,), attempt=1)
 
 
 SUSPENDED = suspended_condition("True", "Suspended")
 SUSPENDING = suspended_condition("False", "Suspending").model_copy(update={"start_time": "2025-11-21T04:05:05Z"})
 
-STARTED = Status(incarnation=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
+STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
 
 
-def outcome_of(a_job: Job, previous: Status, known: JobFacts, now: float = START + 10) -> Outcome:
-    return judge(a_job, previous, infer(a_job, previous, known, now), now)
+def outcome_of(a_job: Job, previous: Status, current: JobFacts, now: float = START + 10) -> Outcome:
+    return judge(a_job, previous, infer(a_job, previous, current, now), now)
 
 
-def actions_of(a_job: Job, previous: Status, known: JobFacts, now: float = START + 10) -> list[Action]:
-    seen = infer(a_job, previous, known, now)
+def actions_of(a_job: Job, previous: Status, current: JobFacts, now: float = START + 10) -> list[Action]:
+    seen = infer(a_job, previous, current, now)
     return list(decide(a_job, seen, judge(a_job, previous, seen, now), now, 1))
 
 
@@ -95,8 +95,8 @@ def test_a_suspended_job_gives_up_its_pods(known: JobFacts, actions: list[Action
 @pytest.mark.parametrize(("own", "given"), [(None, 10.0), (55.0, 55.0), (0.0, 1.0)])
 def test_ranks_get_the_time_that_their_pod_gives_them(own: float | None, given: float) -> None:
     patient = dataclasses.replace(RUNS.nodes[0].process, grace_seconds=own)
-    known = facts(dataclasses.replace(RUNS.nodes[0], process=patient), RUNS.nodes[1])
-    asked_for = [action for action in actions_of(asked(), SUSPENDING, known) if isinstance(action, SendCommand)]
+    current = facts(dataclasses.replace(RUNS.nodes[0], process=patient), RUNS.nodes[1])
+    asked_for = [action for action in actions_of(asked(), SUSPENDING, current) if isinstance(action, SendCommand)]
 
     assert {node: action.command.grace_seconds for action in asked_for for node in action.nodes} == {0: given, 1: 10.0}
 
@@ -125,33 +125,33 @@ def test_a_suspension_comes_to_its_end_though_nobody_wants_it_any_more() -> None
 def test_a_spec_that_changed_unseen_tells_of_a_suspension(*, suspend: bool) -> None:
     """The job has three nodes by now, and two pods of the spec before."""
     grown = asked(suspend=suspend).model_copy(update={"spec": job(3).spec.model_copy(update={"suspend": suspend})})
-    known = dataclasses.replace(facts(*RUNS.nodes, missing(2)), outdated=True)
+    current = dataclasses.replace(facts(*RUNS.nodes, missing(2)), outdated=True)
     before = STARTED.model_copy(update={"observed_generation": 2})
 
-    assert actions_of(grown, before, known) == [SendCommand((0, 1), STOP)]
-    status = status_of(grown, before, known, START + 10)
+    assert actions_of(grown, before, current) == [SendCommand((0, 1), STOP)]
+    status = status_of(grown, before, current, START + 10)
     entry = next(entry for entry in status.conditions if entry.type == "Suspended")
     assert (status.phase, entry.reason, status.observed_generation) == ("Stopping", "Suspending", 3)
 
 
 def test_pods_that_only_look_like_those_of_another_spec_go_on() -> None:
-    known = dataclasses.replace(RUNS, outdated=True)
+    current = dataclasses.replace(RUNS, outdated=True)
 
-    assert outcome_of(job(), STARTED, known).verdict is Verdict.UNDECIDED
+    assert outcome_of(job(), STARTED, current).verdict is Verdict.UNDECIDED
 
 
 def test_what_ends_already_is_not_suspended_by_a_change() -> None:
     wanted = asked(suspend=False, deadline=60)
     stopping = status_of(wanted, STARTED, RUNS, T0 + 61).model_copy(update={"observed_generation": 2})
-    known = dataclasses.replace(RUNS, outdated=True)
+    current = dataclasses.replace(RUNS, outdated=True)
 
-    assert outcome_of(wanted, stopping, known, T0 + 62).reason == "DeadlineExceeded"
+    assert outcome_of(wanted, stopping, current, T0 + 62).reason == "DeadlineExceeded"
 
 
 def test_it_has_given_up_its_pods_only_when_strays_are_gone_too() -> None:
-    known = dataclasses.replace(GONE, strays=("digits-2-0",))
+    current = dataclasses.replace(GONE, strays=("digits-2-0",))
 
-    assert not outcome_of(asked(), SUSPENDING, known).settled
+    assert not outcome_of(asked(), SUSPENDING, current).settled
 
 
 def test_no_deadline_runs_while_it_is_suspended() -> None:
@@ -179,20 +179,20 @@ def test_deadlines_count_from_the_resume() -> None:
 
 def test_a_resumed_job_has_new_pods_and_knows_nothing_of_the_old_ones() -> None:
     old = dataclasses.replace(halted(0, stopped(0, 9), stopped(1, 9)), process=ProcessFacts(ProcessState.MISSING, 4))
-    known = facts(old, missing(1))
+    current = facts(old, missing(1))
 
-    assert actions_of(asked(suspend=False), SUSPENDED, known) == [CreateNode(0, 5), CreateNode(1, 1)]
+    assert actions_of(asked(suspend=False), SUSPENDED, current) == [CreateNode(0, 5), CreateNode(1, 1)]
 
 
-def test_a_resumed_job_starts_its_next_incarnation() -> None:
+def test_a_resumed_job_starts_its_next_attempt() -> None:
     stale = dataclasses.replace(ready(0), command=command(CommandKind.STOP, 10.0))
-    known = facts(stale, ready(1))
+    current = facts(stale, ready(1))
     resumed = suspended_condition("False", "Resumed")
 
-    (start,) = actions_of(asked(suspend=False), resumed, known)
+    (start,) = actions_of(asked(suspend=False), resumed, current)
 
     assert isinstance(start, SendCommand)
-    assert (start.nodes, start.command.kind, start.command.incarnation) == ((0, 1), CommandKind.START, 2)
+    assert (start.nodes, start.command.kind, start.command.attempt) == ((0, 1), CommandKind.START, 2)
 
 
 def test_the_way_is_told_by_the_status() -> None:
@@ -211,7 +211,7 @@ def test_the_way_is_told_by_the_status() -> None:
         at += 1
         status = status_of(asked(suspend=suspend), status, known, at)
         entry = next(entry for entry in status.conditions if entry.type == "Suspended")
-        phases.append((status.phase, entry.status, entry.reason, status.incarnation, status.start_time is not None))
+        phases.append((status.phase, entry.status, entry.reason, status.attempt, status.start_time is not None))
 
     assert phases == [
         ("Starting", "False", "NotSuspended", 1, True),

@@ -4,7 +4,8 @@ import pytest
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.facts import Trouble
+from muster.plan.actions import DeleteResource
+from muster.plan.facts import Problem
 from muster.plan.training_job import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -14,7 +15,7 @@ from muster.plan.training_job import (
     TrainingAction,
 )
 from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import FailureKind, Location, TrainingFacts, TrainingJob
 from unit.plan.training_world import (
     BEGUN,
     CAPACITY,
@@ -28,25 +29,25 @@ from unit.plan.training_world import (
     T0,
     facts,
     job,
-    setback,
-    told,
+    request_failure,
+    status_after,
     training,
     turn,
     wake,
 )
 
 FRESH = Status()
-MADE = told(job(), BEGUN)
-SEEN = told(job(), BEGUN, facts(RUNNING))
+MADE = status_after(job(), BEGUN)
+SEEN = status_after(job(), BEGUN, facts(RUNNING))
 SUSPENDING = turn(job(suspend=True), SEEN, facts(RUNNING), T0 + 5)[2]
 SUSPENDED = turn(job(suspend=True), SUSPENDING, facts(STOPPED), T0 + 60)[2]
-OVER = told(job(), BEGUN, facts(DONE))
+OVER = status_after(job(), BEGUN, facts(DONE))
 WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no such bucket")
-NOT_ALLOWED, TAKEN = Trouble("Invalid", "that role is not yours"), Trouble("TrainingJobExists", "it is theirs")
-ON_ITS_WAY = facts(setback=setback(Obstacle.SERVICE), refusal=NOT_ALLOWED)
-CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Whereabouts("us-west-2"))
+NOT_ALLOWED, TAKEN = Problem("Invalid", "that role is not yours"), Problem("TrainingJobExists", "it is theirs")
+ON_ITS_WAY = facts(request_failure=request_failure(FailureKind.SERVICE), refusal=NOT_ALLOWED)
+CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Location("us-west-2"))
 HOLD, RELEASE = HoldResource(), ReleaseResource()
-THERE = Whereabouts("eu-west-1", "arn:aws:iam::444455556666:role/muster")
+THERE = Location("eu-west-1", "arn:aws:iam::444455556666:role/muster")
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
     # the beginning
@@ -54,14 +55,21 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("then it is made", job(), FRESH, BEGUN, 0, (CREATE,)),
     ("a suspended job has none", job(suspend=True), FRESH, facts(is_held=False), 0, ()),
     ("it was to be made, and nobody came to it", job(), MADE, BEGUN, 60, (CREATE,)),
-    ("nobody knows whether it is there", job(), MADE, facts(blind=setback(Obstacle.SERVICE)), 1, ()),
+    ("nobody knows whether it is there", job(), MADE, facts(blind=request_failure(FailureKind.SERVICE)), 1, ()),
     ("it is there", job(), MADE, facts(STARTING), 1, ()),
     ("it trains", job(), SEEN, facts(RUNNING), 30, ()),
     # what keeps it from being made
-    ("a limit is reached", job(), MADE, facts(setback=setback(Obstacle.CAPACITY, T0)), 5, ()),
-    ("for a while", job(), MADE, facts(setback=setback(Obstacle.CAPACITY, T0)), 60, (CREATE,)),
-    ("a right is missing", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 2, ()),
-    ("and may have been given", job(), MADE, facts(setback=setback(Obstacle.ACCESS, T0)), 20, (CREATE,)),
+    ("a limit is reached", job(), MADE, facts(request_failure=request_failure(FailureKind.CAPACITY, T0)), 5, ()),
+    ("for a while", job(), MADE, facts(request_failure=request_failure(FailureKind.CAPACITY, T0)), 60, (CREATE,)),
+    ("a right is missing", job(), MADE, facts(request_failure=request_failure(FailureKind.ACCESS, T0)), 2, ()),
+    (
+        "and may have been given",
+        job(),
+        MADE,
+        facts(request_failure=request_failure(FailureKind.ACCESS, T0)),
+        20,
+        (CREATE,),
+    ),
     ("its namespace may not have it", job(), FRESH, facts(is_held=False, refusal=NOT_ALLOWED), 0, ()),
     ("nor the next one", job(restarts=1), SEEN, facts(CRASHED, refusal=NOT_ALLOWED), 40, ()),
     ("its name is somebody else's", job(), MADE, facts(taken=TAKEN), 600, ()),
@@ -89,18 +97,25 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("and it did not come", job(suspend=True), MADE, BEGUN, CREATION_SECONDS + 5, (RELEASE,)),
     ("and may yet come, whatever is allowed now", job(suspend=True), MADE, ON_ITS_WAY, 5, ()),
     ("none can come", job(suspend=True), MADE, facts(taken=TAKEN), 5, (RELEASE,)),
-    ("SageMaker said no", job(suspend=True), MADE, facts(setback=setback(Obstacle.REFUSED)), 5, (RELEASE,)),
+    (
+        "SageMaker said no",
+        job(suspend=True),
+        MADE,
+        facts(request_failure=request_failure(FailureKind.REFUSED)),
+        5,
+        (RELEASE,),
+    ),
     # afterwards
     ("nothing is left to do", job(), OVER, facts(is_held=False), 100, ()),
     ("it is let go", job(), OVER, facts(), 100, (RELEASE,)),
-    ("another one may run", job(), OVER, facts(unclear=setback(Obstacle.SERVICE, T0 + 99)), 100, ()),
-    ("nobody said so since", job(), OVER, facts(unclear=setback(Obstacle.SERVICE, T0)), 100, (RELEASE,)),
+    ("another one may run", job(), OVER, facts(unclear=request_failure(FailureKind.SERVICE, T0 + 99)), 100, ()),
+    ("nobody said so since", job(), OVER, facts(unclear=request_failure(FailureKind.SERVICE, T0)), 100, (RELEASE,)),
     ("somebody else told its end", job(), OVER, facts(RUNNING), 100, (STOP,)),
     ("stopping is no end for that", job(), OVER, facts(STOPPING), 100, ()),
     ("it runs elsewhere", job(suspend=True), SEEN, facts(RUNNING, seen_at=THERE), 40, (StopTrainingJob(1, THERE),)),
     ("it is kept", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 50, ()),
     ("long enough", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 62, (DeleteTrainingJob("vit-1"),)),
-    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, ()),
+    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, (DeleteResource(),)),
 ]
 
 
@@ -117,7 +132,7 @@ def test_a_resumed_job_has_another_training_job() -> None:
     assert (SUSPENDING.phase, SUSPENDED.phase) == ("Stopping", "Suspended")
     _, actions, status = turn(job(), SUSPENDED, facts(), T0 + 100)
     assert actions == (CreateTrainingJob(2),)
-    assert status.incarnation == 2
+    assert status.attempt == 2
     assert status.backend is not None
     assert status.backend.sagemaker is not None
     assert [one.attempt for one in status.backend.sagemaker.earlier] == [1]

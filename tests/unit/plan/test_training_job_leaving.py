@@ -3,19 +3,31 @@
 import pytest
 
 from muster.api.status import Status
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
+from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import Obstacle, TrainingFacts
+from muster.plan.training_job_facts import FailureKind, TrainingFacts
 from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
-from muster.plan.training_job_pauses import asked_again_at
-from unit.plan.training_world import BEGUN, DONE, RUNNING, STOPPED, STOPPING, T0, UID, facts, job, setback, told
+from unit.plan.training_world import (
+    BEGUN,
+    DONE,
+    RUNNING,
+    STOPPED,
+    STOPPING,
+    T0,
+    UID,
+    facts,
+    job,
+    request_failure,
+    status_after,
+)
 
-SEEN = told(job(), BEGUN, facts(RUNNING))
-MADE = told(job(), BEGUN)
+SEEN = status_after(job(), BEGUN, facts(RUNNING))
+MADE = status_after(job(), BEGUN)
 LATE = GIVE_UP_SECONDS + 1
-DENIED = setback(Obstacle.ACCESS, T0, refused_seconds=LATE)
-DENIED_ONCE = setback(Obstacle.ACCESS, T0 + LATE)
-TAKEN = Trouble("TrainingJobExists", "it is somebody else's")
+DENIED = request_failure(FailureKind.ACCESS, T0, refused_seconds=LATE)
+DENIED_ONCE = request_failure(FailureKind.ACCESS, T0 + LATE)
+TAKEN = Problem("TrainingJobExists", "it is somebody else's")
 
 CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("nothing was asked for", Status(), facts(), 0, LetGo()),
@@ -35,15 +47,15 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
         41,
         Wait(T0 + 40 + CREATION_SECONDS),
     ),
-    ("SageMaker said no", MADE, facts(setback=setback(Obstacle.CAPACITY)), 1, LetGo()),
+    ("SageMaker said no", MADE, facts(request_failure=request_failure(FailureKind.CAPACITY)), 1, LetGo()),
     ("it is somebody else's", MADE, facts(taken=TAKEN), 1, LetGo()),
     ("nobody may look", SEEN, facts(blind=DENIED), LATE, LetGo(DENIED)),
-    ("nobody may stop it", SEEN, facts(RUNNING, setback=DENIED), LATE, LetGo(DENIED)),
-    ("somebody may, by now", SEEN, facts(RUNNING, setback=DENIED), 60, Stop()),
+    ("nobody may stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, LetGo(DENIED)),
+    ("somebody may, by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
     ("nobody sees it stop", SEEN, facts(STOPPING, stale=DENIED), LATE, LetGo(DENIED)),
-    ("one refusal is no row", SEEN, facts(blind=DENIED_ONCE), LATE, Wait(asked_again_at(UID, DENIED_ONCE))),
+    ("one refusal is no row", SEEN, facts(blind=DENIED_ONCE), LATE, Wait(retry_at(UID, DENIED_ONCE))),
     ("it is over whoever may look", SEEN, facts(STOPPED, stale=DENIED), LATE, LetGo()),
-    ("there is none whoever may look", MADE, facts(setback=DENIED), LATE, LetGo()),
+    ("there is none whoever may look", MADE, facts(request_failure=DENIED), LATE, LetGo()),
 ]
 
 
@@ -55,27 +67,27 @@ def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wa
 
 
 def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
-    known = facts(blind=setback(Obstacle.ACCESS, T0, refused_seconds=100_000))
-    assert isinstance(decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
-    assert decide_leaving(UID, SEEN, known, T0, T0 + GIVE_UP_SECONDS) == LetGo(known.blind)
+    current = facts(blind=request_failure(FailureKind.ACCESS, T0, refused_seconds=100_000))
+    assert isinstance(decide_leaving(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
+    assert decide_leaving(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS) == LetGo(current.blind)
 
 
 @pytest.mark.parametrize(
     "known",
     [
         facts(blind=DENIED),
-        facts(RUNNING, setback=DENIED),
+        facts(RUNNING, request_failure=DENIED),
         facts(STOPPING, stale=DENIED),
         facts(STOPPED, unclear=DENIED),
     ],
 )
 def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:
-    found = decide_leaving(UID, SEEN, known, T0, T0 + 1)
-    assert isinstance(found, Wait)
-    assert found.until is not None
-    assert found.until <= T0 + GIVE_UP_SECONDS
+    result = decide_leaving(UID, SEEN, known, T0, T0 + 1)
+    assert isinstance(result, Wait)
+    assert result.until is not None
+    assert result.until <= T0 + GIVE_UP_SECONDS
 
 
 def test_what_passes_by_itself_is_waited_for() -> None:
-    away = facts(blind=setback(Obstacle.SERVICE, T0 + 100_000))
+    away = facts(blind=request_failure(FailureKind.SERVICE, T0 + 100_000))
     assert isinstance(decide_leaving(UID, SEEN, away, T0, T0 + 100_000), Wait)

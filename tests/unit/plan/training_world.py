@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec, PerNode
-from muster.api.recovery_spec import Recovery
 from muster.api.sagemaker_spec import SageMaker
-from muster.api.spec import Cleanup, Job, Metadata, Spec
+from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
-from muster.plan.training_job_facts import Obstacle, Setback, Span, TrainingFacts, TrainingJob, Whereabouts
+from muster.plan.training_job_facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement, judge_training_job
 from muster.status.training_job import summarise_training_job
 
@@ -32,9 +32,9 @@ def job(
         launcher=LauncherSpec(per_node=PerNode()),
         command=("python", "train.py"),
         suspend=suspend,
-        recovery=None if restarts is None else Recovery(max_restarts=restarts),
+        failure_policy=None if restarts is None else FailurePolicy(max_restarts=restarts),
         active_deadline_seconds=deadline,
-        cleanup=Cleanup(after_seconds=after),
+        ttl_seconds_after_finished=after,
         sagemaker=SageMaker(region="us-west-2"),
     )
     return Job(metadata=Metadata(name="vit", uid=UID, generation=1), spec=spec)
@@ -72,42 +72,42 @@ STOPPING = training("Starting", "Training", ends="Stopping")
 STOPPED = training("Starting", "Training", ends="Stopped")
 
 
-def facts(found: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
-    known = TrainingFacts(
+def facts(result: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
+    current = TrainingFacts(
         created_at=T0,
-        whereabouts=Whereabouts("us-west-2"),
+        location=Location("us-west-2"),
         heartbeat_seconds=60.0,
         looking_since=T0 - 3600,
-        training=found,
+        training=result,
         is_held=True,
     )
-    return replace(known, **changes)
+    return replace(current, **changes)
 
 
-def setback(obstacle: Obstacle, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> Setback:
-    return Setback(obstacle, Trouble(f"No{obstacle}", "it was not to be"), at, tries, refused_seconds)
+def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> RequestFailure:
+    return RequestFailure(kind, Problem(f"No{kind}", "it was not to be"), at, tries, refused_seconds)
 
 
 def turn(
-    asked: Job, previous: Status, known: TrainingFacts, now: float
+    asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Judgement, tuple[TrainingAction, ...], Status]:
     """What is judged, decided and told."""
-    seen = judge_training_job(asked, previous, known, now)
-    actions = decide_training_job(asked, known, seen, now)
-    return seen, actions, summarise_training_job(asked, previous, known, seen, actions, now)
+    judgement = judge_training_job(asked, previous, current, now)
+    actions = decide_training_job(asked, current, judgement, now)
+    return judgement, actions, summarise_training_job(asked, previous, current, judgement, actions, now)
 
 
-def told(asked: Job, *known: TrainingFacts, now: float = T0) -> Status:
+def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
     """The status after a turn for each of these, a second apart."""
     status = Status()
-    for index, each in enumerate(known):
+    for index, each in enumerate(current):
         status = turn(asked, status, each, now + index)[2]
     return status
 
 
-def wake(asked: Job, previous: Status, known: TrainingFacts, now: float) -> float | None:
+def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """When time alone may change something."""
-    return training_wake(asked, previous, known, judge_training_job(asked, previous, known, now), now)
+    return training_wake(asked, previous, current, judge_training_job(asked, previous, current, now), now)
 
 
 BEGUN = facts()

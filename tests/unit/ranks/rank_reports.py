@@ -27,8 +27,8 @@ def report(sequence: int, *ranks: RankReport, **changes: Any) -> Report:
     fields = {
         "job_uid": UID,
         "node": 0,
-        "generation": 0,
-        "incarnation": 1,
+        "replacement": 0,
+        "attempt": 1,
         "sequence": sequence,
         "phase": AgentPhase.RUNNING,
         "ranks": ranks,

@@ -64,23 +64,23 @@ def test_a_new_one_signs_once_it_is_known(known: tuple[float, ...], day: float, 
 def test_whoever_asks_when_an_agent_with_a_day_old_bundle_trusts_who_signs(pauses: list[float]) -> None:
     """Rotated at any moments, at most 30 days apart."""
     now = T0
-    known: tuple[Authority, ...] = ()
+    allowed: tuple[Authority, ...] = ()
     heard: list[tuple[float, str]] = []
     for pause in pauses:
         now += pause * DAY
-        known = rotate(known, now, make)
-        heard.append((now, bundle(known)))
+        allowed = rotate(allowed, now, make)
+        heard.append((now, bundle(allowed)))
         trusted = [text for at, text in heard if at <= now - SPREAD_SECONDS] or [heard[0][1]]
-        chosen = signer(known, now)
+        chosen = signer(allowed, now)
         assert chosen.certificate in trusted[-1]
         assert chosen.expires_at >= now + SERVING_SECONDS
 
 
 def test_what_is_read_is_what_was_written() -> None:
-    known = (make_authority(T0, 60.0), make_authority(T0 + 1.5, 60.0))
+    current = (make_authority(T0, 60.0), make_authority(T0 + 1.5, 60.0))
 
-    assert from_text(to_text(known)) == known
-    assert from_text(to_text(known[::-1])) == known
+    assert from_text(to_text(current)) == current
+    assert from_text(to_text(current[::-1])) == current
     assert from_text(to_text(())) == ()
 
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
-from muster_worker.contract import LauncherEnd, Link, MetricValue, NetworkFigures, Problem, Report
+from muster_worker.contract import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
-    "ready": report(0, phase="Ready", incarnation=0, address="10.0.0.5", port=29500, interface="eth0"),
+    "ready": report(0, phase="Ready", attempt=0, address="10.0.0.5", port=29500, interface="eth0"),
     "links": report(1, links=(Link("eth0", "10.0.0.5/16", 10_000), Link("ib0", "fd00::5/64", 0, rdma=True))),
     "figures": report(1, check_port=4711, figures=NetworkFigures(0.0, None, 1e9, "p" * 256)),
     "loopback": report(1, address="127.9.0.1", port=1),
@@ -26,8 +26,8 @@ GOOD = {
 BAD = {
     "node": report(1, node=3),
     "node: the job has nodes 0 to 2": report(1, node=-1),
-    "generation": report(1, generation=-1),
-    "incarnation": report(1, incarnation=-1),
+    "replacement": report(1, replacement=-1),
+    "attempt": report(1, attempt=-1),
     "sequence": report(-1),
     "dropped_lines": report(1, dropped_lines=-1),
     "phase": report(1, phase="Dancing"),
@@ -48,7 +48,7 @@ BAD = {
     "figures: expected": report(1, figures=NetworkFigures(9400.0, -1.0)),
     "figures: expected 0 to 1000000000": report(1, figures=NetworkFigures(round_trip_us=1e300)),
     "figures.problem": report(1, figures=NetworkFigures(problem="p" * 257)),
-    "problem": report(1, problem=Problem("NoPort", "p" * 5000)),
+    "problem": report(1, problem=AgentProblem("NoPort", "p" * 5000)),
     "ranks: a node of this job has 2": report(1, running(0), running(1), running(1)),
     "ranks[0].rank": report(1, running(2)),
     "ranks[1].rank: this node has ranks 0 to 1": report(1, running(0), running(-1, local_rank=1)),

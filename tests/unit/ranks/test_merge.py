@@ -39,8 +39,8 @@ def reports(draw: st.DrawFn) -> Report:
     return Report(
         job_uid="uid",
         node=0,
-        generation=draw(st.integers(0, 1)),
-        incarnation=draw(st.integers(0, 1)),
+        replacement=draw(st.integers(0, 1)),
+        attempt=draw(st.integers(0, 1)),
         sequence=draw(st.integers(0, 2)),
         phase=draw(st.sampled_from(AgentPhase.ALL)),
         ranks=tuple(draw(ranks(rank)) for rank in range(2) if draw(st.booleans())),
@@ -55,11 +55,11 @@ arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5
 
 
 def facts(come: list[Arrival]) -> AgentFacts:
-    known: AgentFacts | None = None
+    agent: AgentFacts | None = None
     for arrived, at in come:
-        known = merge(known, arrived, at)
-    assert known is not None
-    return known
+        agent = merge(agent, arrived, at)
+    assert agent is not None
+    return agent
 
 
 @settings(deadline=None)
@@ -73,29 +73,29 @@ def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list
 
 @settings(deadline=None)
 @given(arrivals)
-def test_no_rank_lives_that_was_reported_dead_in_the_newest_incarnation(come: list[Arrival]) -> None:
-    known = facts(come)
-    newest = (known.report.generation, known.report.incarnation)
+def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[Arrival]) -> None:
+    current = facts(come)
+    newest = (current.report.replacement, current.report.attempt)
     dead = {
         rank.rank
         for arrived, _ in come
-        if (arrived.generation, arrived.incarnation) == newest
+        if (arrived.replacement, arrived.attempt) == newest
         for rank in arrived.ranks
         if rank.state == RankState.EXITED
     }
 
-    assert {rank.report.rank for rank in known.ranks if rank.report.state == RankState.EXITED} == dead
+    assert {rank.report.rank for rank in current.ranks if rank.report.state == RankState.EXITED} == dead
 
 
 @settings(deadline=None)
 @given(arrivals)
 def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_time(come: list[Arrival]) -> None:
-    known = facts(come)
+    current = facts(come)
 
-    present = max(one.generation for one, _ in come)
-    assert known.heard_at == max(at for one, at in come if one.generation == present)
-    order = max((one.generation, one.incarnation, one.sequence) for one, _ in come)
-    assert (known.report.generation, known.report.incarnation, known.report.sequence) == order
+    present = max(one.replacement for one, _ in come)
+    assert current.heard_at == max(at for one, at in come if one.replacement == present)
+    order = max((one.replacement, one.attempt, one.sequence) for one, _ in come)
+    assert (current.report.replacement, current.report.attempt, current.report.sequence) == order
 
 
 def merged(*come: Arrival) -> AgentFacts:
@@ -105,21 +105,21 @@ def merged(*come: Arrival) -> AgentFacts:
 def test_ages_become_times() -> None:
     launcher = LauncherEnd("torchrun", 0.5, 1)
     metric = MetricValue("loss", 0.1, 0, 2.0)
-    known = merged((report(1, exited(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
+    current = merged((report(1, exited(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
 
-    rank = known.ranks[0]
+    rank = current.ranks[0]
     assert (rank.started_at, rank.ended_at, rank.stepped_at) == (T0 - 5, T0 - 1, T0 - 3)
-    assert known.metrics[0].at == T0 - 2
-    assert known.launcher is not None
-    assert known.launcher.ended_at == T0 - 0.5
+    assert current.metrics[0].at == T0 - 2
+    assert current.launcher is not None
+    assert current.launcher.ended_at == T0 - 0.5
 
 
 def test_a_late_report_does_not_make_an_event_younger() -> None:
     quick, late = report(1, exited(0, ended_age=0.1)), report(2, exited(0, ended_age=0.2))
 
-    known = merged((quick, T0), (late, T0 + 9.0))
+    current = merged((quick, T0), (late, T0 + 9.0))
 
-    assert known.ranks[0].ended_at == T0 - 0.1
+    assert current.ranks[0].ended_at == T0 - 0.1
 
 
 def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
@@ -129,33 +129,33 @@ def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
         report(3, running(0, step=4, step_age=0.0)),
     )
 
-    known = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
+    current = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
 
-    assert (known.report.step, known.stepped_at) == (5, T0 - 2)
+    assert (current.report.step, current.stepped_at) == (5, T0 - 2)
 
 
 def test_last_lines_that_come_after_the_end_are_kept() -> None:
-    known = merged((report(1, exited(0)), T0), (report(2, exited(0, last_lines=("boom",))), T0 + 1))
+    current = merged((report(1, exited(0)), T0), (report(2, exited(0, last_lines=("boom",))), T0 + 1))
 
-    assert known.ranks[0].report.last_lines == ("boom",)
-    assert known.ranks[0].ended_at == T0 - 1
+    assert current.ranks[0].report.last_lines == ("boom",)
+    assert current.ranks[0].ended_at == T0 - 1
 
 
-def test_a_new_incarnation_begins_with_nothing() -> None:
+def test_a_new_attempt_begins_with_nothing() -> None:
     old = report(9, exited(0, signal=9), launcher=LauncherEnd("torchrun", 0.0, 1))
-    new = report(10, running(0), incarnation=2)
+    new = report(10, running(0), attempt=2)
 
-    known = merged((new, T0), (old, T0 + 3))
+    current = merged((new, T0), (old, T0 + 3))
 
-    assert [rank.report.state for rank in known.ranks] == [RankState.RUNNING]
-    assert known.launcher is None
-    assert known.heard_at == T0 + 3
+    assert [rank.report.state for rank in current.ranks] == [RankState.RUNNING]
+    assert current.launcher is None
+    assert current.heard_at == T0 + 3
 
 
 def test_merging_never_changes_what_it_was_given() -> None:
-    known = merged((report(1, running(0)), T0))
-    before = repr(known)
+    current = merged((report(1, running(0)), T0))
+    before = repr(current)
 
-    reduce(lambda facts, number: merge(facts, report(number, exited(0)), T0), range(2, 5), known)
+    reduce(lambda facts, number: merge(facts, report(number, exited(0)), T0), range(2, 5), current)
 
-    assert repr(known) == before
+    assert repr(current) == before

@@ -15,11 +15,11 @@ from muster_worker.contract import (
     MAX_LINE_CHARS,
     MAX_LINKS,
     MAX_METRICS,
+    AgentProblem,
     LauncherEnd,
     Link,
     MetricValue,
     NetworkFigures,
-    Problem,
     RankReport,
     Report,
 )
@@ -51,7 +51,7 @@ def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Re
         ),
         metrics=(MetricValue("metric-of-a-script", 1.0, 0, 1.0),) * MAX_METRICS,
         launcher=LauncherEnd("torchrun", 1.0, 1, None, word, lines),
-        problem=Problem(word, "p" * 4096),
+        problem=AgentProblem(word, "p" * 4096),
     )
 
 

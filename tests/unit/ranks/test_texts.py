@@ -27,7 +27,7 @@ def report(job: str, node: int, sequence: int = 1) -> Report:
         for local in range(PROCS)
     )
     return Report(
-        job_uid=job, node=node, generation=0, incarnation=1, sequence=sequence, phase=AgentPhase.RUNNING, ranks=ranks
+        job_uid=job, node=node, replacement=0, attempt=1, sequence=sequence, phase=AgentPhase.RUNNING, ranks=ranks
     )
 
 

@@ -9,15 +9,15 @@ from contextlib import suppress
 
 from muster.api import names, tenancy
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.kubernetes import render
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.not_renderable import NotRenderable
+from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.backends.kubernetes.written import kinds
 from muster.cli.training_request import made_request
 from muster.kube.json_parts import value_in
 from muster.kube.reading import read_object
@@ -81,7 +81,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     with suppress(InvalidResource):
         tenancy.check(job, (), "")
     with suppress(InvalidResource):
-        whole = as_it_runs(job, Status(), ())
+        whole = apply_defaults(job, Status(), ())
     parts["admit"] = time.thread_time() - began
     if whole is None:
         return

@@ -21,8 +21,8 @@ RANKS = 5 * RANKS_AT_ONCE
 class Recorder:
     """A world that is only looked at."""
 
-    def __init__(self, known: JobFacts) -> None:
-        self.known = known
+    def __init__(self, current: JobFacts) -> None:
+        self.known = current
         self.written = Status()
 
     async def observe(self, _: Job) -> JobFacts:
@@ -70,11 +70,11 @@ async def test_namespaces_take_turns_in_the_thread() -> None:
 
 
 async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
-    known = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
-    world = Recorder(known)
+    current = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
+    world = Recorder(current)
     async with measured_rounds() as rounds:
-        turn = await reconcile(job(RANKS // 10, 10), Status(), world, world, START, 1)
-    assert turn.status.ranks is not None
-    assert turn.status.ranks.world == RANKS
+        result = await reconcile(job(RANKS // 10, 10), Status(), world, world, START, 1)
+    assert result.status.ranks is not None
+    assert result.status.ranks.world == RANKS
     # working it out takes a tenth of a second and more
     assert rounds.longest < 0.03

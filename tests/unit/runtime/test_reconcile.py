@@ -14,8 +14,8 @@ from unit.plan.builders import START, T0, facts, job, rank, running
 class SilentNodes:
     """Nodes whose agents are stopped: commands are given to them and nothing follows."""
 
-    def __init__(self, known: JobFacts) -> None:
-        self.known = known
+    def __init__(self, current: JobFacts) -> None:
+        self.known = current
         self.now = T0
         self.killed: list[int] = []
         self.written = Status()
@@ -29,11 +29,11 @@ class SilentNodes:
     async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         for action in actions:
             if isinstance(action, SendCommand):
-                told = [
+                value = [
                     replace(node, command=action.command, commanded_at=self.now) if node.node in action.nodes else node
                     for node in self.known.nodes
                 ]
-                self.known = replace(self.known, nodes=tuple(told))
+                self.known = replace(self.known, nodes=tuple(value))
             if isinstance(action, KillNode):
                 self.killed.append(action.node)
 
@@ -44,11 +44,11 @@ async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happe
     status, now = Status(), START
     for _ in range(20):
         nodes.now = now
-        turn = await reconcile(a_job, status, nodes, nodes, now, 1)
-        status = turn.status
+        result = await reconcile(a_job, status, nodes, nodes, now, 1)
+        status = result.status
         if nodes.killed:
             break
-        assert turn.wake_at is not None
-        assert turn.wake_at > now
-        now = turn.wake_at
+        assert result.requeue_at is not None
+        assert result.requeue_at > now
+        now = result.requeue_at
     assert nodes.killed == [0, 1]

@@ -41,16 +41,16 @@ class ApiServer:
     def change(self, **metadata: object) -> None:
         """Somebody else writes."""
         assert self.resource is not None
-        known = self.resource["metadata"]
-        self.resource["metadata"] = {**known, "resourceVersion": str(int(known["resourceVersion"]) + 1), **metadata}
+        current = self.resource["metadata"]
+        self.resource["metadata"] = {**current, "resourceVersion": str(int(current["resourceVersion"]) + 1), **metadata}
 
     def merge_status(self, patch: dict[str, Any]) -> web.Response:
         """What the API server does with a merge patch of the status."""
         if self.resource is None:
             return failure(404, "NotFound", "there is none")
-        known = self.resource["metadata"]
+        current = self.resource["metadata"]
         asked = patch.get("metadata", {})
-        if asked.get("uid") != known["uid"] or asked.get("resourceVersion") != known["resourceVersion"]:
+        if asked.get("uid") != current["uid"] or asked.get("resourceVersion") != current["resourceVersion"]:
             return failure(409, "Conflict", "the object has been modified")
         status = merged(self.resource.get("status", {}), patch["status"])
         self.resource["status"] = {key: value for key, value in status.items() if key not in self.unknown}

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from muster.runtime.cluster.collector_endpoints import TERM, CollectorEndpoints, is_as_wanted, slices, term_of
+from muster.runtime.cluster.collector_endpoints import (
+    LEADER_TERM,
+    CollectorEndpoints,
+    is_as_wanted,
+    leader_term_of,
+    slices,
+)
 
 
 def endpoints(*addresses: str) -> CollectorEndpoints:
@@ -25,17 +31,24 @@ def test_each_family_has_a_slice_of_the_service() -> None:
             "kubernetes.io/service-name": "muster-collector",
             "endpointslice.kubernetes.io/managed-by": "muster",
         },
-        "annotations": {TERM: "12"},
+        "annotations": {LEADER_TERM: "12"},
         "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": "muster-collector", "uid": "uid-1"}],
     }
 
 
 @pytest.mark.parametrize(
-    ("annotations", "term"),
-    [({TERM: "7"}, 7), ({}, -1), (None, -1), ({TERM: "x"}, -1), ({TERM: "9" * 5000}, -1), ({TERM: 7}, -1)],
+    ("annotations", "leader_term"),
+    [
+        ({LEADER_TERM: "7"}, 7),
+        ({}, -1),
+        (None, -1),
+        ({LEADER_TERM: "x"}, -1),
+        ({LEADER_TERM: "9" * 5000}, -1),
+        ({LEADER_TERM: 7}, -1),
+    ],
 )
-def test_the_term_is_what_a_leader_wrote(annotations: Any, term: int) -> None:
-    assert term_of({"metadata": {"annotations": annotations}}) == term
+def test_the_leader_term_is_what_a_leader_wrote(annotations: Any, leader_term: int) -> None:
+    assert leader_term_of({"metadata": {"annotations": annotations}}) == leader_term
 
 
 def test_what_another_changed_is_not_as_wanted() -> None:

@@ -29,8 +29,8 @@ def failed(message: str) -> Status:
 
 
 def test_an_event_says_whose_it_is_and_when() -> None:
-    told = event(VIT, NOTE, "pod-1", NOW)
-    assert told["involvedObject"] == {
+    value = event(VIT, NOTE, "pod-1", NOW)
+    assert value["involvedObject"] == {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
         "namespace": "team",
@@ -38,8 +38,8 @@ def test_an_event_says_whose_it_is_and_when() -> None:
         "uid": "u-1",
         "resourceVersion": "100",
     }
-    assert (told["type"], told["reason"], told["message"]) == ("Warning", "Failed", NOTE.message)
-    assert told["firstTimestamp"] == told["lastTimestamp"] == "2026-11-21T04:06:19Z"
+    assert (value["type"], value["reason"], value["message"]) == ("Warning", "Failed", NOTE.message)
+    assert value["firstTimestamp"] == value["lastTimestamp"] == "2026-11-21T04:06:19Z"
 
 
 def test_the_same_event_has_the_same_name_whoever_tells_it_and_when() -> None:
@@ -56,15 +56,15 @@ def test_the_same_event_has_the_same_name_whoever_tells_it_and_when() -> None:
     assert len(names) == 3
 
 
-def test_a_trouble_that_comes_again_in_other_words_is_one_event() -> None:
+def test_a_problem_that_comes_again_in_other_words_is_one_event() -> None:
     words = ("back-off 10s", "back-off 20s")
-    troubles = [Note("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
-    assert len({str(event(VIT, note, "pod-1", NOW)["metadata"]) for note in troubles}) == 1
+    problems = [Note("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
+    assert len({str(event(VIT, note, "pod-1", NOW)["metadata"]) for note in problems}) == 1
 
 
 def test_a_message_is_as_long_as_the_api_server_takes() -> None:
-    told = event(VIT, Note("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
-    assert len(str(told["message"])) == MAX_MESSAGE_CHARS
+    value = event(VIT, Note("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
+    assert len(str(value["message"])) == MAX_MESSAGE_CHARS
 
 
 @asynccontextmanager

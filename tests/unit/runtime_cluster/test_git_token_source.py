@@ -13,7 +13,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.session import Request, Session
 from muster.runtime.cluster.git_token_source import GitTokenSource
-from muster.storage.trouble import StorageTrouble
+from muster.storage.errors import StorageError
 
 REF = SecretKeyRef(name="git-token", key="token")
 
@@ -53,7 +53,7 @@ async def test_the_key_of_the_secret_is_the_token() -> None:
     ],
 )
 async def test_what_to_do_is_said(answer: dict[str, Any] | ApiError, says: str) -> None:
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         await GitTokenSource(Client(cast("Session", Answering(answer))))("team", REF)
     assert caught.value.reason == "GitTokenMissing"
     assert says in caught.value.message

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import MAX_SPEC_BYTES
 from muster.kube.json_parts import value_in
@@ -48,7 +48,7 @@ def test_a_job_is_read_from_its_text_as_from_the_object() -> None:
     assert isinstance(source["spec"], str)
     read = read_resource(source)
     assert isinstance(read.job, Job)
-    assert (read.job.spec.nodes, read.status.phase, read.written["message"]) == (3, "Running", "é")
+    assert (read.job.spec.nodes, read.status.phase, read.status_fields["message"]) == (3, "Running", "é")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_spec_that_cannot_be_read_is_refused_and_says_what_to_do(spec: dict[st
 def test_a_status_that_cannot_be_read_decides_nothing() -> None:
     read = read_resource(heard("vit", status={"message": "x" * 1_000_000}))
     assert [problem.path for problem in read.unclear] == ["status"]
-    assert read.written == {}
+    assert read.status_fields == {}
     # What it says isn't known: the finalizers of others would be written over.
     many: list[JSON] = [f"example.com/{number}" for number in range(2_000)]
     assert [one.path for one in read_resource(heard("vit", metadata={"finalizers": many})).unclear] == [
@@ -119,7 +119,7 @@ def test_a_job_that_has_started_finds_room_whoever_came_first() -> None:
 
 
 def test_of_a_refused_job_no_more_counts_than_that_it_is_there_and_why() -> None:
-    here, why = room(2), InvalidResource((Problem("spec.nodes", "found 0"),))
+    here, why = room(2), InvalidResource((FieldProblem("spec.nodes", "found 0"),))
     source = here.place(heard("a", spec={"command": ["x" * 2_000]}))
     here.is_refused(identity_of(source), why)
     assert JOB_BYTES < here.shares.used("team") < JOB_BYTES + 1_000

@@ -1,4 +1,4 @@
-"""One actor a job: what wakes it, what it survives, and when it ends."""
+"""One controller a job: what wakes it, what it survives, and when it ends."""
 
 import asyncio
 import logging
@@ -103,24 +103,24 @@ async def test_a_mistake_in_one_jobs_turn_is_logged_once_with_its_place_and_leav
     async with site(tmp_path) as here:
         here.hear()
         await idle(here)
-        here.world.trouble = [ZeroDivisionError("the mistake"), ZeroDivisionError("the mistake")]
+        here.world.problem = [ZeroDivisionError("the mistake"), ZeroDivisionError("the mistake")]
         before = here.world.turns["vit"]
         here.jobs.wake("u-1")
         await here.world.turn(before + 1)
         here.hear(name="bert", uid="u-2")
         await here.world.turn(1, "bert")
         await here.world.turn(before + 3)
-    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [record.getMessage().count("the mistake") for record in told] == [1]
-    assert "team/vit" in told[0].getMessage()
-    assert "worlds.py" in told[0].getMessage()
+    value = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.getMessage().count("the mistake") for record in value] == [1]
+    assert "team/vit" in value[0].getMessage()
+    assert "worlds.py" in value[0].getMessage()
 
 
 async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()
         before = await idle(here)
-        here.world.trouble = [ApiError(429, "TooManyRequests", "later", retry_after=0.7)]
+        here.world.problem = [ApiError(429, "TooManyRequests", "later", retry_after=0.7)]
         here.jobs.wake("u-1")
         await here.world.turn(before + 1)
         began = asyncio.get_running_loop().time()
@@ -133,7 +133,7 @@ async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> No
 
 async def test_a_status_that_is_not_taken_keeps_the_actions_back(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=-1)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
         here.server.mishaps += [lambda _: failure(500, "InternalError", "etcd")] * 2
         here.hear()
         await here.world.turn(2)
@@ -193,7 +193,7 @@ async def test_a_deleted_job_is_forgotten(tmp_path: Path) -> None:
         here.hear()
         await idle(here)
         here.jobs.take(Change("DELETED", resource(version=300)))
-        assert (here.jobs.known(), here.forgotten) == ((), ["u-1"])
+        assert (here.jobs.resources(), here.forgotten) == ((), ["u-1"])
         with pytest.raises(UnknownJob):
             here.store.changed("u-1")
         turns = here.world.turns["vit"]
@@ -206,10 +206,10 @@ async def test_a_job_whose_end_nobody_told_is_forgotten_when_its_status_has_no_p
         here.hear()
         await idle(here)
         here.server.resource = None
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=0)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=0)
         here.jobs.wake("u-1")
         await idle(here)
-        assert here.jobs.known() == ()
+        assert here.jobs.resources() == ()
         assert here.world.applied == []
 
 
@@ -220,7 +220,7 @@ async def test_a_resource_made_anew_takes_the_place_of_the_one_of_its_name(tmp_p
         here.server.resource = dict(resource(uid="u-2", version=400))
         here.hear()
         await idle(here)
-        assert [one.uid for one in here.jobs.known()] == ["u-2"]
+        assert [one.uid for one in here.jobs.resources()] == ["u-2"]
         assert here.forgotten == ["u-1"]
 
 
@@ -246,7 +246,7 @@ async def test_a_turn_under_way_is_let_finish_and_none_begins_after_it(tmp_path:
 async def test_nothing_is_done_for_a_job_while_the_lease_is_not_held(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.holds_lease = False
-        here.world.process = ProcessFacts(ProcessState.MISSING, generation=-1)
+        here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
         here.hear()
         await here.world.turn(3)
         assert here.world.applied == []

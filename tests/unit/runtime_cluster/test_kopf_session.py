@@ -63,11 +63,11 @@ class Asked:
 
 async def test_a_list_has_every_job() -> None:
     async with Asked().get(LIST % b",".join(JOBS.values())) as response:
-        found = await response.json()
-    assert found["metadata"] == {"continue": "more", "resourceVersion": "9"}
-    assert [item["metadata"]["name"] for item in found["items"]] == list(JOBS)
-    assert [list(left_out(item)) for item in found["items"]] == [[], [], ["spec"]]
-    assert found["items"][0]["spec"] == '{"nodes":1}'
+        result = await response.json()
+    assert result["metadata"] == {"continue": "more", "resourceVersion": "9"}
+    assert [item["metadata"]["name"] for item in result["items"]] == list(JOBS)
+    assert [list(left_out(item)) for item in result["items"]] == [[], [], ["spec"]]
+    assert result["items"][0]["spec"] == '{"nodes":1}'
 
 
 async def test_a_watch_goes_on_after_what_cannot_be_read() -> None:

@@ -51,11 +51,11 @@ async def test_it_is_told_what_changes_of_the_lease_and_nothing_twice() -> None:
         main = MainProcess(theirs, os.getpid(), Clock())
         for _ in range(2):
             main.tell(float("-inf"), "another")
-        main._term = 7
+        main._leader_term = 7
         main.tell(107.0, "us")
         main.tell(float("-inf"), None)
-        told = [read_state(ours.recv_bytes()) for _ in range(3)]
-        assert told == [LeaseState(None, float("-inf"), "another"), LeaseState(7, 107.0, "us"), LeaseState()]
+        value = [read_state(ours.recv_bytes()) for _ in range(3)]
+        assert value == [LeaseState(None, float("-inf"), "another"), LeaseState(7, 107.0, "us"), LeaseState()]
         assert not ours.poll(0)
 
 

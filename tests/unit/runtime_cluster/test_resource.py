@@ -1,19 +1,19 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.runtime.cluster.resource import read_resource
 from unit.runtime_cluster.cluster_resources import CREATED, resource
 
 
 def test_a_resource_is_read_whole() -> None:
-    read = read_resource(resource(status={"phase": "Running", "incarnation": 2}))
+    read = read_resource(resource(status={"phase": "Running", "attempt": 2}))
     assert (str(read), read.uid, read.version, read.generation) == ("team/vit", "u-1", "100", 1)
     assert isinstance(read.job, Job)
     assert read.job.metadata.creation_timestamp == CREATED
-    assert (read.status.phase, read.status.incarnation) == ("Running", 2)
-    assert read.written == {"phase": "Running", "incarnation": 2}
+    assert (read.status.phase, read.status.attempt) == ("Running", 2)
+    assert read.status_fields == {"phase": "Running", "attempt": 2}
     assert not read.is_leaving
 
 
@@ -32,10 +32,10 @@ def test_a_later_muster_may_have_written_more_into_the_status() -> None:
 
 
 def test_of_a_status_that_nobody_can_have_written_it_is_known_what_is_unclear() -> None:
-    written: dict[str, JSON] = {"phase": "Running", "incarnation": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
+    written: dict[str, JSON] = {"phase": "Running", "attempt": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
     read = read_resource(resource(status=written))
     assert [problem.path for problem in read.unclear] == ["status.startTime"]
-    assert (read.status.incarnation, read.status.nodes, read.written) == (2, None, written)
+    assert (read.status.attempt, read.status.nodes, read.status_fields) == (2, None, written)
 
 
 def test_a_spec_is_read_once_for_each_generation() -> None:

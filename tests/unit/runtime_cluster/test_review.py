@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.kube.json_parts import Malformed
@@ -111,7 +111,7 @@ def test_whatever_is_no_review_is_malformed(text: bytes) -> None:
 
 
 def test_a_refusal_names_every_field_as_the_api_servers_own() -> None:
-    problems = [Problem(f"spec.x{number}", "found 0") for number in range(MAX_PROBLEMS + 5)]
+    problems = [FieldProblem(f"spec.x{number}", "found 0") for number in range(MAX_PROBLEMS + 5)]
     status = refused_status(read_review(review()), problems)
     details = status["details"]
     assert isinstance(details, dict)

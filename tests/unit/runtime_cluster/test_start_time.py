@@ -35,7 +35,7 @@ class Gang(World):
         report = Report("u-1", 0, 0, 0, 1, AgentPhase.READY, "10.0.0.1", 29500)
         if command is not None:
             ranks = (RankReport(0, 0, RankState.RUNNING, started_age=1.0),)
-            report = replace(report, incarnation=command.incarnation, phase=AgentPhase.RUNNING, ranks=ranks)
+            report = replace(report, attempt=command.attempt, phase=AgentPhase.RUNNING, ranks=ranks)
         agent = merge(None, report, facts.created_at)
         return replace(facts, nodes=(replace(facts.nodes[0], agent=agent, command=command),))
 
@@ -65,8 +65,8 @@ async def runs(here: Site) -> None:
 
 def started_once(server: ApiServer, gang: Gang) -> None:
     """The gang was told to start once, after its start was written, which nobody took back."""
-    assert [(command.kind, command.incarnation) for command in gang.told] == [(CommandKind.START, 1)]
-    assert (server.status["incarnation"], server.status["phase"]) == (1, "Running")
+    assert [(command.kind, command.attempt) for command in gang.told] == [(CommandKind.START, 1)]
+    assert (server.status["attempt"], server.status["phase"]) == (1, "Running")
     starts = [patch["status"]["startTime"] for patch in server.patches if "startTime" in patch["status"]]
     assert None not in starts
     assert server.status["startTime"] in starts
@@ -116,11 +116,11 @@ async def test_what_is_heard_late_of_earlier_versions_takes_nothing_back(tmp_pat
 async def test_the_next_leader_goes_on_where_the_last_one_died(tmp_path: Path) -> None:
     server, gang = ApiServer(dict(resource())), Gang()
     # It died between the write and the word.
-    status = {"phase": "Starting", "incarnation": 1, "startTime": CREATED}
+    status = {"phase": "Starting", "attempt": 1, "startTime": CREATED}
     assert server.resource is not None
     server.resource["status"] = status
     async with leader(server, gang, tmp_path) as here:
         here.hear()
         await runs(here)
-    assert [(command.kind, command.incarnation) for command in gang.told] == [(CommandKind.START, 1)]
+    assert [(command.kind, command.attempt) for command in gang.told] == [(CommandKind.START, 1)]
     assert server.status["startTime"] == CREATED

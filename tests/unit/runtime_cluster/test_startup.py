@@ -7,7 +7,7 @@ import pytest
 from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS
 from muster.runtime.cluster import startup
-from muster.runtime.cluster.startup import CannotStart, check_cluster, patiently
+from muster.runtime.cluster.startup import CannotStart, check_cluster, with_retries
 from unit.runtime_cluster.api_server import ApiServer, failure, served
 
 FORBIDDEN = 'pods is forbidden: User "muster" cannot list resource "pods" in API group "" in the namespace "team"'
@@ -24,7 +24,7 @@ async def test_a_missing_right_is_named(tmp_path: Path) -> None:
         await check_cluster(client, ("team",), lambda: 0.0)
         server.mishaps = [lambda _: failure(403, "Forbidden", FORBIDDEN)]
         with pytest.raises(CannotStart, match=r'cannot list resource "pods".*namespace "team"'):
-            await patiently("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
+            await with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
 
 
 async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
@@ -51,4 +51,4 @@ async def test_what_asking_again_does_not_change_is_raised(tmp_path: Path) -> No
     server.mishaps = [lambda _: failure(422, "Invalid", "no such field")]
     async with served(server, tmp_path) as client:
         with pytest.raises(ApiError, match="no such field"):
-            await patiently("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
+            await with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)

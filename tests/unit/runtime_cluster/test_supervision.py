@@ -27,9 +27,9 @@ def test_what_fails_is_begun_again_at_growing_pauses(caplog: pytest.LogCaptureFi
     virtual_time.run(main())
     gaps = [round(after - at, 1) for at, after in pairwise(begun)]
     assert gaps == [0.2, 0.4, 0.8, 1.6, 3.2, GOOD_SECONDS + 1.0 + 0.2, 0.4]
-    told = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(told) == 7
-    assert "the work failed by a mistake in muster" in told[0].getMessage()
+    is_told = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(is_told) == 7
+    assert "the work failed by a mistake in muster" in is_told[0].getMessage()
 
 
 def test_what_is_cancelled_ends() -> None:

@@ -39,11 +39,11 @@ async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells
     monkeypatch.setattr(sweep, "RETRY_SECONDS", 0.01)
     server = ApiServer({"metadata": {"resourceVersion": "50"}, "items": [resource(uid="a", version=10)]})
     server.mishaps = [lambda _: failure(500, "InternalError", "etcd")]
-    known = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
+    items = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
     dropped: asyncio.Queue[str] = asyncio.Queue()
     gap = asyncio.Event()
     async with served(server, tmp_path) as client:
-        work = asyncio.create_task(Sweep(client, ("team",), lambda: known, dropped.put_nowait, gap).run())
+        work = asyncio.create_task(Sweep(client, ("team",), lambda: items, dropped.put_nowait, gap).run())
         gap.set()
         async with asyncio.timeout(5):
             assert await dropped.get() == "b"

@@ -31,7 +31,7 @@ async def test_it_is_left_alone_and_told_once(
             here.hear()
             await idle(here)
         turns, actions = here.world.turns.get("vit", 0), len(here.world.applied)
-        edit(here, startTime="yesterday", incarnation=1, progress={"step": 7})
+        edit(here, startTime="yesterday", attempt=1, progress={"step": 7})
         await idle(here)
         for _ in range(3):
             here.jobs.wake("u-1")
@@ -48,7 +48,7 @@ async def test_it_is_left_alone_and_told_once(
 
 async def test_it_goes_on_once_it_is_corrected(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
-        edit(here, startTime="yesterday", incarnation=1)
+        edit(here, startTime="yesterday", attempt=1)
         assert await idle(here) == 0
         edit(here, startTime="2026-11-21T04:05:19Z")
         await here.world.turn(1)

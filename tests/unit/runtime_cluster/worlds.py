@@ -1,4 +1,4 @@
-"""Backends whose facts a test sets, and actors and jobs on top of them."""
+"""Backends whose facts a test sets, and controllers and jobs on top of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 from muster.api.spec import Job
 from muster.api.tenancy import check
 from muster.aws.client import Aws
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.actor import Tools
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, served
@@ -34,10 +34,10 @@ WAITING = ProcessFacts(ProcessState.WAITING)
 
 @dataclass
 class World:
-    """A backend of pods that are `process`; `trouble` is raised in job vit's turns, once each. Counts turns by job."""
+    """A backend of pods that are `process`; `problem` is raised in job vit's turns, once each. Counts turns by job."""
 
     process: ProcessFacts = WAITING
-    trouble: list[Exception] = field(default_factory=list)
+    problem: list[Exception] = field(default_factory=list)
     applied: list[Action] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     turned: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -46,8 +46,8 @@ class World:
         async with self.turned:
             self.turns[job.metadata.name] = self.turns.get(job.metadata.name, 0) + 1
             self.turned.notify_all()
-        if self.trouble and job.metadata.name == "vit":
-            raise self.trouble.pop(0)
+        if self.problem and job.metadata.name == "vit":
+            raise self.problem.pop(0)
         nodes = tuple(NodeFacts(node, f"{job.metadata.name}-{node}", self.process) for node in range(job.spec.nodes))
         return JobFacts(time.time(), nodes, 5.0)
 
@@ -88,13 +88,15 @@ class Site:
     jobs: Jobs = field(init=False)
 
     def __post_init__(self) -> None:
-        tools = Tools(
+        tools = JobControllerDependencies(
             backend=self.world,
             store=self.store,
-            desk=Desk(self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease),
-            as_it_runs=partial(as_it_runs, pools=()),
+            writing=StatusWriterDependencies(
+                self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease
+            ),
+            apply_defaults=partial(apply_defaults, pools=()),
             admit=partial(check, tenants=(), default_region=""),
-            term=1,
+            leader_term=1,
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,

@@ -20,8 +20,8 @@ REFUSED = {"plain_spot_and_warmpool": "SageMaker refuses what the SDK sends: tes
 
 
 def golden(case: str) -> dict[str, JSON]:
-    found: dict[str, JSON] = json.loads((HERE / "golden" / f"{case}.json").read_text())
-    return found
+    result: dict[str, JSON] = json.loads((HERE / "golden" / f"{case}.json").read_text())
+    return result
 
 
 def rendered(case: str, training_job: str) -> dict[str, JSON]:

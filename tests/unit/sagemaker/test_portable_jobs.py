@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.image_facts import image_facts
 from muster.backends.sagemaker.rank_reports import may_report
 from muster.backends.sagemaker.request.identity import own_tags
@@ -36,7 +36,7 @@ def made(job: Job) -> TrainingRequest:
     return request(job, Setting("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
 
 
-def told(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
+def hyperparameters_of(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
     """The toolkit's hyperparameters, decoded."""
     quiet = {"rankReports": "Off", **block}
     return {name: json.loads(value) for name, value in made(sagemaker_job(changes, quiet)).hyperparameters.items()}
@@ -52,8 +52,8 @@ def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str
     """What the start script is told."""
     archive = made(sagemaker_job(changes, block)).archive
     assert archive is not None
-    found: dict[str, JSON] = json.loads(archive.files["muster_start.json"])
-    return found
+    result: dict[str, JSON] = json.loads(archive.files["muster_start.json"])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str
 def test_what_the_toolkit_can_do_it_is_told(
     changes: dict[str, JSON], block: dict[str, JSON], expected: dict[str, JSON]
 ) -> None:
-    hyperparameters = told(changes, block)
+    hyperparameters = hyperparameters_of(changes, block)
     assert hyperparameters["sagemaker_program"] == "train.py"
     assert expected.items() <= hyperparameters.items()
     assert PROCS in expected or PROCS not in hyperparameters
@@ -95,10 +95,10 @@ def test_what_the_toolkit_can_do_it_is_told(
 )
 def test_all_else_muster_s_start_script_does(changes: dict[str, JSON], block: dict[str, JSON], launcher: str) -> None:
     spec = sagemaker_spec(changes, {})
-    found = settings(changes, block)
-    assert found["launcher"] == launcher
-    assert found["command"] == spec["command"]
-    assert found["procs"] == "Auto"
+    result = settings(changes, block)
+    assert result["launcher"] == launcher
+    assert result["command"] == spec["command"]
+    assert result["procs"] == "Auto"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,9 @@ def test_the_start_script_has_the_agent_beside_it_for_ranks_that_it_starts(
     ],
 )
 def test_the_toolkit_starts_a_file_where_that_is_the_command(command: list[str], launcher: str, program: str) -> None:
-    assert told({"command": list(command), "launcher": {launcher: {}}}, {})["sagemaker_program"] == program
+    assert (
+        hyperparameters_of({"command": list(command), "launcher": {launcher: {}}}, {})["sagemaker_program"] == program
+    )
 
 
 def test_a_container_without_a_toolkit_runs_the_command_itself() -> None:
@@ -220,11 +222,11 @@ def test_the_code_lies_where_the_sdk_puts_it(output: str | None, block: dict[str
 
 def test_a_number_of_ranks_that_muster_found_is_not_said() -> None:
     job = sagemaker_job({"launcher": {"mpi": {}}}, {"rankReports": "Off"})
-    resolved = as_it_runs(job, "us-west-2")
+    resolved = apply_defaults(job, "us-west-2")
     assert resolved.spec.procs_per_node == 8
     assert made(resolved).body == made(job).body
     said = sagemaker_job({"launcher": {"mpi": {}}, "procsPerNode": 8}, {"rankReports": "Off"})
-    assert made(as_it_runs(said, "us-west-2")).hyperparameters[PROCS] == "8"
+    assert made(apply_defaults(said, "us-west-2")).hyperparameters[PROCS] == "8"
 
 
 def test_names_and_tags_tell_whose_training_job_it_is() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
+from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.failure import find_failure
 from muster_worker import log_line
@@ -20,11 +20,11 @@ from unit.plan.builders import job, mpi_job
 
 LOGS = Path(__file__).parent / "logs"
 BEGAN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC).timestamp()
-GANG = Gang("3a5c", attempt=2, nodes=2, procs_per_node=2, created_at=BEGAN, has_launcher=True)
+RANK_GROUP = RankGroup("3a5c", attempt=2, nodes=2, procs_per_node=2, created_at=BEGAN, has_launcher=True)
 
 
 def read(*names: str, at: float = BEGAN + 3600) -> RankLog:
-    log = RankLog(GANG)
+    log = RankLog(RANK_GROUP)
     for name in names:
         log.feed(LogLine(f"job/{name}", at, text) for text in (LOGS / name).read_text().splitlines())
     return log
@@ -70,16 +70,16 @@ def test_torchrun_s_first_failure(kind: str, how: str, exit_code: int | None, nu
     assert failure is not None
     assert (failure.first.rank, failure.first.exit_code, failure.first.signal) == (3, exit_code, number)
     assert words in "\n".join(failure.first.lines)
-    assert {end.rank for end in failure.culprits} == {3}
+    assert {end.rank for end in failure.root_causes} == {3}
 
 
 def line(rank: int, at: float, event: str = Event.PROGRESS, **more: object) -> str:
-    told = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN + 1)
-    return log_line.write(replace(told, **more))  # type: ignore[arg-type]  # the fields of a line
+    value = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN + 1)
+    return log_line.write(replace(value, **more))  # type: ignore[arg-type]  # the fields of a line
 
 
-def fed(*texts: str, gang: Gang = GANG, at: float = BEGAN + 100) -> RankLog:
-    log = RankLog(gang)
+def fed(*texts: str, rank_group: RankGroup = RANK_GROUP, at: float = BEGAN + 100) -> RankLog:
+    log = RankLog(rank_group)
     log.feed(LogLine("job/algo-1-1", at, text) for text in texts)
     return log
 
@@ -96,7 +96,7 @@ def test_lines_are_what_agents_would_report() -> None:
     )
     (agent,) = log.agents()
     first, second = agent.ranks
-    assert (agent.report.job_uid, agent.report.incarnation, agent.report.phase) == ("3a5c", 2, "Running")
+    assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
     assert (first.report.state, first.report.step, first.stepped_at) == (RankState.RUNNING, 40, BEGAN + 8)
     assert (second.report.state, second.report.exit_code, second.ended_at) == (RankState.EXITED, 0, BEGAN + 9.5)
     assert agent.heard_at == BEGAN + 10
@@ -136,7 +136,7 @@ def test_of_one_start_an_end_is_an_end_and_a_new_start_begins_anew() -> None:
 
 def test_a_line_that_was_cut_in_two_is_put_together() -> None:
     text = line(0, 9, step=40)
-    log = RankLog(GANG)
+    log = RankLog(RANK_GROUP)
     log.feed(
         [
             LogLine("job/algo-1-1", BEGAN + 9, text[:50]),
@@ -190,7 +190,7 @@ def test_ranks_of_another_world_are_a_problem() -> None:
     assert [agent.report.problem and agent.report.problem.message for agent in log.agents()] == [
         "ranks were given a world of 2"
     ]
-    alone = fed(line(0, 9, world=2), gang=replace(GANG, has_launcher=False))
+    alone = fed(line(0, 9, world=2), rank_group=replace(RANK_GROUP, has_launcher=False))
     assert [agent.report.problem for agent in alone.agents()] == [None]
 
 
@@ -204,7 +204,7 @@ def test_the_end_that_only_a_launcher_tells_is_the_rank_s() -> None:
 
 
 def bulk(texts: Iterable[str]) -> RankLog:
-    log = RankLog(GANG)
+    log = RankLog(RANK_GROUP)
     log.feed(LogLine(f"job/algo-{index}", BEGAN + 1, text) for index, text in enumerate(texts))
     return log
 

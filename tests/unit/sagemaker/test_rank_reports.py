@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.backends.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
 from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.cli.training_request import made_request

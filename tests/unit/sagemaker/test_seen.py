@@ -9,30 +9,30 @@ from muster.aws import errors
 from muster.aws.training_job import Description, FinalMetric, Transition
 from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.setbacks import again, setback_of
-from muster.plan.training_job_facts import Obstacle
+from muster.backends.sagemaker.request_failures import counted, request_failure_of
+from muster.plan.training_job_facts import FailureKind
 
 T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("error", "obstacle"),
+    ("error", "kind"),
     [
-        (errors.NoCredentials("none"), Obstacle.ACCESS),
-        (errors.ExpiredCredentials("late"), Obstacle.ACCESS),
-        (errors.AccessDenied("no", "sagemaker:StopTrainingJob", "arn"), Obstacle.ACCESS),
-        (errors.Throttled("slow"), Obstacle.SERVICE),
-        (errors.Unavailable("away"), Obstacle.SERVICE),
-        (errors.NoCapacity("full"), Obstacle.CAPACITY),
-        (errors.Invalid("wrong"), Obstacle.REFUSED),
-        (errors.NotFound("where"), Obstacle.REFUSED),
-        (errors.AwsError("new"), Obstacle.SERVICE),
+        (errors.NoCredentials("none"), FailureKind.ACCESS),
+        (errors.ExpiredCredentials("late"), FailureKind.ACCESS),
+        (errors.AccessDenied("no", "sagemaker:StopTrainingJob", "arn"), FailureKind.ACCESS),
+        (errors.Throttled("slow"), FailureKind.SERVICE),
+        (errors.Unavailable("away"), FailureKind.SERVICE),
+        (errors.NoCapacity("full"), FailureKind.CAPACITY),
+        (errors.Invalid("wrong"), FailureKind.REFUSED),
+        (errors.NotFound("where"), FailureKind.REFUSED),
+        (errors.AwsError("new"), FailureKind.SERVICE),
     ],
 )
-def test_each_error_is_an_obstacle(error: errors.AwsError, obstacle: Obstacle) -> None:
-    found = setback_of(error, 7.0)
-    assert (found.obstacle, found.trouble.reason, found.trouble.message, found.at) == (
-        obstacle,
+def test_each_error_has_a_kind(error: errors.AwsError, kind: FailureKind) -> None:
+    failure = request_failure_of(error, 7.0)
+    assert (failure.kind, failure.problem.reason, failure.problem.message, failure.at) == (
+        kind,
         error.reason,
         error.message,
         7.0,
@@ -40,17 +40,20 @@ def test_each_error_is_an_obstacle(error: errors.AwsError, obstacle: Obstacle) -
 
 
 def test_what_comes_in_a_row_is_counted() -> None:
-    slow, denied = setback_of(errors.Throttled("slow"), 1.0), setback_of(errors.NoCredentials("none"), 2.0)
-    assert again(slow, again(slow, None)).tries == 2
-    assert again(denied, again(slow, None)).tries == 1
+    slow, denied = (
+        request_failure_of(errors.Throttled("slow"), 1.0),
+        request_failure_of(errors.NoCredentials("none"), 2.0),
+    )
+    assert counted(slow, counted(slow, None)).tries == 2
+    assert counted(denied, counted(slow, None)).tries == 1
 
 
 def test_only_refusals_make_a_row_of_refusals_longer() -> None:
     def after(*kinds: str) -> float:
-        known = None
+        current = None
         for minute, kind in enumerate(kinds):
-            known = None if kind == "success" else again(setback_of(_ERRORS[kind], 60.0 * minute), known)
-        return 0.0 if known is None else known.refused_seconds
+            current = None if kind == "success" else counted(request_failure_of(_ERRORS[kind], 60.0 * minute), current)
+        return 0.0 if current is None else current.refused_seconds
 
     assert after("denied") == 0.0
     assert after("denied", "denied", "denied") == 120.0
@@ -81,13 +84,13 @@ def described(**changes: object) -> Description:
 def test_a_training_job_is_told_in_unix_seconds() -> None:
     spans = (Transition("Starting", T0, T0 + timedelta(seconds=5), "soon"), Transition("Training", T0, None, ""))
     metrics = (FinalMetric("loss", 0.5, T0), FinalMetric("odd", math.nan, T0))
-    found = training_job_of(described(transitions=spans, metrics=metrics, started_at=T0))
-    assert [(span.status, span.started_at, span.ended_at) for span in found.history] == [
+    result = training_job_of(described(transitions=spans, metrics=metrics, started_at=T0))
+    assert [(span.status, span.started_at, span.ended_at) for span in result.history] == [
         ("Starting", T0.timestamp(), T0.timestamp() + 5),
         ("Training", T0.timestamp(), None),
     ]
-    assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
-    assert (found.started_at, found.ended_at) == (T0.timestamp(), None)
+    assert [(metric.name, metric.value) for metric in result.metrics] == [("loss", 0.5)]
+    assert (result.started_at, result.ended_at) == (T0.timestamp(), None)
 
 
 def test_one_that_never_trained_ended_when_it_last_changed() -> None:
@@ -102,8 +105,8 @@ def test_one_that_never_trained_ended_when_it_last_changed() -> None:
     ],
 )
 def test_instances_of_all_groups_count(groups: tuple[tuple[str, str, int], ...], kind: str | None, count: int) -> None:
-    found = training_job_of(described(instance_groups=groups))
-    assert (found.instance_type, found.instance_count) == (kind, count)
+    result = training_job_of(described(instance_groups=groups))
+    assert (result.instance_type, result.instance_count) == (kind, count)
 
 
 @pytest.mark.parametrize(

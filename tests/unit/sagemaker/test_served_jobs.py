@@ -30,9 +30,9 @@ def served(value: JSON) -> JSON:
 
 def meaning(body: Fields) -> Fields:
     """With the texts that are JSON read."""
-    told = body.get("HyperParameters")
-    assert isinstance(told, dict)
-    return {**body, "HyperParameters": {name: read(str(text)) for name, text in told.items()}}
+    value = body.get("HyperParameters")
+    assert isinstance(value, dict)
+    return {**body, "HyperParameters": {name: read(str(text)) for name, text in value.items()}}
 
 
 def read(text: str) -> JSON:

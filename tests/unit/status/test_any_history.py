@@ -160,16 +160,16 @@ def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tup
     return reports
 
 
-def told(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
+def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
     """The status after all of `mail`; with `each` it is made anew after every report."""
-    known: list[AgentFacts | None] = [None, None, None]
+    allowed: list[AgentFacts | None] = [None, None, None]
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()
     for index, (report, at) in enumerate(mail):
-        known[report.node] = merge(known[report.node], report, at)
+        allowed[report.node] = merge(allowed[report.node], report, at)
         if each or index == len(mail) - 1:
             nodes = (
-                NodeFacts(node, f"digits-{node}", process, known[node], command(CommandKind.STOP, 2.0))
+                NodeFacts(node, f"digits-{node}", process, allowed[node], command(CommandKind.STOP, 2.0))
                 for node in range(3)
             )
             status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes), HEARTBEAT_SECONDS), START + 5)
@@ -185,7 +185,11 @@ def test_the_order_of_reports_does_not_change_the_end(
     shuffled = [*mail, *mail[::2]]
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order, not a secret
 
-    once, in_order, out_of_order = told(mail, each=False), told(mail, each=True), told(shuffled, each=True)
+    once, in_order, out_of_order = (
+        status_after(mail, each=False),
+        status_after(mail, each=True),
+        status_after(shuffled, each=True),
+    )
 
     assert final_condition(once) is not None
     assert in_order == once

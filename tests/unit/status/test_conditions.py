@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.events import notes
@@ -29,13 +29,13 @@ from unit.plan.builders import (
     status_of,
 )
 
-IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
-ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
+IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
+ROOM = Problem("Unschedulable", "none of 5 nodes has room")
 
 
-def waiting(number: int, trouble: Trouble | None = None, *, placed: bool = True) -> NodeFacts:
+def waiting(number: int, problem: Problem | None = None, *, placed: bool = True) -> NodeFacts:
     at = START if placed else None
-    process = ProcessFacts(ProcessState.WAITING, trouble=trouble, name=f"digits-{number}-0", scheduled_at=at)
+    process = ProcessFacts(ProcessState.WAITING, problem=problem, name=f"digits-{number}-0", scheduled_at=at)
     return node(number, process=process)
 
 
@@ -43,7 +43,7 @@ def condition(status: Status, kind: str) -> Condition:
     return next(entry for entry in status.conditions if entry.type == kind)
 
 
-def told(status: Status, kind: str) -> tuple[str, str]:
+def condition_of(status: Status, kind: str) -> tuple[str, str]:
     return (condition(status, kind).status, condition(status, kind).reason)
 
 
@@ -66,7 +66,7 @@ CASES = (
     (
         facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
         ("True", "AllNodesPlaced"),
-        ("False", "NoTroubleKnown"),
+        ("False", "NoProblemKnown"),
         "Running",
     ),
     (
@@ -90,7 +90,11 @@ def test_placement_and_what_a_person_has_to_solve(
 ) -> None:
     status = status_of(job(), Status(), known, START + 10)
 
-    assert (told(status, "Scheduled"), told(status, "Stalled"), status.phase) == (scheduled, stalled, phase)
+    assert (condition_of(status, "Scheduled"), condition_of(status, "Stalled"), status.phase) == (
+        scheduled,
+        stalled,
+        phase,
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,19 +119,19 @@ def test_placement_and_what_a_person_has_to_solve(
                 ready(0),
                 waiting(
                     1,
-                    Trouble("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
+                    Problem("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
                     placed=False,
                 ),
                 waiting(
                     2,
-                    Trouble(
+                    Problem(
                         "Unschedulable", "none of 6 nodes has room: 4 lack gpu, 2 are cordoned", "insufficient gpu"
                     ),
                     placed=False,
                 ),
                 waiting(
                     3,
-                    Trouble("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
+                    Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
                     placed=False,
                 ),
             ),
@@ -146,25 +150,25 @@ def test_placement_and_what_a_person_has_to_solve(
         ),
     ],
 )
-def test_troubles_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
+def test_problems_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
     assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
 
 
 def test_a_refused_pod_is_told_by_accepted() -> None:
-    refusal = Trouble("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
+    refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
 
     status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
 
-    assert told(status, "Accepted") == ("False", "InvalidPod")
-    assert told(status, "Stalled") == ("True", "InvalidPod")
-    assert (status.phase, told(status, "Failed")[0]) == ("Refused", "False")
+    assert condition_of(status, "Accepted") == ("False", "InvalidPod")
+    assert condition_of(status, "Stalled") == ("True", "InvalidPod")
+    assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
     # It says Refused no longer than it is so.
     assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
     assert status.message == refusal.message == condition(status, "Accepted").message
 
 
 def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
-    problems = tuple(Problem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
+    problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
     before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
 
     status = refused(before, InvalidResource(problems), 7, START + 9)
@@ -173,29 +177,32 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
         "The resource is refused: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
         "spec.x2: found 0; allowed are 1 to 9; and 2 more"
     )
-    assert (told(status, "Accepted"), told(status, "Stalled")) == (("False", "Invalid"), ("True", "Invalid"))
+    assert (condition_of(status, "Accepted"), condition_of(status, "Stalled")) == (
+        ("False", "Invalid"),
+        ("True", "Invalid"),
+    )
     assert (status.phase, final_condition(status), was_started(status)) == ("Refused", None, False)
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
     assert refused(status, InvalidResource(problems), 7, START + 99) == status
     corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
-    assert (corrected.phase, told(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
+    assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
 
 def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
     before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
 
-    status = refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10)
+    status = refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
-    assert (status.phase, told(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+    assert (status.phase, condition_of(status, "Accepted")) == (before.phase, ("False", "Invalid"))
 
 
 def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
     resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
-    before = Status(phase="Pending", incarnation=2, conditions=(resumed,))
+    before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
-    assert not was_started(refused(before, InvalidResource((Problem("spec.x", "no"),)), 7, START + 10))
+    assert not was_started(refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10))
 
 
 def at_generation(number: int, of: Job) -> Job:
@@ -204,16 +211,16 @@ def at_generation(number: int, of: Job) -> Job:
 
 @pytest.mark.parametrize("exit_code", [0, 3])
 def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
-    known = facts(done(0, ended(0, 9, exit_code=exit_code)))
-    over = status_of(at_generation(3, job(1, 1)), Status(), known, START + 10)
-    invalid = InvalidResource((Problem("spec.x", "no"),))
+    current = facts(done(0, ended(0, 9, exit_code=exit_code)))
+    over = status_of(at_generation(3, job(1, 1)), Status(), current, START + 10)
+    invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = at_generation(4, job(1, 1))
     suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
 
-    assert status_of(at_generation(3, job(1, 1)), over, known, START + 20) == over
+    assert status_of(at_generation(3, job(1, 1)), over, current, START + 20) == over
     for status in (
         refused(over, invalid, 4, START + 20),
-        status_of(changed, over, known, START + 20),
+        status_of(changed, over, current, START + 20),
         status_of(suspended, over, facts(missing(0)), START + 20),
     ):
         accepted = condition(status, "Accepted")
@@ -226,7 +233,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
         assert [note.reason for note in notes(over, status)] == ["Refused"]
         # Told once, also of what is changed after that; and a later operator judges as this one did.
-        again = status_of(at_generation(5, job(1, 1)), status, known, START + 30)
+        again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
         assert (notes(status, again), again.observed_generation) == ((), 5)
         assert final_condition(again) == final_condition(over)
 
@@ -240,17 +247,17 @@ def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> Non
 def test_the_start_is_written_before_it_is_told() -> None:
     status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
 
-    assert (status.incarnation, status.start_time) == (1, "2025-11-21T04:05:05Z")
+    assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
 
 
 def test_details_name_the_pod_and_its_machine() -> None:
-    known = running(0, ended(0, 3, exit_code=1))
-    known = replace(known, process=replace(known.process, name="digits-0-0", machine="worker-1"))
+    current = running(0, ended(0, 3, exit_code=1))
+    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
 
-    status = status_of(job(1, 1), Status(), facts(known), START + 4)
+    status = status_of(job(1, 1), Status(), facts(current), START + 4)
 
     assert status.ranks is not None
-    assert [(entry.pod, entry.machine) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
+    assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
 
 
 @pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
@@ -258,7 +265,7 @@ def test_a_pod_that_somebody_takes_away_is_nothing_to_solve_before_it_is_gone(
     stalled: str, *, is_leaving: bool
 ) -> None:
     taken = running(0, rank(0))
-    evicted = Trouble("Evicted", "somebody evicted it")
-    leaving = replace(taken, process=replace(taken.process, trouble=evicted, is_leaving=is_leaving))
+    evicted = Problem("Evicted", "somebody evicted it")
+    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))
     status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
     assert condition(status, "Stalled").reason == stalled

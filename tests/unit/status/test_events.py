@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.status.events import Note, notes, steps_so_far
 from muster.status.news import is_news
 from muster.status.refused import refused
@@ -30,8 +30,8 @@ from unit.plan.builders import (
     stopped,
 )
 
-ROOM = Trouble("Unschedulable", "none of 5 nodes has room")
-IMAGE = Trouble("ImageNotFound", "image nope:1 doesn't exist")
+ROOM = Problem("Unschedulable", "none of 5 nodes has room")
+IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist")
 
 
 def asked(*, suspend: bool = False) -> Job:
@@ -39,25 +39,25 @@ def asked(*, suspend: bool = False) -> Job:
     return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
 
 
-def waiting(trouble: Trouble) -> NodeFacts:
-    return node(0, process=ProcessFacts(ProcessState.WAITING, trouble=trouble))
+def waiting(problem: Problem) -> NodeFacts:
+    return node(0, process=ProcessFacts(ProcessState.WAITING, problem=problem))
 
 
 Words = tuple[str, str, str]
 
 
-def words(told: Sequence[Note]) -> list[Words]:
+def words(value: Sequence[Note]) -> list[Words]:
     """What events say."""
-    return [(note.type, note.reason, note.message) for note in told]
+    return [(note.type, note.reason, note.message) for note in value]
 
 
 def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
     """The statuses of a job that is seen like this, one look after the other, each twice."""
-    found = [Status()]
+    result = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
-            found.append(status_of(a_job, found[-1], known, START + seconds))
-    return found
+            result.append(status_of(a_job, result[-1], known, START + seconds))
+    return result
 
 
 def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
@@ -66,7 +66,7 @@ def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
 
 
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
-START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (incarnation 1)")
+START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (attempt 1)")
 CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
     ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
     (
@@ -89,7 +89,7 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
         ],
     ),
     (
-        [(asked(), replace(facts(missing(0)), refusal=Trouble("InvalidPod", "no such field: spec.template.x")))],
+        [(asked(), replace(facts(missing(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
         [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
@@ -127,8 +127,8 @@ def test_the_last_steps_can_be_told_again_in_the_same_words(
 
 
 def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
-    first = refused(Status(), InvalidResource((Problem("spec.nodes", "found 0"),)), 1, START)
-    second = refused(first, InvalidResource((Problem("spec.nodes", "found -1"),)), 2, START)
+    first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
+    second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
     assert words(notes(Status(), first)) == [("Warning", "Refused", "The resource is refused: spec.nodes: found 0")]
     assert notes(first, first) == ()
@@ -136,19 +136,19 @@ def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
 
 
 def test_a_long_message_fits_an_event() -> None:
-    long = replace(facts(missing(0)), refusal=Trouble("InvalidPod", "é" * 5000))
+    long = replace(facts(missing(0)), refusal=Problem("InvalidPod", "é" * 5000))
 
     (note,) = story((asked(), long))
 
     assert len(note.message.encode()) <= 1024
 
 
-def seen(*nodes: NodeFacts, at: float = 10) -> Status:
-    before = Status(incarnation=1, start_time="2025-11-21T04:05:05Z")
+def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
+    before = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
     return status_of(job(2, 1), before, facts(*nodes), START + at)
 
 
-RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
+RUNS = status_at(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,16 @@ RUNS = seen(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, st
     [
         (RUNS, False),
         (
-            seen(running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))),
+            status_at(
+                running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))
+            ),
             False,
         ),
-        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
-        (seen(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
+        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
+        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
         # It does not report any more.
-        (seen(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
-        (RUNS.model_copy(update={"incarnation": 2}), True),
+        (status_at(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
+        (RUNS.model_copy(update={"attempt": 2}), True),
         (RUNS.model_copy(update={"start_time": None}), True),
         (RUNS.model_copy(update={"observed_generation": 4}), True),
         (RUNS.model_copy(update={"phase": "Stopping"}), True),

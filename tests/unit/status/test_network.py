@@ -13,9 +13,9 @@ LONGEST = "é" * 256
 
 
 def met(number: int, interface: str = "eth0", speed: int = 10_000, why: str = WHY) -> NodeFacts:
-    known = agent(number, AgentPhase.READY)
-    report = replace(known.report, interface=interface, speed_mbps=speed, interface_why=why)
-    return node(number, replace(known, report=report))
+    current = agent(number, AgentPhase.READY)
+    report = replace(current.report, interface=interface, speed_mbps=speed, interface_why=why)
+    return node(number, replace(current, report=report))
 
 
 def test_alike_nodes_are_a_group() -> None:
@@ -39,16 +39,16 @@ def test_nothing_is_said_before_an_agent_spoke() -> None:
 
 def test_ten_thousand_odd_nodes_are_a_small_status() -> None:
     nodes = tuple(met(number, f"{LONGEST[:200]}{number}", number, f"{number}{LONGEST}") for number in range(10_000))
-    found = network_of(nodes)
-    assert found is not None
-    assert (len(found.groups), len(found.nodes)) == (MAX_GROUPS, MAX_NODES)
-    assert len(found.model_dump_json(by_alias=True).encode()) < 24 * 1024
+    result = network_of(nodes)
+    assert result is not None
+    assert (len(result.groups), len(result.nodes)) == (MAX_GROUPS, MAX_NODES)
+    assert len(result.model_dump_json(by_alias=True).encode()) < 24 * 1024
 
 
 def test_words_of_an_agent_are_cleaned() -> None:
-    found = network_of((met(0, "eth0\x1b[31m\n", why="a\u202eb\n"),))
-    assert found is not None
-    assert (found.groups[0].interface, found.groups[0].why) == ("eth0", "a b")
+    result = network_of((met(0, "eth0\x1b[31m\n", why="a\u202eb\n"),))
+    assert result is not None
+    assert (result.groups[0].interface, result.groups[0].why) == ("eth0", "a b")
 
 
 def test_what_agents_said_stays_when_they_have_left() -> None:

@@ -18,16 +18,16 @@ FAST = NetworkFigures(9400.0, 9300.0, 40.0)
 
 
 def measured(number: int, figures: NetworkFigures | None = FAST, phase: str = AgentPhase.RUNNING) -> NodeFacts:
-    known = running(number, rank(number, step=1))
-    assert known.agent is not None
-    report = replace(known.agent.report, figures=figures, phase=phase)
-    return replace(known, agent=replace(known.agent, report=report))
+    current = running(number, rank(number, step=1))
+    assert current.agent is not None
+    report = replace(current.agent.report, figures=figures, phase=phase)
+    return replace(current, agent=replace(current.agent, report=report))
 
 
 def checked(*nodes: NodeFacts) -> NetworkCheck:
-    found = check_of(nodes)
-    assert found is not None
-    return found
+    result = check_of(nodes)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def checked(*nodes: NodeFacts) -> NetworkCheck:
     ],
 )
 def test_ten_times_slower_than_the_median_is_slow(figures: NetworkFigures, named: list[int]) -> None:
-    found = checked(measured(0), measured(1), measured(2, figures), measured(3))
-    assert [one.node for one in found.slow] == named
-    assert found.slow_count == len(found.slow)
-    assert found.measured == 4
+    result = checked(measured(0), measured(1), measured(2, figures), measured(3))
+    assert [one.node for one in result.slow] == named
+    assert result.slow_count == len(result.slow)
+    assert result.measured == 4
 
 
 def test_what_is_said() -> None:
-    found = checked(measured(0), measured(1), measured(2, NetworkFigures(90.0, 95.0, 2100.0)))
-    assert found.message == (
+    result = checked(measured(0), measured(1), measured(2, NetworkFigures(90.0, 95.0, 2100.0)))
+    assert result.message == (
         "digits-2 (90 Mbit/s, round trip 2100 us) is 10 times slower than the median node: "
         "the median is 9300 Mbit/s, 40 us"
     )
@@ -78,19 +78,19 @@ def test_nothing_is_said_before_all_have_told() -> None:
 
 
 def test_a_node_has_its_figures_before_the_others() -> None:
-    found = network_of((measured(0), measured(1, None)))
-    assert found is not None
-    told = [(one.bandwidth_mbps, one.round_trip_microseconds) for one in found.nodes]
-    assert (told, found.check) == ([(9300.0, 40.0), (None, None)], None)
+    result = network_of((measured(0), measured(1, None)))
+    assert result is not None
+    value = [(one.bandwidth_mbps, one.round_trip_microseconds) for one in result.nodes]
+    assert (value, result.check) == ([(9300.0, 40.0), (None, None)], None)
 
 
 def test_ten_thousand_nodes_are_a_small_status() -> None:
     slow = [measured(number, NetworkFigures(1.0, 1.0, 90_000.0, "p" * 256)) for number in range(4000)]
-    found = network_of((*slow, *(measured(number) for number in range(4000, 10_000))))
-    assert found is not None
-    assert found.check is not None
-    assert (found.check.slow_count, len(found.check.slow)) == (4000, MAX_SLOW)
-    assert len(found.model_dump_json(by_alias=True).encode()) < 12 * 1024
+    result = network_of((*slow, *(measured(number) for number in range(4000, 10_000))))
+    assert result is not None
+    assert result.check is not None
+    assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW)
+    assert len(result.model_dump_json(by_alias=True).encode()) < 12 * 1024
 
 
 def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
@@ -101,11 +101,11 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     before = status_of(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
     status = status_of(asking, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
-    told = [note for note in notes(before, status) if note.reason == "SlowNetwork"]
-    assert [note.type for note in told] == ["Warning"]
-    assert told[0].message.startswith("digits-2 (90 Mbit/s")
+    is_told = [note for note in notes(before, status) if note.reason == "SlowNetwork"]
+    assert [note.type for note in is_told] == ["Warning"]
+    assert is_told[0].message.startswith("digits-2 (90 Mbit/s")
     # whoever tells again, tells the same
-    assert told[0] in steps_so_far(status)
+    assert is_told[0] in steps_so_far(status)
     later = status_of(asking, status, slow, START + 9)
     assert [note for note in notes(status, later) if note.reason == "SlowNetwork"] == []
 

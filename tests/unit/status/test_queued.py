@@ -7,14 +7,14 @@ import pytest
 from muster.api.queue import Queue
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.facts import NodeFacts, ProcessFacts, ProcessState, Trouble
-from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.plan.problems import SCHEDULING_GATED, UNSCHEDULABLE
 from unit.plan.builders import T0, facts, job, missing, node, status_of
 
 
 def waiting(number: int, reason: str | None = None, placed_at: float | None = None) -> NodeFacts:
-    trouble = None if reason is None else Trouble(reason, "it waits")
-    process = ProcessFacts(ProcessState.WAITING, trouble=trouble)
+    problem = None if reason is None else Problem(reason, "it waits")
+    process = ProcessFacts(ProcessState.WAITING, problem=problem)
     return node(number, process=replace(process, scheduled_at=placed_at))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.spec import Metric
 from muster.api.status import Condition, Progress, RankDetail, Status
-from muster.plan.facts import JobFacts, NodeFacts, RankFacts, Trouble
+from muster.plan.facts import JobFacts, NodeFacts, Problem, RankFacts
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
@@ -27,17 +27,17 @@ from unit.plan.builders import (
 
 
 def mute(number: int, reason: str) -> RankFacts:
-    known = rank(number)
-    return dataclasses.replace(known, report=dataclasses.replace(known.report, no_step_reason=reason))
+    current = rank(number)
+    return dataclasses.replace(current, report=dataclasses.replace(current.report, no_step_reason=reason))
 
 
 def at(seconds: float, step: int, number: int) -> RankFacts:
     return rank(number, step=step, stepped_at=START + seconds)
 
 
-def with_trouble(known: NodeFacts) -> NodeFacts:
-    trouble = Trouble("SidecarFailed", "container logs failed with exit code 3")
-    return dataclasses.replace(known, process=dataclasses.replace(known.process, trouble=trouble))
+def with_problem(current: NodeFacts) -> NodeFacts:
+    problem = Problem("SidecarFailed", "container logs failed with exit code 3")
+    return dataclasses.replace(current, process=dataclasses.replace(current.process, problem=problem))
 
 
 SIDECAR = "digits-0: container logs failed with exit code 3"
@@ -49,12 +49,12 @@ CASES = (
     (facts(ready(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
     (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
     (
-        facts(with_trouble(ready(0)), ready(1)),
+        facts(with_problem(ready(0)), ready(1)),
         "Starting",
         f"All 2 nodes are ready; the ranks are about to start; {SIDECAR}",
     ),
     (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
-    (facts(with_trouble(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
+    (facts(with_problem(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
     (
         facts(running(0, rank(0), starting(1)), running(1, rank(2))),
         "Running",
@@ -112,9 +112,9 @@ def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
 
 
 def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
-    known = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
+    current = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
 
-    status = status_of(job(), Status(), known, START + 10)
+    status = status_of(job(), Status(), current, START + 10)
 
     assert status.ranks is not None
     assert status.nodes is not None
@@ -135,27 +135,26 @@ def test_one_node_is_not_counted() -> None:
 
 
 def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
-    known = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
+    current = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
 
-    young = status_of(job(), Status(), known, START + 1)
+    young = status_of(job(), Status(), current, START + 1)
     assert young.ranks is not None
     assert young.ranks.details == ()
     assert "no step count" not in young.message
 
 
 def test_a_rank_without_a_step_count_says_why_once() -> None:
-    known = facts(
+    current = facts(
         running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
     )
 
-    status = status_of(job(), Status(), known, START + 1)
+    status = status_of(job(), Status(), current, START + 1)
 
     assert status.ranks is not None
     assert status.ranks.details == (
         RankDetail(
             rank=0,
             node=0,
-            node_name="digits-0",
             state="Running",
             reason="NotPython",
             message="its optimizer's steps can't be counted",
@@ -164,7 +163,6 @@ def test_a_rank_without_a_step_count_says_why_once() -> None:
         RankDetail(
             rank=3,
             node=1,
-            node_name="digits-1",
             state="Running",
             reason="PythonIsolated",
             message="its optimizer's steps can't be counted",
@@ -193,18 +191,18 @@ def before(step: int, seconds: float, pace: float | None) -> Status:
     ],
 )
 def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
-    known = facts(running(0, at(stepped, step, 0), heard=heard))
+    current = facts(running(0, at(stepped, step, 0), heard=heard))
 
-    status = status_of(job(1, 1), previous, known, START + heard)
+    status = status_of(job(1, 1), previous, current, START + heard)
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
 
 
 def test_there_is_no_pace_once_no_rank_runs() -> None:
-    known = facts(running(0, ended(0, 9, exit_code=0, step=150)))
+    current = facts(running(0, ended(0, 9, exit_code=0, step=150)))
 
-    status = status_of(job(1, 1), before(140, 2, 3.4), known, START + 10)
+    status = status_of(job(1, 1), before(140, 2, 3.4), current, START + 10)
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (150, None)
@@ -213,9 +211,9 @@ def test_there_is_no_pace_once_no_rank_runs() -> None:
 
 @pytest.mark.parametrize(("more", "slowest"), [(22, None), (50, 1), (0, 0)])
 def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
-    known = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
+    current = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
 
-    status = status_of(job(2, 1), before(95, 10, 4.0), known, START + 20)
+    status = status_of(job(2, 1), before(95, 10, 4.0), current, START + 20)
 
     assert status.progress is not None
     assert status.progress.slowest_rank == slowest
@@ -224,9 +222,9 @@ def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int 
 def test_metrics_are_the_latest_of_all_nodes() -> None:
     first = agent(0, AgentPhase.RUNNING, (rank(0),), metrics=[("loss", 0.5, 0, 9.0), ("accuracy", 0.9, 0, 5.0)])
     second = agent(1, AgentPhase.RUNNING, (rank(1),), metrics=[("loss", 0.4, 1, 9.5), ("accuracy", 0.8, 1, 5.0)])
-    known = facts(node(0, first), node(1, second))
+    current = facts(node(0, first), node(1, second))
 
-    status = status_of(job(2, 1), Status(), known, START + 10)
+    status = status_of(job(2, 1), Status(), current, START + 10)
 
     assert status.progress is not None
     assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
@@ -238,9 +236,9 @@ def test_metrics_of_the_spec_are_shown_first_and_what_is_left_out_is_counted() -
         update={"spec": asked.spec.model_copy(update={"metrics": (Metric(name="zeta", regex="z=(.*)"),)})}
     )
     values = [("zeta", 1.0, 0, 9.0), *((f"m{number:02}", 0.5, 0, 9.0) for number in range(70))]
-    known = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
+    current = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
 
-    progress = status_of(asked, Status(), known, START + 10).progress
+    progress = status_of(asked, Status(), current, START + 10).progress
 
     assert progress is not None
     assert list(progress.metrics) == ["zeta", *(f"m{number:02}" for number in range(63))]

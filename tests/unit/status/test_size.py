@@ -37,16 +37,16 @@ def odd_rank(number: int) -> RankFacts:
 
 def odd_node(number: int) -> NodeFacts:
     ranks = [odd_rank(number * PROCS + local) for local in range(PROCS)]
-    known = agent(number, AgentPhase.RUNNING, ranks)
+    current = agent(number, AgentPhase.RUNNING, ranks)
     names = (f"{'ö' * 50}{index}" for index in range(200 if number == 0 else 0))
     metrics = tuple(MetricFacts(MetricValue(name, 0.1, 0, 0.0), START) for name in names)
-    return node(number, replace(known, metrics=metrics), told=command(CommandKind.START))
+    return node(number, replace(current, metrics=metrics), told=command(CommandKind.START))
 
 
 def test_a_hundred_thousand_ranks_are_a_small_status() -> None:
-    known = facts(*(odd_node(number) for number in range(1000)))
+    current = facts(*(odd_node(number) for number in range(1000)))
 
-    status = status_of(job(1000, PROCS), Status(), known, START + 10)
+    status = status_of(job(1000, PROCS), Status(), current, START + 10)
 
     assert status.ranks is not None
     assert status.ranks.world == 100_000

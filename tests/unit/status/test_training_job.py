@@ -11,7 +11,7 @@ from muster.api.sagemaker_resources import InstanceGroup
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.status import Condition, NodeCounts, Status
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import Obstacle, TrainingFacts, TrainingJob
+from muster.plan.training_job_facts import FailureKind, TrainingFacts, TrainingJob
 from muster.status.training_job_record import console_url
 from unit.plan.training_world import (
     BEGUN,
@@ -24,13 +24,13 @@ from unit.plan.training_world import (
     T0,
     facts,
     job,
-    setback,
-    told,
+    request_failure,
+    status_after,
     training,
     turn,
 )
 
-SEEN = told(job(), BEGUN, facts(RUNNING))
+SEEN = status_after(job(), BEGUN, facts(RUNNING))
 CASES = [
     (training("Starting"), "Starting", "Starting: Starting it is"),
     (training("Starting", "Pending"), "Queued", "Pending: Pending it is"),
@@ -43,7 +43,7 @@ CASES = [
     (STOPPING, "Stopping", "Stopping: Stopping it is"),
     (DONE, "Succeeded", "All 2 ranks succeeded"),
     (CRASHED, "Failed", "Training job vit-1 failed: AlgorithmError: ExitCode 1"),
-    (STOPPED, "Failed", "Training job vit-1 was stopped: somebody other than muster stopped it"),
+    (STOPPED, "Failed", "Training job vit-1 was stopped: it was stopped, but not by muster"),
 ]
 
 
@@ -51,7 +51,7 @@ CASES = [
     ("found", "phase", "message"), CASES, ids=[case[1] + str(index) for index, case in enumerate(CASES)]
 )
 def test_each_word_has_its_phase(found: TrainingJob, phase: str, message: str) -> None:
-    status = told(job(), BEGUN, facts(found))
+    status = status_after(job(), BEGUN, facts(found))
     assert (status.phase, status.message) == (phase, message)
 
 
@@ -63,8 +63,8 @@ def test_no_word_of_the_service_model_is_too_much() -> None:
     for status in statuses.enum:
         for secondary in secondaries.enum:
             ends = "" if status == "InProgress" else status
-            found = training("Starting", secondary, ends=ends)
-            assert told(job(), BEGUN, facts(found)).phase
+            result = training("Starting", secondary, ends=ends)
+            assert status_after(job(), BEGUN, facts(result)).phase
 
 
 def test_a_failure_that_is_followed_by_another_attempt_is_told() -> None:
@@ -76,7 +76,7 @@ def test_a_failure_that_is_followed_by_another_attempt_is_told() -> None:
 
 
 def test_want_of_capacity_is_a_condition_that_passes() -> None:
-    status = turn(job(), told(job(), BEGUN), facts(NO_ROOM), T0)[2]
+    status = turn(job(), status_after(job(), BEGUN), facts(NO_ROOM), T0)[2]
     assert status.phase == "Pending"
     assert _condition(status, "Scheduled") == ("False", "InsufficientCapacity")
     assert _condition(status, "Stalled") == ("False", "Waiting")
@@ -86,32 +86,36 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    "known", [facts(setback=setback(Obstacle.ACCESS)), facts(RUNNING, stale=setback(Obstacle.ACCESS))]
+    "known",
+    [
+        facts(request_failure=request_failure(FailureKind.ACCESS)),
+        facts(RUNNING, stale=request_failure(FailureKind.ACCESS)),
+    ],
 )
 def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
-    status = turn(job(), SEEN if known.training else told(job(), BEGUN), known, T0 + 5)[2]
+    status = turn(job(), SEEN if known.training else status_after(job(), BEGUN), known, T0 + 5)[2]
     assert _condition(status, "Stalled") == ("True", "NoAccess")
     assert status.message == "it was not to be"
 
 
 def test_one_request_that_went_wrong_is_not_worth_a_word() -> None:
     for tries, stalled in ((1, "False"), (2, "False"), (3, "True")):
-        known = facts(setback=setback(Obstacle.SERVICE, tries=tries))
-        assert _condition(turn(job(), told(job(), BEGUN), known, T0 + 5)[2], "Stalled")[0] == stalled
+        current = facts(request_failure=request_failure(FailureKind.SERVICE, tries=tries))
+        assert _condition(turn(job(), status_after(job(), BEGUN), current, T0 + 5)[2], "Stalled")[0] == stalled
 
 
 def test_who_can_not_look_takes_nothing_back() -> None:
-    blind = facts(blind=setback(Obstacle.ACCESS))
+    blind = facts(blind=request_failure(FailureKind.ACCESS))
     status = turn(job(), SEEN, blind, T0 + 5)[2]
     assert (status.phase, status.ranks, status.backend) == (SEEN.phase, SEEN.ranks, SEEN.backend)
     assert _condition(status, "Stalled") == ("True", "NoAccess")
-    assert turn(job(), SEEN, facts(blind=setback(Obstacle.SERVICE)), T0 + 5)[2] == SEEN
+    assert turn(job(), SEEN, facts(blind=request_failure(FailureKind.SERVICE)), T0 + 5)[2] == SEEN
 
 
 def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -> None:
     assert SEEN.ranks is not None
     assert [(one.state, one.ranks) for one in SEEN.ranks.by_state] == [("Unknown", "0-1")]
-    done, crashed = told(job(), BEGUN, facts(DONE)).ranks, told(job(), BEGUN, facts(CRASHED)).ranks
+    done, crashed = status_after(job(), BEGUN, facts(DONE)).ranks, status_after(job(), BEGUN, facts(CRASHED)).ranks
     assert done is not None
     assert crashed is not None
     assert [one.state for one in done.by_state] == ["Succeeded"]
@@ -119,12 +123,12 @@ def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -
 
 
 def test_why_a_suspended_job_is_not_let_go_is_told() -> None:
-    denied = setback(Obstacle.ACCESS, T0)
-    seen = told(job(), BEGUN, facts(RUNNING))
+    denied = request_failure(FailureKind.ACCESS, T0)
+    seen = status_after(job(), BEGUN, facts(RUNNING))
     suspended = turn(job(suspend=True), seen, facts(STOPPED), T0 + 60)[2]
     status = turn(job(suspend=True), suspended, facts(STOPPED, unclear=denied), T0 + 61)[2]
     (stalled,) = [one for one in status.conditions if one.type == "Stalled"]
-    assert (status.phase, stalled.reason) == ("Suspended", denied.trouble.reason)
+    assert (status.phase, stalled.reason) == ("Suspended", denied.problem.reason)
 
 
 def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:
@@ -140,7 +144,7 @@ def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:
     asked = job()
     spec = asked.spec.model_copy(update={"nodes": 4, "procs_per_node": 8, "sagemaker": block})
     asked = asked.model_copy(update={"spec": spec})
-    trains, done = told(asked, BEGUN, facts(RUNNING)), told(asked, BEGUN, facts(RUNNING), facts(DONE))
+    trains, done = status_after(asked, BEGUN, facts(RUNNING)), status_after(asked, BEGUN, facts(RUNNING), facts(DONE))
     assert trains.ranks is not None
     assert done.ranks is not None
     assert (trains.ranks.world, trains.nodes) == (16, NodeCounts(desired=4, ready=4))
@@ -176,5 +180,5 @@ def test_the_console_is_that_of_its_partition(region: str, host: str) -> None:
 
 
 def _condition(status: Status, kind: str) -> tuple[str, str]:
-    found: Condition = next(one for one in status.conditions if one.type == kind)
-    return found.status, found.reason
+    result: Condition = next(one for one in status.conditions if one.type == kind)
+    return result.status, result.reason

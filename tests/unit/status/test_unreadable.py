@@ -1,10 +1,10 @@
 """A status that can't be read gets a word about it, and loses nothing."""
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.status.unreadable import unreadable
 
-PROBLEMS = (Problem("status.startTime", 'found "x"; a time is expected'),)
+PROBLEMS = (FieldProblem("status.startTime", 'found "x"; a time is expected'),)
 NOW = 1_763_697_900.0
 AT = "2025-11-21T04:05:00Z"
 OTHER: JSON = {"type": "Complete", "status": "true"}
@@ -25,27 +25,30 @@ def stalled(status: str = "True", at: str = AT) -> dict[str, JSON]:
     }
 
 
-def told(written: dict[str, JSON]) -> dict[str, JSON]:
+def unreadable_status(written: dict[str, JSON]) -> dict[str, JSON]:
     return unreadable(written, PROBLEMS, 3, NOW)
 
 
 def test_all_that_was_there_stays() -> None:
     written: dict[str, JSON] = {"startTime": "x", "new": [1], "conditions": [OTHER]}
-    assert told(written) == {**written, "message": WORD, "conditions": [OTHER, stalled()]}
+    assert unreadable_status(written) == {**written, "message": WORD, "conditions": [OTHER, stalled()]}
 
 
 def test_telling_it_again_changes_nothing() -> None:
-    once = told({"startTime": "x"})
+    once = unreadable_status({"startTime": "x"})
     assert unreadable(once, PROBLEMS, 3, NOW + 60) == once
 
 
 def test_it_has_stalled_since_it_did() -> None:
     before = "2025-11-21T03:00:00Z"
-    assert told({"conditions": [stalled("True", before), OTHER]})["conditions"] == [OTHER, stalled("True", before)]
-    assert told({"conditions": [stalled("False", before)]})["conditions"] == [stalled()]
+    assert unreadable_status({"conditions": [stalled("True", before), OTHER]})["conditions"] == [
+        OTHER,
+        stalled("True", before),
+    ]
+    assert unreadable_status({"conditions": [stalled("False", before)]})["conditions"] == [stalled()]
 
 
 def test_where_no_condition_has_a_place_the_message_tells() -> None:
     full: list[JSON] = [{"type": f"T{number}"} for number in range(16)]
-    assert told({"conditions": full}) == {"conditions": full, "message": WORD}
-    assert told({"conditions": "none"}) == {"conditions": "none", "message": WORD}
+    assert unreadable_status({"conditions": full}) == {"conditions": full, "message": WORD}
+    assert unreadable_status({"conditions": "none"}) == {"conditions": "none", "message": WORD}

@@ -25,9 +25,9 @@ def pack(*entries: bytes, count: int | None = None) -> io.BytesIO:
 
 @pytest.fixture
 def objects() -> Iterator[GitObjects]:
-    found = GitObjects.in_temporary_file()
-    yield found
-    found.close()
+    result = GitObjects.in_temporary_file()
+    yield result
+    result.close()
 
 
 def name(kind: int, content: bytes) -> ObjectID:
@@ -52,13 +52,13 @@ def test_objects_are_there_by_their_names(objects: GitObjects) -> None:
 
 def test_a_delta_is_made_of_what_comes_before_or_after_it(objects: GitObjects) -> None:
     half = BASE[:500] + b"!"
-    told = delta(1000, 501, copy(0, 500), b"\x01!")
+    value = delta(1000, 501, copy(0, 500), b"\x01!")
     again = half[:100]
     of_half = bytes.fromhex(name(BLOB, half).decode())
     unpack(
         pack(
             entry(REF_DELTA, delta(501, 100, copy(0, 100)), of_half),
-            entry(REF_DELTA, told, BASE_NAME),
+            entry(REF_DELTA, value, BASE_NAME),
             entry(BLOB, BASE),
         ),
         objects,
@@ -108,9 +108,9 @@ def test_what_git_packs_is_unpacked(objects: GitObjects, tmp_path: Path) -> None
     names = [line.split()[0] for line in git(repository, "rev-list", "--all", "--objects").splitlines()]
     assert len(names) > 12
     for one in names:
-        found = objects.find(ObjectID(one.encode()))
-        assert found is not None
-        assert found.size == int(git(repository, "cat-file", "-s", one))
+        result = objects.find(ObjectID(one.encode()))
+        assert result is not None
+        assert result.size == int(git(repository, "cat-file", "-s", one))
 
 
 @pytest.mark.parametrize(

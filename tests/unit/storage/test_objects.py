@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.s3_uri import NotS3, S3Uri, is_s3, parse
+from muster.storage.errors import StorageError
 from muster.storage.objects import Placed, StoredObject, check_case, placed, share
-from muster.storage.trouble import StorageTrouble
 
 FIELD = "spec.inputs[0].s3.uri"
 
@@ -57,7 +57,7 @@ def test_markers_of_empty_folders_become_nothing() -> None:
     ],
 )
 def test_keys_that_can_not_be_files_are_named(keys: list[str], says: str) -> None:
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         placed(objects(*keys), S3Uri("bkt", "t/"), FIELD)
     assert caught.value.reason == "S3KeysUnusable"
     assert says in caught.value.message
@@ -65,16 +65,16 @@ def test_keys_that_can_not_be_files_are_named(keys: list[str], says: str) -> Non
 
 
 def test_two_keys_that_become_one_file_are_refused() -> None:
-    with pytest.raises(StorageTrouble, match="two keys become the file"):
+    with pytest.raises(StorageError, match="two keys become the file"):
         placed(objects("t/t", "t"), S3Uri("bkt", "t"), FIELD)
 
 
 def test_case_matters_only_where_the_folder_does_not_tell_it() -> None:
-    found = placed(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
-    assert [one.path for one in found] == ["X", "x"]
-    with pytest.raises(StorageTrouble, match="case counts not"):
-        check_case(found, FIELD)
-    check_case(found[:1], FIELD)
+    result = placed(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
+    assert [one.path for one in result] == ["X", "x"]
+    with pytest.raises(StorageError, match="case counts not"):
+        check_case(result, FIELD)
+    check_case(result[:1], FIELD)
 
 
 @given(st.sets(st.text("abc/é", min_size=1, max_size=6), max_size=40), st.integers(1, 8), st.randoms())

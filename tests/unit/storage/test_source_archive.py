@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from muster.api import file_paths
 from muster.api.s3_uri import S3Uri
 from muster.storage import source_files, source_folder
+from muster.storage.errors import StorageError
 from muster.storage.source_archive import SourceArchive, members_of, pack
 from muster.storage.source_files import SourceFile, checked, from_texts
 from muster.storage.source_folder import read_archive, write_files
-from muster.storage.trouble import StorageTrouble
 
 _NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 _PATHS = st.lists(_NAMES, min_size=1, max_size=3).map("/".join).filter(lambda path: file_paths.objection(path) is None)
@@ -39,8 +39,8 @@ def test_the_bytes_are_these_for_ever() -> None:
     assert archive.checksum == b64encode(hashlib.sha256(data).digest()).decode()
     assert archive.sha256 == hashlib.sha256(gzip.decompress(data)).hexdigest()
     with tarfile.open(fileobj=io.BytesIO(data)) as members:
-        found = [(m.name, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members.getmembers()]
-    assert found == [("a/run.sh", 0o755, 0, 0, 0, "", ""), ("b.py", 0o644, 0, 0, 0, "", "")]
+        result = [(m.name, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members.getmembers()]
+    assert result == [("a/run.sh", 0o755, 0, 0, 0, "", ""), ("b.py", 0o644, 0, 0, 0, "", "")]
     assert data[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
     tar = gzip.decompress(data)
     assert (len(tar), tar[:8]) == (10_240, b"a/run.sh")
@@ -97,7 +97,7 @@ def test_its_place_tells_its_content() -> None:
     ],
 )
 def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says: str) -> None:
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         checked(from_texts(files), "spec.source.git")
     assert says in caught.value.message
     assert caught.value.message.startswith("spec.source.git can't be used: ")
@@ -106,7 +106,7 @@ def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says
 
 def test_code_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 10)
-    with pytest.raises(StorageTrouble, match=r"spec\.inputs"):
+    with pytest.raises(StorageError, match=r"spec\.inputs"):
         checked(from_texts({"a": "x" * 6, "b": "x" * 6}), "x")
 
 
@@ -141,13 +141,13 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int 
     ],
 )
 def test_archives_with_something_else_in_them_are_refused(members: list[tarfile.TarInfo], says: str) -> None:
-    with pytest.raises(StorageTrouble, match=says):
+    with pytest.raises(StorageError, match=says):
         read_archive(_archive(*members), "spec.source.s3.uri")
 
 
 def test_an_archive_of_zeros_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 1000)
-    with pytest.raises(StorageTrouble, match="MiB"):
+    with pytest.raises(StorageError, match="MiB"):
         read_archive(_archive(_member("a", size=1_000_000)), "x")
 
 
@@ -160,7 +160,7 @@ def test_an_archive_with_a_name_of_zeros_is_refused_while_it_is_read(
     name = tarfile.TarInfo("a")
     name.type, name.size = kind, 2**32
     endless = _Endless(gzip.compress(name.tobuf(tarfile.USTAR_FORMAT) + bytes(2**20)))
-    with pytest.raises(StorageTrouble, match="MiB"):
+    with pytest.raises(StorageError, match="MiB"):
         read_archive(endless, "x")
     assert endless.times_read < 3
 
@@ -171,9 +171,9 @@ class _Endless(io.BytesIO):
     times_read = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        if found:
-            return found
+        result = super().read(size)
+        if result:
+            return result
         self.times_read += 1
         self.seek(0)
         return super().read(size)
@@ -181,7 +181,7 @@ class _Endless(io.BytesIO):
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", _packed(from_texts({"a": "b"}))[1][:60]])
 def test_half_an_archive_is_refused(data: bytes) -> None:
-    with pytest.raises(StorageTrouble, match="no whole"):
+    with pytest.raises(StorageError, match="no whole"):
         read_archive(io.BytesIO(data), "x")
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from muster.api.node_pool import NodePool
-from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS
+from muster.plan.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
 from muster.plan.instances import INSTANCES, instance_of
 from muster_dev.places import ROOT
 
@@ -38,5 +38,5 @@ def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> N
 
 
 def test_the_pauses_are_the_plan_s() -> None:
-    first = f"{FIRST_PAUSE_SECONDS / 2:.0f} to {FIRST_PAUSE_SECONDS * 1.5:.0f} s"
-    assert f"{first}, later up to {MAX_PAUSE_SECONDS * 1.5 / 60:.0f} minutes" in PAGE
+    first = f"{FIRST_BACKOFF_SECONDS / 2:.0f} to {FIRST_BACKOFF_SECONDS * 1.5:.0f} s"
+    assert f"{first}, later up to {MAX_BACKOFF_SECONDS * 1.5 / 60:.0f} minutes" in PAGE

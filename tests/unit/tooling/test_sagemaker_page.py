@@ -73,19 +73,19 @@ def test_its_links_lead_somewhere() -> None:
 
 
 def test_its_fields_exist() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     named = set(re.findall(r"`sagemaker\.([a-zA-Z]+)", PAGE))
-    assert named <= known
+    assert named <= by_key
 
 
 def test_every_field_is_told_of() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     words = {word for shown in re.findall(r"`([^`\n]+)`", PAGE) for word in re.findall(r"[a-zA-Z]+", shown)}
-    assert known - words == set()
+    assert by_key - words == set()
 
 
 def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     arguments = {
         name
         for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
@@ -93,4 +93,4 @@ def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
     }
     for left, right in table("argument of an estimator"):
         assert set(re.findall(r"`(\w+)`", left)) <= arguments, left
-        assert {name.partition(":")[0] for name in re.findall(r"`([^`]+)`", right)} <= known, right
+        assert {name.partition(":")[0] for name in re.findall(r"`([^`]+)`", right)} <= by_key, right

@@ -188,8 +188,8 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
         node_file.PROCS_PER_NODE: "2",
     }
     node_file.write(str(tmp_path), {**node, "NCCL_DEBUG": "INFO"})
-    told = {**HYDRA, "NCCL_DEBUG": "WARN", "MUSTER_RUN_DIR": "/run/1", node_file.HERE: node_file.path(str(tmp_path))}
-    seen = mpi_rank.with_world(told, ("--master=fd00::1:29501",))
+    fields = {**HYDRA, "NCCL_DEBUG": "WARN", "MUSTER_RUN_DIR": "/run/1", node_file.HERE: node_file.path(str(tmp_path))}
+    seen = mpi_rank.with_world(fields, ("--master=fd00::1:29501",))
     assert (seen["SM_CURRENT_HOST"], seen["MUSTER_RUN_DIR"], seen["NCCL_DEBUG"]) == ("algo-2", "/run/2", "WARN")
     assert (seen["RANK"], seen["LOCAL_RANK"], seen["WORLD_SIZE"], seen["LOCAL_WORLD_SIZE"]) == ("3", "1", "4", "2")
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("fd00::1", "29501")

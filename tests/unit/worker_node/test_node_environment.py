@@ -114,5 +114,5 @@ def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, e
 
 def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:
     channels = (contract.Channel("train", is_sharded=True), contract.Channel("validation"))
-    told = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
-    assert told == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}
+    fields = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
+    assert fields == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}

@@ -122,9 +122,9 @@ def test_the_range_of_all(addresses: tuple[str, ...], expected: str | None) -> N
 def test_no_smaller_range_holds_them_all(addresses: list[str]) -> None:
     text = covering_range(addresses)
     assert text is not None
-    found = ipaddress.ip_network(text)
-    assert all(ipaddress.ip_address(address) in found for address in addresses)
-    for half in found.subnets() if found.prefixlen < 32 else ():
+    result = ipaddress.ip_network(text)
+    assert all(ipaddress.ip_address(address) in result for address in addresses)
+    for half in result.subnets() if result.prefixlen < 32 else ():
         assert not all(ipaddress.ip_address(address) in half for address in addresses)
 
 

@@ -63,10 +63,10 @@ def test_who_was_killed_at_the_memory_limit(rise: int, events: tuple[Event, ...]
     kills = MemoryKills(counter, 0.0)
     counter.count = 5 + rise
 
-    found = kills.explain(events, 10.1, {2: 100, 3: 200}.__getitem__)
+    result = kills.explain(events, 10.1, {2: 100, 3: 200}.__getitem__)
 
-    assert [end.rank for end in found if isinstance(end, RankEnded) and end.reason == EndReason.OOM_KILLED] == oom
-    assert [type(event) for event in found] == [type(event) for event in events]
+    assert [end.rank for end in result if isinstance(end, RankEnded) and end.reason == EndReason.OOM_KILLED] == oom
+    assert [type(event) for event in result] == [type(event) for event in events]
 
 
 def test_a_kill_that_was_seen_before_the_end_is_told_counts() -> None:

@@ -1,7 +1,7 @@
 from muster_worker.outage import TELL_SECONDS, Outage
 
 
-def test_a_short_silence_is_nobodys_trouble() -> None:
+def test_a_short_silence_is_nobodys_problem() -> None:
     outage = Outage(0.0)
 
     assert outage.failed("refused", 30.0) is None

@@ -43,14 +43,14 @@ def test_a_line_says_what_it_was_told_in_one_piece(line: RankLine) -> None:
     assert text.isascii()
     assert text.isprintable()
     assert len(text) <= log_line.MAX_CHARS
-    found = log_line.read(text)
-    assert found is not None
-    assert replace(found, last_lines=(), metrics={}, activity=None) == replace(
+    result = log_line.read(text)
+    assert result is not None
+    assert replace(result, last_lines=(), metrics={}, activity=None) == replace(
         line, last_lines=(), metrics={}, activity=None
     )
     # what there was no room for is left out from the oldest on
-    assert found.last_lines == line.last_lines[len(line.last_lines) - len(found.last_lines) :]
-    assert found.metrics in ({}, line.metrics)
+    assert result.last_lines == line.last_lines[len(line.last_lines) - len(result.last_lines) :]
+    assert result.metrics in ({}, line.metrics)
 
 
 @given(lines)
@@ -59,9 +59,9 @@ def test_what_a_line_quotes_is_found_by_nobody_who_looks_for_it(line: RankLine) 
     line = replace(line, last_lines=quoted, activity="Exception", metrics={})
     text = log_line.write(line)
     assert TAKEN_FOR_A_REASON.search(text) is None
-    found = log_line.read(text)
-    assert found is not None
-    assert found.last_lines == quoted
+    result = log_line.read(text)
+    assert result is not None
+    assert result.last_lines == quoted
 
 
 def test_a_line_is_found_wherever_it_stands() -> None:

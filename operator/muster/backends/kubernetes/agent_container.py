@@ -6,9 +6,9 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
 from muster.backends.kubernetes.opt_ml import ROOT
 from muster.backends.kubernetes.own_python import is_brought, mounted, program
-from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, spec_of, trainer_of
-from muster.backends.kubernetes.storage import KEEPER_SOCKET
-from muster.plan.world import keeps_in_s3
+from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
+from muster.backends.kubernetes.storage import SYNC_SOCKET
+from muster.plan.world import uploads_to_s3
 from muster_worker.contract import TOKEN_AUDIENCE
 
 FILES = "/muster"
@@ -18,7 +18,7 @@ RUN = "/muster-run"
 """The agent's sockets, and what it shares with the ranks."""
 
 DEFAULT_GRACE_SECONDS = 30
-"""What Kubernetes gives a pod from SIGTERM to SIGKILL when nobody says otherwise."""
+"""What Kubernetes gives a pod from SIGTERM to SIGKILL by default."""
 
 LAST_WORD_SECONDS = 5
 """How long before its own SIGKILL an agent kills its ranks: it still has to say how they ended."""
@@ -27,14 +27,14 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def agent(job: Job, node: int, generation: int, user: Fields) -> tuple[Piece, ...]:
+def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch, ...]:
     """What makes the agent of a node run in the pod that its owner wrote as `user`."""
-    command: list[JSON] = list(agent_command(program(job), node, generation, user))
-    if keeps_in_s3(job):
-        command += ["--keeper", KEEPER_SOCKET]
+    command: list[JSON] = list(agent_command(program(job), node, replacement, user))
+    if uploads_to_s3(job):
+        command += ["--sync", SYNC_SOCKET]
     needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
     return (
-        Piece(
+        PodPatch(
             in_trainer({"command": command}),
             MUSTER,
             f"the agent starts your command, says what becomes of each rank, and {needs}",
@@ -45,14 +45,14 @@ def agent(job: Job, node: int, generation: int, user: Fields) -> tuple[Piece, ..
     )
 
 
-def agent_command(python: str, node: int, generation: int, user: Fields) -> tuple[str, ...]:
+def agent_command(python: str, node: int, replacement: int, user: Fields) -> tuple[str, ...]:
     """The command line of a node's agent."""
     return (
         # -I: nothing of the image's environment or working folder changes what the agent is
         *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
         *("--plan", f"{FILES}/{PLAN_KEY}"),
         *("--node", str(node)),
-        *("--generation", str(generation)),
+        *("--replacement", str(replacement)),
         *("--token", f"{FILES}/token"),
         *("--root", ROOT),
         *("--run", RUN),
@@ -78,7 +78,7 @@ def rank_grace_seconds(pod_seconds: int) -> int:
     return max(0, pod_seconds - LAST_WORD_SECONDS)
 
 
-def _files(job: Job) -> tuple[Piece, ...]:
+def _files(job: Job) -> tuple[PodPatch, ...]:
     items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
     token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     sources: list[JSON] = [
@@ -86,12 +86,12 @@ def _files(job: Job) -> tuple[Piece, ...]:
         {"serviceAccountToken": token},
     ]
     return (
-        Piece(
+        PodPatch(
             in_spec({"volumes": [{"name": "muster", "projected": {"sources": sources}}]}),
             MUSTER,
             "the agent, its plan, and the token by which the operator knows the pod; it opens nothing else",
         ),
-        Piece(
+        PodPatch(
             in_trainer({"volumeMounts": [{"name": "muster", "mountPath": FILES, "readOnly": True}]}),
             MUSTER,
             "where the agent's command finds them",
@@ -99,14 +99,14 @@ def _files(job: Job) -> tuple[Piece, ...]:
     )
 
 
-def _run() -> tuple[Piece, ...]:
+def _run() -> tuple[PodPatch, ...]:
     return (
-        Piece(
+        PodPatch(
             in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),
             MUSTER,
             "the agent's sockets and the ranks' step counts; in memory, as they are written at every step",
         ),
-        Piece(
+        PodPatch(
             in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN}]}),
             MUSTER,
             "writable, also with a read-only root file system",

@@ -15,7 +15,7 @@ MAX_CONTAINERS = 64
 MAX_TEXT_CHARS = 1024
 """Of an image, a reason or a message: what is longer is cut off."""
 
-MAX_LAST_WORD_CHARS = 4096
+MAX_TERMINATION_MESSAGE_CHARS = 4096
 """Of what a container left in its termination log: the kubelet keeps no more."""
 
 
@@ -72,10 +72,10 @@ class Container:
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     """The containers of `spec`, with what `status` says of each."""
-    known = {string(status.get("name")): status for status in objects(statuses)}
+    entry = {string(status.get("name")): status for status in objects(statuses)}
     # The sort keeps the order of all others.
-    found = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
-    return tuple(_container(spec, known.get(string(spec.get("name")), {})) for spec in found)
+    result = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
+    return tuple(_container(spec, entry.get(string(spec.get("name")), {})) for spec in result)
 
 
 def text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
@@ -119,7 +119,7 @@ def _state(state: Object) -> ContainerState:
         return Terminated(
             exit_code=whole(ended.get("exitCode")) or 0,
             reason=text(ended.get("reason")),
-            message=text(ended.get("message"), MAX_LAST_WORD_CHARS),
+            message=text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
             signal=whole(ended.get("signal")) or None,
             started_at=seconds(ended.get("startedAt")),
             finished_at=seconds(ended.get("finishedAt")),

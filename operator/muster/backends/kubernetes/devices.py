@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from muster.api.amounts import amount
 from muster.api.document import quoted
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import TRAINER
-from muster.backends.kubernetes.pieces import Piece, entries, in_spec, mapping, spec_of, stacked, trainer_of
-from muster.backends.kubernetes.written import kinds, written
+from muster.backends.kubernetes.owner_patches import kinds, owner_patches
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, mapping, spec_of, stacked, trainer_of
 from muster.plan.render import resolve_procs
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
@@ -40,29 +40,29 @@ def with_procs(job: Job) -> Job:
 
 def gpus(job: Job, node: int) -> str:
     """How many NVIDIA GPUs the node's container asks for, as it stands there: "8"; "0" for none."""
-    owners = written(job, node)
+    owners = owner_patches(job, node)
     return str(_limits(job, owners, stacked(owners)).get(GPU, "0"))
 
 
-def _limits(job: Job, owners: tuple[Piece, ...], user: Fields) -> Fields:
+def _limits(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> Fields:
     trainer = trainer_of(stacked((*devices(job, user), *owners)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
-def _about_machines(piece: Piece) -> Piece:
-    """What the piece says of machines and their devices: the rest of a pod need not be merged to count them."""
-    spec = spec_of(piece.fields)
+def _about_machines(patch: PodPatch) -> PodPatch:
+    """What the patch says of machines and their devices: the rest of a pod need not be merged to count them."""
+    spec = spec_of(patch.fields)
     kept: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
     kept["containers"] = [
         {name: container[name] for name in ("name", "resources") if name in container}
         for container in entries(spec, "containers")
         if container.get("name") == TRAINER
     ]
-    return replace(piece, fields=in_spec(kept))
+    return replace(patch, fields=in_spec(kept))
 
 
 def _devices(job: Job, node: int) -> int:
-    owners = tuple(_about_machines(piece) for piece in written(job, node))
+    owners = tuple(_about_machines(patch) for patch in owner_patches(job, node))
     user = stacked(owners)
     limits = _limits(job, owners, user)
     for name in DEVICES:
@@ -90,4 +90,4 @@ def _cores_per_chip(job: Job, user: Fields) -> int:
 
 
 def _unclear(message: str) -> InvalidResource:
-    return InvalidResource((Problem("spec.procsPerNode", message),))
+    return InvalidResource((FieldProblem("spec.procsPerNode", message),))

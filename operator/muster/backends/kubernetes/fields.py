@@ -6,13 +6,13 @@ from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.backends.kubernetes import own_python, storage
 from muster.backends.kubernetes.names import TRAINER
-from muster.backends.kubernetes.pieces import mapping
+from muster.backends.kubernetes.pod_patch import mapping
 from muster.kube.kinds import Object
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
-_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.BRINGS))
+_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD))
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:

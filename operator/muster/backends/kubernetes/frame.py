@@ -5,17 +5,17 @@ from muster.api.names import API_VERSION, KIND
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import (
-    GENERATION_LABEL,
     JOB_LABEL,
     JOB_UID_LABEL,
     NODE_LABEL,
+    REPLACEMENT_LABEL,
     SPEC_HASH_ANNOTATION,
     TRAINER,
     children_name,
     host_name,
     pod_name,
 )
-from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, spec_of
+from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, spec_of
 from muster.backends.kubernetes.setting import Setting
 from muster.backends.kubernetes.spec_hash import spec_hash
 
@@ -39,26 +39,26 @@ def job_labels(job: Job) -> Fields:
     return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
 
 
-def defaults(user: Fields) -> tuple[Piece, ...]:
+def defaults(user: Fields) -> tuple[PodPatch, ...]:
     """What a pod is given unless its owner, who wrote `user`, says otherwise."""
     return (
-        Piece(
+        PodPatch(
             in_spec({"containers": [{"name": TRAINER}]}), MUSTER, "the ranks' container; first, so that tools show it"
         ),
         *(
-            Piece(
+            PodPatch(
                 {"metadata": {"annotations": {name: value}}},
                 MUSTER,
                 "a node's end ends the whole job: autoscalers shall not move this pod to save a machine",
             )
             for name, value in _EVICTIONS.items()
         ),
-        Piece(
+        PodPatch(
             in_spec({"automountServiceAccountToken": False}),
             MUSTER,
             "a training script has no business with the Kubernetes API",
         ),
-        Piece(
+        PodPatch(
             in_spec({"enableServiceLinks": False}),
             MUSTER,
             "variables of each Service of the namespace could be taken for a rendezvous",
@@ -67,35 +67,35 @@ def defaults(user: Fields) -> tuple[Piece, ...]:
     )
 
 
-def _host_network(user: Fields) -> list[Piece]:
+def _host_network(user: Fields) -> list[PodPatch]:
     if spec_of(user).get("hostNetwork") is not True:
         return []
     why = "with spec.template's hostNetwork, names of the cluster are found only so"
-    return [Piece(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, why)]
+    return [PodPatch(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, why)]
 
 
-def identity(job: Job, node: int, generation: int, setting: Setting) -> tuple[Piece, ...]:
+def identity(job: Job, node: int, replacement: int, setting: Setting) -> tuple[PodPatch, ...]:
     """What the operator knows the pod by, and its peers."""
     name = job.metadata.name
-    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), GENERATION_LABEL: str(generation)}
+    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]
     searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
     return (
-        Piece(
-            {"metadata": {"name": pod_name(name, node, generation)}}, MUSTER, "job, node, and which pod of that node"
+        PodPatch(
+            {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "job, node, and which pod of that node"
         ),
-        Piece({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's"),
-        Piece({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by them"),
-        Piece(
+        PodPatch({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's"),
+        PodPatch({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by them"),
+        PodPatch(
             {"metadata": {"annotations": {SPEC_HASH_ANNOTATION: spec_hash(job)}}},
             MUSTER,
             "tells whether the pod is what the job asks for now",
         ),
-        Piece({"metadata": {"ownerReferences": owners}}, MUSTER, "the pod goes with the job"),
-        Piece(in_spec({"restartPolicy": "Never"}), MUSTER, "one rank started anew would find no peers"),
-        Piece(in_spec({"hostname": host_name(node)}), MUSTER, "SageMaker's name of the node"),
-        Piece(
+        PodPatch({"metadata": {"ownerReferences": owners}}, MUSTER, "the pod goes with the job"),
+        PodPatch(in_spec({"restartPolicy": "Never"}), MUSTER, "one rank started anew would find no peers"),
+        PodPatch(in_spec({"hostname": host_name(node)}), MUSTER, "SageMaker's name of the node"),
+        PodPatch(
             in_spec({"subdomain": children_name(name)}), MUSTER, "the Service under which the nodes' names are found"
         ),
-        Piece(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... are found in every pod"),
+        PodPatch(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... are found in every pod"),
     )

@@ -12,7 +12,7 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.frame import job_labels, owner_reference
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.pieces import Piece, in_spec
+from muster.backends.kubernetes.pod_patch import PodPatch, in_spec
 from muster.kube.kinds import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Kind, Object
 
 KUEUE_GATE = "kueue.x-k8s.io/admission"
@@ -28,7 +28,7 @@ class PodGroup:
     body: Object
 
 
-def membership(job: Job) -> tuple[Piece, ...]:
+def membership(job: Job) -> tuple[PodPatch, ...]:
     """What makes a pod one of the group."""
     queue = job.spec.queue
     if queue is None:
@@ -37,16 +37,18 @@ def membership(job: Job) -> tuple[Piece, ...]:
         return _kueue(job, queue.kueue)
     if queue.volcano is not None:
         return (
-            Piece(in_spec({"schedulerName": "volcano"}), "spec.queue.volcano", "Volcano places the gang, all or none"),
+            PodPatch(
+                in_spec({"schedulerName": "volcano"}), "spec.queue.volcano", "Volcano places the gang, all or none"
+            ),
             _annotation("scheduling.k8s.io/group-name", children_name(job.metadata.name), "spec.queue.volcano"),
         )
     if queue.coscheduling is not None:
         source, name = "spec.queue.coscheduling", children_name(job.metadata.name)
         return (
-            Piece(
+            PodPatch(
                 in_spec({"schedulerName": queue.coscheduling.scheduler_name}), source, "it places the gang, all or none"
             ),
-            Piece({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": name}}}, source, "the pod's PodGroup"),
+            PodPatch({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": name}}}, source, "the pod's PodGroup"),
         )
     return ()
 
@@ -64,7 +66,7 @@ def pod_group(job: Job) -> PodGroup | None:
     return None
 
 
-def _kueue(job: Job, queue: str) -> tuple[Piece, ...]:
+def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:
     source = "spec.queue.kueue"
     # Another job of this name, before or after it, is another group.
     group = f"{job.metadata.name}-{job.metadata.uid[:_UID_CHARS]}"
@@ -73,12 +75,12 @@ def _kueue(job: Job, queue: str) -> tuple[Piece, ...]:
         _label("kueue.x-k8s.io/queue-name", queue, "the LocalQueue"),
         _label("kueue.x-k8s.io/pod-group-name", group, "Kueue admits the job's pods together"),
         _annotation("kueue.x-k8s.io/pod-group-total-count", str(job.spec.nodes), source),
-        Piece(
+        PodPatch(
             {"metadata": {"annotations": {"kueue.x-k8s.io/retriable-in-group": "false"}}},
             source,
             "a job that failed gives its quota back; else Kueue would wait for pods in place of those that failed",
         ),
-        Piece(
+        PodPatch(
             in_spec({"schedulingGates": gates}),
             source,
             "Kueue lifts it when it admits the job; set here, so that no pod starts past a Kueue that isn't at work",
@@ -86,12 +88,12 @@ def _kueue(job: Job, queue: str) -> tuple[Piece, ...]:
     )
 
 
-def _label(name: str, value: str, why: str) -> Piece:
-    return Piece({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", why)
+def _label(name: str, value: str, why: str) -> PodPatch:
+    return PodPatch({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", why)
 
 
-def _annotation(name: str, value: str, source: str) -> Piece:
-    return Piece({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts as a whole")
+def _annotation(name: str, value: str, source: str) -> PodPatch:
+    return PodPatch({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts as a whole")
 
 
 def _body(job: Job, kind: Kind, spec: Fields) -> Object:

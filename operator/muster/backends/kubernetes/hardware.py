@@ -8,8 +8,8 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pieces import MUSTER, Piece, in_spec, in_trainer, mapping, stacked, trainer_of
-from muster.plan.facts import Trouble
+from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, mapping, stacked, trainer_of
+from muster.plan.facts import Problem
 from muster.plan.instances import Instance
 
 GPU = "nvidia.com/gpu"
@@ -30,7 +30,7 @@ TYPE_VARIABLE = "SM_CURRENT_INSTANCE_TYPE"
 _NVIDIA = "nvidia.com/"
 
 
-def devices(job: Job, user: Fields) -> tuple[Piece, ...]:
+def devices(job: Job, user: Fields) -> tuple[PodPatch, ...]:
     """The machine's GPUs or Neuron chips, for a pod that its owner wrote as `user` without any."""
     machine = machine_type(job, user)
     if machine is None or machine.facts is None:
@@ -46,16 +46,18 @@ def devices(job: Job, user: Fields) -> tuple[Piece, ...]:
     )
 
 
-def type_variable(job: Job, user: Fields) -> tuple[Piece, ...]:
+def type_variable(job: Job, user: Fields) -> tuple[PodPatch, ...]:
     """The machine's type, for scripts; of one that the job doesn't name the agent says `local`."""
     machine = machine_type(job, user)
     if machine is None:
         return ()
     variables: list[JSON] = [{"name": TYPE_VARIABLE, "value": sagemaker_name(machine)}]
-    return (Piece(in_trainer({"env": variables}), machine.source, "the machine's type, as SageMaker tells a script"),)
+    return (
+        PodPatch(in_trainer({"env": variables}), machine.source, "the machine's type, as SageMaker tells a script"),
+    )
 
 
-def fabric(job: Job, user: Fields) -> tuple[Piece, ...]:
+def fabric(job: Job, user: Fields) -> tuple[PodPatch, ...]:
     """EFA and what it needs. Raises `NotRenderable` when `network.efa` asks for what can't be."""
     machine, theirs = machine_type(job, user), asked(user).get(EFA)
     if job.spec.network.efa == "None":
@@ -69,11 +71,11 @@ def fabric(job: Job, user: Fields) -> tuple[Piece, ...]:
         return ()
     why = f"all that a {machine.name} has; NCCL and MPI use each of them"
     source = "spec.network.efa" if job.spec.network.efa == "All" else machine.source
-    pieces = (_limit(EFA, count, source, why), _variables(f"a {machine.name} has EFA"))
-    return (*pieces, *_huge_pages(user, machine, machine.facts, machine.facts.efa))
+    patches = (_limit(EFA, count, source, why), _variables(f"a {machine.name} has EFA"))
+    return (*patches, *_huge_pages(user, machine, machine.facts, machine.facts.efa))
 
 
-def _beside(user: Fields, machine: MachineType | None, theirs: str) -> tuple[Piece, ...]:
+def _beside(user: Fields, machine: MachineType | None, theirs: str) -> tuple[PodPatch, ...]:
     """What goes with a number of EFA devices that is the owner's."""
     if theirs == "0":
         return ()
@@ -90,7 +92,7 @@ def _count(job: Job, user: Fields, machine: MachineType | None) -> int:
     facts = None if machine is None else machine.facts
     if job.spec.network.efa == "All":
         return _all(machine, facts)
-    # One node has nobody to talk to, and a part of a machine leaves the network to the others there.
+    # One node alone needs no network, and a part of a machine leaves it to the others there.
     if facts is None or job.spec.nodes == 1 or not _is_whole(job, user, facts):
         return 0
     return facts.efa
@@ -110,7 +112,7 @@ def _all(machine: MachineType | None, facts: Instance | None) -> int:
 
 
 def _is_whole(job: Job, user: Fields, facts: Instance) -> bool:
-    amounts = asked(stacked((*devices(job, user), Piece(user, "", ""))))
+    amounts = asked(stacked((*devices(job, user), PodPatch(user, "", ""))))
     physical = facts.neuron_cores * facts.cores_in_one
     cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
     whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
@@ -123,19 +125,19 @@ def asked(pod: Fields) -> dict[str, JSON]:
     return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
 
 
-def _limit(name: str, count: int, source: str, why: str) -> Piece:
-    return Piece(in_trainer({"resources": {"limits": {name: count}}}), source, why)
+def _limit(name: str, count: int, source: str, why: str) -> PodPatch:
+    return PodPatch(in_trainer({"resources": {"limits": {name: count}}}), source, why)
 
 
-def _variables(why: str) -> Piece:
+def _variables(why: str) -> PodPatch:
     # The only one worth setting with libfabric from 1.18 and aws-ofi-nccl from 1.7 on: others harm or do nothing
     # (AWS' awsome-distributed-training, EFA cheatsheet).
     variables: list[JSON] = [{"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}]
     words = f"{why}; with huge pages a fork, as of a data loader's workers, can fail for want of memory"
-    return Piece(in_trainer({"env": variables}), "muster", words)
+    return PodPatch(in_trainer({"env": variables}), "muster", words)
 
 
-def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int) -> list[Piece]:
+def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
     amounts = asked(user)
     if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []
@@ -143,19 +145,19 @@ def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int)
     share = f"{facts.huge_pages_mib * count // facts.efa}Mi"
     part = "" if count == facts.efa else f", the part of {count} in {facts.efa} devices"
     why = f"what AWS sets aside for EFA on a {machine.name}, for programs that ask for them{part}"
-    pieces = [Piece(in_trainer({"resources": {"limits": {HUGE_PAGES: share}}}), machine.source, why)]
+    patches = [PodPatch(in_trainer({"resources": {"limits": {HUGE_PAGES: share}}}), machine.source, why)]
     if not {"memory", "cpu"} & amounts.keys():
         why = "Kubernetes gives huge pages only to who asks for memory or cpu, too; spec.resources may ask for more"
-        pieces.append(Piece(in_trainer({"resources": {"requests": {"memory": HUGE_PAGES_MEMORY}}}), MUSTER, why))
-    return pieces
+        patches.append(PodPatch(in_trainer({"resources": {"requests": {"memory": HUGE_PAGES_MEMORY}}}), MUSTER, why))
+    return patches
 
 
-def tolerations(pod: Fields) -> tuple[Piece, ...]:
+def tolerations(pod: Fields) -> tuple[PodPatch, ...]:
     """What lets a pod onto machines that are kept for their devices, by those that it asks for."""
     names = asked(pod)
     usual = ((_NVIDIA, GPU), (NEURON, NEURON))
     return tuple(
-        Piece(
+        PodPatch(
             in_spec({"tolerations": [{"key": taint, "operator": "Exists", "effect": "NoSchedule"}]}),
             MUSTER,
             f"machines with such devices are usually kept for who asks for them, by a taint {taint}",
@@ -171,4 +173,4 @@ def uses_efa(pod: Fields) -> bool:
 
 
 def _refused(reason: str, message: str) -> NotRenderable:
-    return NotRenderable(Trouble(reason, message))
+    return NotRenderable(Problem(reason, message))

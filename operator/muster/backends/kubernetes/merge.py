@@ -1,7 +1,7 @@
 """Partial pods, one over the other: what two of them say both holds, and where they contradict, the later one wins.
 
 As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences:
-lists without a name for their entries grow instead of being replaced, so that nobody's tolerations are lost; and null
+lists without a name for their entries grow instead of being replaced, so that no tolerations are lost; and null
 takes a single value away, but no list and no object: who leaves `resources:` empty does not mean to lose them.
 """
 
@@ -104,7 +104,7 @@ class _Merge:
             return list(above)
         result = list(below)
         places = self._places(name, below)
-        known: set[Hashable] | None = None
+        allowed: set[Hashable] | None = None
         for entry in above:
             added = self._value("", None, entry)
             key = entry_key(name, added)
@@ -115,8 +115,8 @@ class _Merge:
             elif key is not None:
                 result.append(added)
             else:
-                known = {self._exactly(entry) for entry in below} if known is None else known
-                if self._exactly(added) not in known:
+                allowed = {self._exactly(entry) for entry in below} if allowed is None else allowed
+                if self._exactly(added) not in allowed:
                     result.append(added)
         return result
 
@@ -140,16 +140,16 @@ class _Merge:
         return places
 
     def _key(self, name: str, entry: JSON) -> str | None:
-        known = self._keys.get((name, id(entry)))
-        if known is None:
-            known = self._keys[name, id(entry)] = (entry, entry_key(name, entry))
-        return known[1]
+        current = self._keys.get((name, id(entry)))
+        if current is None:
+            current = self._keys[name, id(entry)] = (entry, entry_key(name, entry))
+        return current[1]
 
     def _exactly(self, entry: JSON) -> Hashable:
-        known = self._exact.get(id(entry))
-        if known is None:
-            known = self._exact[id(entry)] = (entry, _exact_form(entry))
-        return known[1]
+        current = self._exact.get(id(entry))
+        if current is None:
+            current = self._exact[id(entry)] = (entry, _exact_form(entry))
+        return current[1]
 
 
 def _exact_form(value: JSON) -> Hashable:

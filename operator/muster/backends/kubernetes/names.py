@@ -8,7 +8,7 @@ TRAINER = names.TRAINER
 JOB_LABEL = "muster.dev/job"
 JOB_UID_LABEL = "muster.dev/job-uid"
 NODE_LABEL = "muster.dev/node"
-GENERATION_LABEL = "muster.dev/generation"
+REPLACEMENT_LABEL = "muster.dev/replacement"
 
 SPEC_HASH_ANNOTATION = "muster.dev/spec-hash"
 """What of the job's spec a pod was rendered from."""
@@ -19,9 +19,9 @@ STORAGE_KEY = "storage.json"
 """The ConfigMap's entries, and the names of their files in the pod."""
 
 
-def pod_name(job_name: str, node: int, generation: int) -> str:
-    """A node's pod. At most 57 characters while generations have fewer than 12 digits: a host name may have 63."""
-    return f"{job_name}-{node}-{generation}"
+def pod_name(job_name: str, node: int, replacement: int) -> str:
+    """A node's pod. At most 57 characters while replacements have fewer than 12 digits: a host name may have 63."""
+    return f"{job_name}-{node}-{replacement}"
 
 
 def children_name(job_name: str) -> str:

@@ -1,6 +1,6 @@
 """A job that can't become pods, found without asking the cluster."""
 
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
 IMAGE_NOT_SET = "ImageNotSet"
 AGENT_IMAGE_NOT_SET = "AgentImageNotSet"
@@ -8,8 +8,8 @@ STORAGE_IMAGE_NOT_SET = "StorageImageNotSet"
 
 
 class NotRenderable(Exception):
-    """`trouble` says which field, what was found there and what to do."""
+    """`problem` says which field, what was found there and what to do."""
 
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__(trouble.message)
-        self.trouble = trouble
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem

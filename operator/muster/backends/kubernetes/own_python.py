@@ -5,9 +5,9 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
-from muster.backends.kubernetes.pieces import Piece, in_spec, in_trainer, mapping, spec_of
+from muster.backends.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, mapping, spec_of
 from muster.backends.kubernetes.setting import Setting
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 
 _SOURCE = "spec.agent.inject"
 
@@ -25,8 +25,8 @@ def program(job: Job) -> str:
     return _PROGRAM if is_brought(job) else "python3"
 
 
-def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
-    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when nobody knows the image.
+def brought(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when the image is unknown.
 
     It stands first: should it fail, nobody has waited for the owner's own init containers, and no sidecar of theirs
     runs beside it yet, whose share of the machine would be added to its own.
@@ -38,7 +38,7 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
             "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
         )
         raise NotRenderable(
-            Trouble(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
+            Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,
@@ -56,19 +56,21 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
     )
 
 
-def mounted(job: Job) -> tuple[Piece, ...]:
+def mounted(job: Job) -> tuple[PodPatch, ...]:
     """The volume that it is copied into, and where the ranks' container finds it."""
     if not is_brought(job):
         return ()
     copied: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
-    found: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
+    result: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
     return (
-        Piece(
+        PodPatch(
             in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), _SOURCE, "holds the agent's own Python, 20 MB"
         ),
         _init({"name": CONTAINER, "volumeMounts": copied}, "where it is copied to"),
-        Piece(
-            in_trainer({"volumeMounts": found}), _SOURCE, "where the agent's command finds it; nothing of yours uses it"
+        PodPatch(
+            in_trainer({"volumeMounts": result}),
+            _SOURCE,
+            "where the agent's command finds it; nothing of yours uses it",
         ),
     )
 
@@ -78,8 +80,8 @@ def is_brought(job: Job) -> bool:
     return job.spec.agent.inject == "InitContainer"
 
 
-def _init(container: Fields, why: str) -> Piece:
-    return Piece(in_spec({"initContainers": [container]}), _SOURCE, why)
+def _init(container: Fields, why: str) -> PodPatch:
+    return PodPatch(in_spec({"initContainers": [container]}), _SOURCE, why)
 
 
 def _security(pod: Fields) -> Fields:
@@ -90,6 +92,6 @@ def _security(pod: Fields) -> Fields:
     return context
 
 
-def _resources(pod: Fields) -> tuple[Piece, ...]:
+def _resources(pod: Fields) -> tuple[PodPatch, ...]:
     same = as_trainer(pod)
     return (_init({"name": CONTAINER, "resources": same}, AS_TRAINER),) if same else ()

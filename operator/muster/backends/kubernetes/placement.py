@@ -9,7 +9,7 @@ from muster.backends.kubernetes.hardware import uses_efa
 from muster.backends.kubernetes.machine_type import pool_source
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import JOB_UID_LABEL
-from muster.backends.kubernetes.pieces import Piece, in_spec
+from muster.backends.kubernetes.pod_patch import PodPatch, in_spec
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 HOST_LABEL = "kubernetes.io/hostname"
@@ -18,28 +18,28 @@ HOST_LABEL = "kubernetes.io/hostname"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def machines(job: Job) -> tuple[Piece, ...]:
+def machines(job: Job) -> tuple[PodPatch, ...]:
     """Which machines, by their labels and taints."""
     pool, source = job.spec.node_pool, pool_source(job)
     return () if pool is None else tuple(_machines(pool, source))
 
 
-def _machines(pool: NodePool, source: str) -> Iterator[Piece]:
+def _machines(pool: NodePool, source: str) -> Iterator[PodPatch]:
     if pool.instance_type is not None:
-        yield Piece(in_spec({"nodeSelector": {TYPE_LABEL: pool.instance_type}}), source, "machines of this type")
+        yield PodPatch(in_spec({"nodeSelector": {TYPE_LABEL: pool.instance_type}}), source, "machines of this type")
     for name, value in pool.node_selector.items():
-        yield Piece(in_spec({"nodeSelector": {name: value}}), source, "the pool's machines have this label")
+        yield PodPatch(in_spec({"nodeSelector": {name: value}}), source, "the pool's machines have this label")
     for toleration in pool.tolerations:
         tolerations: list[JSON] = [dict(toleration)]
-        yield Piece(in_spec({"tolerations": tolerations}), source, "the pool's machines have such a taint")
+        yield PodPatch(in_spec({"tolerations": tolerations}), source, "the pool's machines have such a taint")
 
 
-def neighbourhood(job: Job, pod: Fields) -> tuple[Piece, ...]:
+def neighbourhood(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
     """How the job's nodes, each of them `pod`, lie to each other. One node alone lies anywhere."""
     return () if job.spec.nodes == 1 else tuple(_neighbourhood(job, pod))
 
 
-def _neighbourhood(job: Job, pod: Fields) -> Iterator[Piece]:
+def _neighbourhood(job: Job, pod: Fields) -> Iterator[PodPatch]:
     pool, source = job.spec.node_pool or NodePool(), pool_source(job)
     if pool.zone == "Same":
         yield _together(job, ZONE_LABEL, source, "all nodes in one zone")
@@ -49,11 +49,11 @@ def _neighbourhood(job: Job, pod: Fields) -> Iterator[Piece]:
         yield _together(job, label, source, "all nodes on machines with the same value of this label")
     if job.spec.node_pool is not None and pool.machine != "Any":
         why = "each node has a machine of its own; machine: Any lifts this"
-        yield Piece(in_spec({"affinity": {"podAntiAffinity": _required(job, HOST_LABEL)}}), source, why)
+        yield PodPatch(in_spec({"affinity": {"podAntiAffinity": _required(job, HOST_LABEL)}}), source, why)
 
 
-def _together(job: Job, label: str, source: str, why: str) -> Piece:
-    return Piece(in_spec({"affinity": {"podAffinity": _required(job, label)}}), source, why)
+def _together(job: Job, label: str, source: str, why: str) -> PodPatch:
+    return PodPatch(in_spec({"affinity": {"podAffinity": _required(job, label)}}), source, why)
 
 
 def _required(job: Job, label: str) -> Fields:

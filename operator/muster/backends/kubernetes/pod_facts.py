@@ -1,14 +1,14 @@
-"""A pod as the process of a node: where it stands, since when, and what troubles it. Pure."""
+"""A pod as the process of a node: where it stands, since when, and what problems it. Pure."""
 
 from muster.backends.kubernetes.agent_container import rank_grace_seconds
 from muster.backends.kubernetes.containers import Running, Terminated
-from muster.backends.kubernetes.end_troubles import init_failed
+from muster.backends.kubernetes.end_problems import init_failed
+from muster.backends.kubernetes.observations import UNSEEN, Observations, on_own_clock
 from muster.backends.kubernetes.pods import PodView
-from muster.backends.kubernetes.sightings import UNSEEN, Sightings, on_own_clock
-from muster.backends.kubernetes.troubles import find_trouble
+from muster.backends.kubernetes.problems import find_problem
 from muster.backends.kubernetes.warnings import Warned
 from muster.plan.facts import ProcessFacts, ProcessState
-from muster.plan.termination_log import read_last_word
+from muster.plan.termination_log import read_termination_message
 
 _OVER = ("Failed", "Succeeded")
 
@@ -16,30 +16,34 @@ _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
 
 
-def process_facts(told: PodView, warnings: tuple[Warned, ...] = (), seen: Sightings = UNSEEN) -> ProcessFacts:
+def process_facts(
+    told: PodView, warnings: tuple[Warned, ...] = (), observations: Observations = UNSEEN
+) -> ProcessFacts:
     """What the pod tells of its node without asking the agent, its times as the operator's clock has them."""
-    pod = on_own_clock(told, seen)
+    pod = on_own_clock(told, observations)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
     placed = pod.condition("PodScheduled")
     return ProcessFacts(
         state=process_state(pod),
-        generation=pod.generation,
+        replacement=pod.replacement,
         exit_code=exit_code,
         signal=signal,
         started_at=state.started_at if isinstance(state, Running | Terminated) else None,
         ended_at=_ended_at(pod),
-        trouble=find_trouble(pod, warnings),
+        problem=find_problem(pod, warnings),
         name=pod.name,
         machine=pod.machine or None,
         scheduled_at=placed.at if placed is not None and placed.is_true else None,
         is_leaving=pod.asked_to_go_at is not None,
         grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
         lingers=isinstance(state, Terminated) and _is_anything_running(pod),
-        last_word=read_last_word(state.message) if isinstance(state, Terminated) and state.message else None,
+        termination_message=read_termination_message(state.message)
+        if isinstance(state, Terminated) and state.message
+        else None,
         memory_limit=pod.trainer.memory_limit,
-        cut_off_at=None if seen.cut_off is None else seen.cut_off.at,
-        gone_by=seen.gone_by,
+        cut_off_at=None if observations.cut_off is None else observations.cut_off.at,
+        gone_by=observations.gone_by,
     )
 
 

@@ -1,6 +1,6 @@
 """A job's pod as the operator sees it, read from the API server's object. Pure.
 
-Pods are written by kubelets and schedulers of many releases, and by whoever may write pods in the namespace: what is
+Pods are written by kubelets and schedulers of many releases, and by users who may write pods in the namespace: what is
 absent or of an unexpected shape counts as not said, and what isn't a job's pod is none of muster's business.
 """
 
@@ -47,7 +47,7 @@ CONDITION_BYTES = 200
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBERS = 2
-"""Of a pod's name: its node's, and its generation."""
+"""Of a pod's name: its node's, and its replacement."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PodView:
     uid: str
     job_uid: str
     node: int
-    generation: int
+    replacement: int
     phase: str
     trainer: Container
     reason: str = ""
@@ -122,7 +122,7 @@ def read_pod(source: Object) -> PodView | None:
     job_uid, place = string(owner.get("uid")), _place(name, string(owner.get("name")))
     if not uid or not job_uid or place is None:
         return None
-    node, generation = place
+    node, replacement = place
     containers = read_containers(spec.get("containers"), status.get("containerStatuses"))
     return PodView(
         name=name,
@@ -130,7 +130,7 @@ def read_pod(source: Object) -> PodView | None:
         uid=uid,
         job_uid=job_uid,
         node=node,
-        generation=generation,
+        replacement=replacement,
         phase=string(status.get("phase")),
         trainer=next((one for one in containers if one.name == TRAINER), Container(TRAINER, "", Waiting())),
         reason=text(status.get("reason")),
@@ -158,13 +158,13 @@ def _owner(source: Object) -> Object:
 
 
 def _place(name: str, job: str) -> tuple[int, int] | None:
-    """Node and generation of the job's pod of this name; None when no pod of the job is called so."""
+    """Node and replacement of the job's pod of this name; None when no pod of the job is called so."""
     numbers = name.rsplit("-", 2)[1:]
     if len(numbers) != _NUMBERS or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
-    node, generation = map(int, numbers)
-    is_jobs = job and node < MAX_NODES and name == pod_name(job, node, generation)
-    return (node, generation) if is_jobs else None
+    node, replacement = map(int, numbers)
+    is_jobs = job and node < MAX_NODES and name == pod_name(job, node, replacement)
+    return (node, replacement) if is_jobs else None
 
 
 def _condition(source: Object) -> Condition:

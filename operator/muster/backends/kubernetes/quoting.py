@@ -2,7 +2,7 @@
 
 import re
 
-from muster.plan.last_words import clean
+from muster.plan.rank_output import clean
 
 MAX_CHARS = 300
 
@@ -18,7 +18,7 @@ _SECRETS = (
 )
 
 _RESTLESS = (
-    # what differs from one attempt to the next would make the same trouble look like news
+    # what differs from one attempt to the next would make the same problem look like news
     (re.compile(r"\bread (?:udp|tcp) \S+->"), "read from "),
     (re.compile(r"\b[0-9a-f]{24,64}\b"), "..."),
     (re.compile(r"rpc error: code = \w+ desc = "), ""),

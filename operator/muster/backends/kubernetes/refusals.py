@@ -10,8 +10,8 @@ from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.quoting import quote
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
-from muster.plan.facts import Trouble
-from muster.plan.troubles import QUOTA_EXCEEDED, SCHEDULING_GATED
+from muster.plan.facts import Problem
+from muster.plan.problems import QUOTA_EXCEEDED, SCHEDULING_GATED
 
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
@@ -41,46 +41,46 @@ _UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 
 @dataclass(frozen=True)
 class Refusal:
-    """`is_final`: only another spec can change it; any other may pass when somebody changes the cluster."""
+    """`is_final`: only another spec can change it; any other may pass when the cluster changes."""
 
-    trouble: Trouble
+    problem: Problem
     is_final: bool = False
 
 
 def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
     """What refusing the child `body` of `job` means; None for an error that has nothing to do with what was asked for.
 
-    Those (no answer, a conflict, too many requests, a broken server) are tried again by whoever asked.
+    Those (no answer, a conflict, too many requests, a broken server) are tried again by the caller.
     """
     causes, left = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
-    for trouble in (look(error, job) for look in _PASSING):
-        if trouble is not None:
-            return Refusal(trouble)
+    for problem in (look(error, job) for look in _PASSING):
+        if problem is not None:
+            return Refusal(problem)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        return Refusal(Trouble(INVALID_POD, _invalid(error, left, body, job)), is_final=True)
+        return Refusal(Problem(INVALID_POD, _invalid(error, left, body, job)), is_final=True)
     # LimitRanges, priority and runtime classes, other admission plug-ins: what they want is not in the spec alone.
     if error.status == HTTPStatus.FORBIDDEN:
-        return Refusal(Trouble(ADMISSION_REFUSED, f"the cluster refuses it: {_words(error)}"))
+        return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_words(error)}"))
     return None
 
 
-def name_taken(kind: str, name: str, namespace: str) -> Trouble:
+def name_taken(kind: str, name: str, namespace: str) -> Problem:
     """A child's name belongs to an object that isn't the job's; it is left alone."""
     words = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
-    return Trouble(NAME_TAKEN, words)
+    return Problem(NAME_TAKEN, words)
 
 
-def _quota(error: ApiError, _: Job) -> Trouble | None:
-    found = _between(error.message, _QUOTA)
-    if found is not None and error.status == HTTPStatus.FORBIDDEN:
-        name, requested, used, limited = (quote(part, 120) for part in found)
+def _quota(error: ApiError, _: Job) -> Problem | None:
+    result = _between(error.message, _QUOTA)
+    if result is not None and error.status == HTTPStatus.FORBIDDEN:
+        name, requested, used, limited = (quote(part, 120) for part in result)
         words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
-        return Trouble(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
+        return Problem(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, what = (quote(group, 120) for group in unspecified.groups())
-        return Trouble(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
+        return Problem(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
     return None
 
 
@@ -99,54 +99,54 @@ def _short_of(requested: str) -> str:
     return ", ".join(part.partition("=")[0] for part in requested.split(","))
 
 
-def _pod_security(error: ApiError, _: Job) -> Trouble | None:
+def _pod_security(error: ApiError, _: Job) -> Problem | None:
     if error.status != HTTPStatus.FORBIDDEN or "violates PodSecurity" not in error.message:
         return None
     words = _words(error).removeprefix("violates ")
-    return Trouble(POD_SECURITY, f"set securityContext in spec.template; it violates {words}")
+    return Problem(POD_SECURITY, f"set securityContext in spec.template; it violates {words}")
 
 
-def _admission(error: ApiError, _: Job) -> Trouble | None:
+def _admission(error: ApiError, _: Job) -> Problem | None:
     webhook = _WEBHOOK.search(error.message)
     if webhook is not None and "podgroup phase is Pending" in error.message:
-        return Trouble(SCHEDULING_GATED, "Volcano has not admitted the job yet: its PodGroup is Pending")
+        return Problem(SCHEDULING_GATED, "Volcano has not admitted the job yet: its PodGroup is Pending")
     if webhook is not None:
         why = quote(error.message[webhook.end() :]) or "it gives no reason"
-        return Trouble(ADMISSION_REFUSED, f"admission webhook {webhook.group(1)} refuses it: {why}")
+        return Problem(ADMISSION_REFUSED, f"admission webhook {webhook.group(1)} refuses it: {why}")
     policy = _POLICY.search(error.message)
     if policy is not None:
         why = quote(error.message[policy.end() :])
-        return Trouble(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
-    # A server error for HTTP, and yet nothing that goes away before somebody mends the webhook.
+        return Problem(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
+    # A server error for HTTP, but it stays until the webhook is repaired.
     down = _WEBHOOK_DOWN.search(error.message)
     if down is not None:
         why = quote(down.group(2))
-        return Trouble(ADMISSION_REFUSED, f"admission webhook {down.group(1)} doesn't answer: {why}")
+        return Problem(ADMISSION_REFUSED, f"admission webhook {down.group(1)} doesn't answer: {why}")
     return None
 
 
-def _terminating(error: ApiError, job: Job) -> Trouble | None:
+def _terminating(error: ApiError, job: Job) -> Problem | None:
     causes = any(cause.message.endswith("is being terminated") for cause in error.causes)
-    gone = error.is_not_found and error.message.startswith("namespaces ")
-    if not gone and not causes and "because it is being terminated" not in error.message:
+    is_gone = error.is_not_found and error.message.startswith("namespaces ")
+    if not is_gone and not causes and "because it is being terminated" not in error.message:
         return None
-    return Trouble(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
+    return Problem(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
 
 
-def _service_account(error: ApiError, job: Job) -> Trouble | None:
-    found = _ACCOUNT.search(error.message)
-    if found is None or error.status != HTTPStatus.FORBIDDEN:
+def _service_account(error: ApiError, job: Job) -> Problem | None:
+    match = _ACCOUNT.search(error.message)
+    if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"ServiceAccount {found.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
-    return Trouble(SERVICE_ACCOUNT_MISSING, words)
+    words = f"ServiceAccount {match.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
+    return Problem(SERVICE_ACCOUNT_MISSING, words)
 
 
-def _no_right(error: ApiError, job: Job) -> Trouble | None:
-    found = _NO_RIGHT.search(error.message)
-    if found is None or error.status != HTTPStatus.FORBIDDEN:
+def _no_right(error: ApiError, job: Job) -> Problem | None:
+    match = _NO_RIGHT.search(error.message)
+    if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"muster may not create {found.group(1)} in namespace {job.metadata.namespace}"
-    return Trouble(FORBIDDEN, f"{words}: the cluster's administrator has to allow it")
+    words = f"muster may not create {match.group(1)} in namespace {job.metadata.namespace}"
+    return Problem(FORBIDDEN, f"{words}: the cluster's administrator has to allow it")
 
 
 _PASSING = (

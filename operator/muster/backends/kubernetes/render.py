@@ -6,8 +6,8 @@ from muster.api.spec import Job
 from muster.backends.kubernetes.frame import job_labels, owner_reference
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
-from muster.backends.kubernetes.pieces import mapping, stacked
-from muster.backends.kubernetes.pod_pieces import pod_pieces
+from muster.backends.kubernetes.pod_patch import mapping, stacked
+from muster.backends.kubernetes.pod_patches import pod_patchs
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster.storage.storage_plan import storage_plan, to_json
@@ -15,9 +15,9 @@ from muster_worker import wire
 from muster_worker.contract import Plan
 
 
-def pod(job: Job, node: int, generation: int, setting: Setting) -> Object:
+def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
     """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
-    fields = stacked(pod_pieces(job, node, generation, setting).all)
+    fields = stacked(pod_patchs(job, node, replacement, setting).all)
     metadata = mapping(fields["metadata"])
     # in the order in which people read objects
     head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}

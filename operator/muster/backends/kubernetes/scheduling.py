@@ -6,8 +6,8 @@ from muster.backends.kubernetes.gang import KUEUE_GATE
 from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.quoting import quote
 from muster.backends.kubernetes.warnings import Warned
-from muster.plan.facts import Trouble
-from muster.plan.troubles import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.plan.facts import Problem
+from muster.plan.problems import SCHEDULING_GATED, UNSCHEDULABLE
 
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
 
@@ -42,36 +42,36 @@ _REASONS = (
 )
 
 
-def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Trouble | None:
+def unplaced(pod: PodView, _: tuple[Warned, ...]) -> Problem | None:
     """What keeps the pod from being placed on a machine."""
     placed = pod.condition("PodScheduled")
     if pod.machine or placed is None or placed.is_true:
         return None
     if placed.reason == "SchedulingGated":
         if pod.gates == (KUEUE_GATE,):
-            return Trouble(SCHEDULING_GATED, _NOT_ADMITTED)
+            return Problem(SCHEDULING_GATED, _NOT_ADMITTED)
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
-        return Trouble(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
+        return Problem(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
     missing = _MISSING_CLAIM.search(placed.message)
-    # A place is found by and by; a claim that nobody made has to be made.
+    # A place is found by and by; a missing claim has to be created.
     if missing is not None:
         words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
-        return Trouble(VOLUME_CLAIM_MISSING, words)
+        return Problem(VOLUME_CLAIM_MISSING, words)
     unbound = _unbound(pod, placed.message)
     if unbound is not None:
-        return Trouble(UNSCHEDULABLE, unbound)
-    return Trouble(UNSCHEDULABLE, verdict(placed.message), lacks(placed.message))
+        return Problem(UNSCHEDULABLE, unbound)
+    return Problem(UNSCHEDULABLE, verdict(placed.message), lacks(placed.message))
 
 
 def verdict(message: str) -> str:
     """What the scheduler found missing, and on how many machines."""
-    found = _VERDICT.match(message)
-    if found is None:
+    match = _VERDICT.match(message)
+    if match is None:
         return f"the scheduler can't place it: {quote(message)}"
-    parts = _parts(found.group(2))
+    parts = _parts(match.group(2))
     lacks_room = any(part.partition(" ")[2].startswith((_LACKS, "Too many pods")) for part in parts)
     head = "has room" if lacks_room else "fits"
-    of = "the only node" if found.group(1) == "1" else f"none of {found.group(1)} nodes"
+    of = "the only node" if match.group(1) == "1" else f"none of {match.group(1)} nodes"
     if of == "the only node":
         head = "has no room" if lacks_room else "doesn't fit"
     return quote(f"{of} {head}: {', '.join(map(_part, parts))}")
@@ -79,20 +79,20 @@ def verdict(message: str) -> str:
 
 def lacks(message: str) -> str:
     """The same in words without numbers: what the cluster lacks first, then what keeps the pod off its machines."""
-    found = _VERDICT.match(message)
-    if found is None:
+    match = _VERDICT.match(message)
+    if match is None:
         return ""
-    whats = [part.partition(" ")[2] for part in _parts(found.group(2))]
+    whats = [part.partition(" ")[2] for part in _parts(match.group(2))]
     missing = sorted({what.removeprefix(_LACKS) for what in whats if what.startswith(_LACKS)})
-    others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _obstacle(what))})
+    others = sorted({other for what in whats if not what.startswith(_LACKS) and (other := _problem(what))})
     return quote(", ".join([*(f"insufficient {name}" for name in missing), *others]))
 
 
-def _obstacle(what: str) -> str:
+def _problem(what: str) -> str:
     taint = _TAINT.match(what)
     if taint is None:
         return next((f"machines that {ours}" for theirs, ours in _REASONS if what.startswith(theirs)), what)
-    # Nobody runs jobs there: that it is in the way is no news.
+    # No job runs there anyway: leave it out.
     key = taint.group(1) or ""
     return "" if "node-role.kubernetes.io/" in key else f"untolerated taint {key}".rstrip()
 

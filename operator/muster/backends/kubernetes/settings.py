@@ -14,10 +14,10 @@ LISTED = "[]="
 
 def settings(fields: Fields) -> dict[str, JSON]:
     """Every setting by its path, such as `spec.containers[trainer].image`; equal pods have equal settings."""
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for name, value in fields.items():
-        found.update(_below(name, name, value))
-    return found
+        result.update(_below(name, name, value))
+    return result
 
 
 def _below(path: str, name: str, value: JSON) -> dict[str, JSON]:

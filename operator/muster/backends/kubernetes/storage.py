@@ -13,15 +13,15 @@ from muster.backends.kubernetes.names import STORAGE_KEY, children_name
 from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
-from muster.backends.kubernetes.pieces import Piece, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
-from muster.plan.facts import Trouble
+from muster.plan.facts import Problem
 from muster.storage.git_token import VARIABLE
 from muster.storage.storage_plan import StoragePlan, storage_plan
 
-BRINGS = "muster-bring"
-KEEPS = "muster-keep"
-CONTAINERS = (BRINGS, KEEPS)
+DOWNLOAD = "muster-download"
+UPLOAD = "muster-upload"
+CONTAINERS = (DOWNLOAD, UPLOAD)
 
 _DATA = "muster-data"
 _DATA_FOLDER = "/muster-data"
@@ -29,10 +29,10 @@ _PLAN = "muster-storage"
 _PLAN_FOLDER = "/muster-storage"
 _CONFIG_MAP = "muster-source"
 _CONFIG_MAP_FOLDER = "/muster-source"
-_KEEPER = "keeper"
-_KEEPER_FOLDER = "/muster-keeper"
+_SYNC = "sync"
+_SYNC_FOLDER = "/muster-sync"
 
-KEEPER_SOCKET = f"{_KEEPER_FOLDER}/socket"
+SYNC_SOCKET = f"{_SYNC_FOLDER}/socket"
 """Where the agent asks for what is to be kept."""
 
 _KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
@@ -40,27 +40,27 @@ _KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
 """Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
 
 
-def folders(job: Job) -> tuple[Piece, ...]:
+def folders(job: Job) -> tuple[PodPatch, ...]:
     """The folders that the ranks find filled, and the working folder of the command."""
     plan = storage_plan(job)
     if plan is None:
         return ()
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
-    pieces = [Piece(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
+    patches = [PodPatch(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
     for channel in plan.channels:
         mount = _mounted(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
-        pieces.append(Piece(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
+        patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
     if plan.checkpoint is not None:
         mount = _mounted(CHECKPOINTS, "checkpoints")
-        pieces.append(Piece(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
+        patches.append(PodPatch(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
     if plan.output is not None:
         for name in RESULTS:
             mount = _mounted(f"{ROOT}/{name}", name)
-            pieces.append(Piece(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
+            patches.append(PodPatch(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
     if plan.code is not None:
-        pieces.append(Piece(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
-        pieces.append(Piece(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
-    return tuple(pieces)
+        patches.append(PodPatch(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        patches.append(PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
+    return tuple(patches)
 
 
 def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
@@ -68,8 +68,8 @@ def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
     return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
 
 
-def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece, ...]:
-    """The containers that bring and keep, for `pod` as it is without them.
+def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """The containers that download and upload, for `pod` as it is without them.
 
     They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
     when nobody knows the operator's image.
@@ -81,38 +81,40 @@ def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[Piece,
         words = (
             f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
         )
-        raise NotRenderable(Trouble(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
+        raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
     around = _Around(plan, pod, setting)
-    bring = _command("bring", "--node", str(node))
+    download = _command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
-        bring += ["--config-map", _CONFIG_MAP_FOLDER]
-    pieces = _container(BRINGS, bring, around, "fetches code, data and snapshots before the ranks start")
-    pieces += _git_token(job)
+        download += ["--config-map", _CONFIG_MAP_FOLDER]
+    patches = _container(DOWNLOAD, download, around, "fetches code, data and snapshots before the ranks start")
+    patches += _git_token(job)
     same = as_trainer(pod)
     if same:
-        pieces.append(around.init(BRINGS, {"resources": same}, AS_TRAINER))
-    if plan.keeps:
-        keep = _command("keep", "--socket", f"{_DATA_FOLDER}/{_KEEPER}/socket")
-        pieces += _container(KEEPS, keep, around, "keeps snapshots in S3 while the ranks run, and results after them")
-        pieces.append(around.init(KEEPS, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        pieces.append(around.init(KEEPS, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
-    return tuple(pieces)
+        patches.append(around.init(DOWNLOAD, {"resources": same}, AS_TRAINER))
+    if plan.uploads:
+        upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
+        patches += _container(
+            UPLOAD, upload, around, "keeps snapshots in S3 while the ranks run, and results after them"
+        )
+        patches.append(around.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        patches.append(around.init(UPLOAD, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+    return tuple(patches)
 
 
-def fixed(job: Job) -> tuple[Piece, ...]:
-    """What these containers are told, and where the agent finds the one that keeps."""
+def fixed(job: Job) -> tuple[PodPatch, ...]:
+    """The arguments of these containers, and where the agent finds the one that uploads."""
     plan = storage_plan(job)
     if plan is None:
         return ()
-    told: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
-    volumes: list[JSON] = [{"name": _PLAN, "configMap": told}]
+    fields: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
+    volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
-    pieces = [Piece(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
-    if plan.keeps:
+    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
+    if plan.uploads:
         why = "where the agent asks for what is to be kept"
-        pieces.append(Piece(_mounted(_KEEPER_FOLDER, _KEEPER), _kept(plan), why))
-    return tuple(pieces)
+        patches.append(PodPatch(_mounted(_SYNC_FOLDER, _SYNC), _kept(plan), why))
+    return tuple(patches)
 
 
 def _command(verb: str, *more: str) -> list[JSON]:
@@ -127,13 +129,13 @@ class _Around:
     pod: Fields
     setting: Setting
 
-    def init(self, name: str, fields: Fields, why: str) -> Piece:
+    def init(self, name: str, fields: Fields, why: str) -> PodPatch:
         """A piece of one of them."""
-        source = _kept(self.plan) if name == KEEPS else _source(self.plan)
-        return Piece(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
+        source = _kept(self.plan) if name == UPLOAD else _source(self.plan)
+        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
 
 
-def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[Piece]:
+def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[PodPatch]:
     container: Fields = {
         "image": around.setting.storage_image,
         "command": command,
@@ -144,17 +146,17 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
     if around.setting.pull_policy:
         container["imagePullPolicy"] = around.setting.pull_policy
     security: Fields = {"securityContext": _security(around.pod)}
-    pieces = [
+    patches = [
         around.init(name, container, why),
         around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
     ]
     environment = _environment(around.pod, around.setting)
     if environment:
-        pieces.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
-    return pieces
+        patches.append(around.init(name, {"env": environment}, "which S3 is meant, as container trainer has it"))
+    return patches
 
 
-def _git_token(job: Job) -> list[Piece]:
+def _git_token(job: Job) -> list[PodPatch]:
     """The token for the one container that fetches the code: no other gets it, and no object holds it."""
     git = None if job.spec.source is None else job.spec.source.git
     if git is None or git.secret_key_ref is None:
@@ -162,8 +164,8 @@ def _git_token(job: Job) -> list[Piece]:
     ref: Fields = {"name": git.secret_key_ref.name, "key": git.secret_key_ref.key}
     variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
     return [
-        Piece(
-            in_spec({"initContainers": [{"name": BRINGS, "env": [variable]}]}),
+        PodPatch(
+            in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
             "spec.source.git.secretKeyRef",
             "the git host is shown it, and no other container has it",
         )
@@ -175,7 +177,7 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
         {"name": _DATA, "mountPath": _DATA_FOLDER},
         {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
     ]
-    if name == BRINGS and plan.code is not None and plan.code.config_map is not None:
+    if name == DOWNLOAD and plan.code is not None and plan.code.config_map is not None:
         mounts.append({"name": _CONFIG_MAP, "mountPath": _CONFIG_MAP_FOLDER, "readOnly": True})
     return mounts
 
@@ -183,12 +185,12 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
 def _environment(pod: Fields, setting: Setting) -> list[JSON]:
     own = [variable for variable in entries(trainer_of(pod), "env") if str(variable.get("name")).startswith("AWS_")]
     names = {variable.get("name") for variable in own}
-    given: list[JSON] = [
+    values: list[JSON] = [
         {"name": name, "value": value}
         for name, value in (("AWS_ENDPOINT_URL_S3", setting.s3_endpoint),)
         if value and name not in names
     ]
-    return [*given, *own]
+    return [*values, *own]
 
 
 def _security(pod: Fields) -> Fields:
@@ -219,7 +221,7 @@ def _source(plan: StoragePlan) -> str:
     """The first field that makes them needed."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
-    return _kept(plan) if plan.keeps else "spec.source"
+    return _kept(plan) if plan.uploads else "spec.source"
 
 
 def _kept(plan: StoragePlan) -> str:

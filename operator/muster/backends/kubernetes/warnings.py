@@ -1,4 +1,4 @@
-"""What Kubernetes warns of about pods: for some troubles its Events are the only place that tells. Pure."""
+"""What Kubernetes warns of about pods: for some problems its Events are the only place that tells. Pure."""
 
 import re
 from dataclasses import dataclass, replace

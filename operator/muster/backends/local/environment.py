@@ -68,14 +68,14 @@ def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
     Secrets and ConfigMaps are a cluster's. One that is optional there may be missing here, too.
     """
     variables = tuple(
-        known
+        current
         for index, variable in enumerate(job.spec.env)
-        if (known := _known(variable, index, environment)) is not None
+        if (current := _resolve(variable, index, environment)) is not None
     )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
 
 
-def _known(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
+def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
     if variable.value_from is None:
         return variable
     if variable.name in environment:

@@ -75,5 +75,5 @@ def _checkpoints_of(job: Job) -> Path | None:
 def _existing(folder: Path, field: str, hint: str) -> Path:
     if folder.is_dir():
         return folder
-    found = "is not a folder" if folder.exists() else "does not exist"
-    raise MissingFolder(f"{field}: {folder} {found}; {hint}")
+    result = "is not a folder" if folder.exists() else "does not exist"
+    raise MissingFolder(f"{field}: {folder} {result}; {hint}")

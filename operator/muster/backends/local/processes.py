@@ -32,7 +32,7 @@ class AgentStart:
     """
 
     node: int
-    generation: int
+    replacement: int
     arguments: Sequence[str]
     environment: Mapping[str, str]
     log: Path
@@ -41,7 +41,7 @@ class AgentStart:
 
 @dataclass
 class _Running:
-    generation: int
+    replacement: int
     process: asyncio.subprocess.Process
     started_at: float
     watcher: asyncio.Task[None] | None = None
@@ -59,12 +59,12 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in its own session, unless this generation of it was already. Raises `OSError`."""
-        known = self._running.get(start.node)
-        if known is not None and known.generation >= start.generation:
+        """Start the node's agent in its own session, unless this replacement of it was already. Raises `OSError`."""
+        entry = self._running.get(start.node)
+        if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            # who started muster ignored it, and then the kernel tells nobody how a child ended
+            # if muster was started with it ignored, the kernel reports no child's end
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ class AgentProcesses:
             pass_fds=(lifeline,),
             start_new_session=True,  # Ctrl-C at the terminal is muster's to hear, not the ranks'
         )
-        running = _Running(start.generation, process, self.clock())
+        running = _Running(start.replacement, process, self.clock())
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
         self._running[start.node] = running
 
@@ -85,13 +85,13 @@ class AgentProcesses:
         """What is known of the node's agent process."""
         running = self._running.get(node)
         if running is None:
-            return ProcessFacts(ProcessState.MISSING, generation=-1)
+            return ProcessFacts(ProcessState.MISSING, replacement=-1)
         if running.ended_at is None:
-            return ProcessFacts(ProcessState.RUNNING, running.generation, started_at=running.started_at)
+            return ProcessFacts(ProcessState.RUNNING, running.replacement, started_at=running.started_at)
         code = running.process.returncode or 0
         return ProcessFacts(
             ProcessState.EXITED,
-            running.generation,
+            running.replacement,
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             started_at=running.started_at,

@@ -25,9 +25,9 @@ from muster.ranks.certificate import issue
 from muster.ranks.check import Shape
 from muster.ranks.collector import Collector
 from muster.ranks.directory import Member
-from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import read_keys
 from muster.ranks.pace import heartbeat_seconds
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
 from muster_worker import wire
@@ -63,10 +63,10 @@ class _Tokens:
         """The agent process that a token names."""
         return self._members.get(pod_uid)
 
-    def write(self, node: int, generation: int) -> None:
+    def write(self, node: int, replacement: int) -> None:
         """Make the token of a node's agent process, readable for this user only."""
-        uid = f"{self.job.metadata.uid}-{node}-{generation}"
-        self._members[uid] = Member(self.job.metadata.uid, node, generation)
+        uid = f"{self.job.metadata.uid}-{node}-{replacement}"
+        self._members[uid] = Member(self.job.metadata.uid, node, replacement)
         claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
         path = self.layout.node(node).token
         path.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
-            # An agent that was killed together with its guardian leaves its ranks to nobody.
+            # An agent that was killed together with its guardian leaves its ranks running.
             kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()

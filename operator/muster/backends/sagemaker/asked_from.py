@@ -8,7 +8,7 @@ EXTERNAL_ID_PREFIX = "muster/"
 def asked_from(region: str, assume_role_arn: str | None, namespace: str) -> Place:
     """The place of a namespace's jobs; `assume_role_arn` None: as the operator itself.
 
-    The external id is made here and no job can say another one. So whoever owns a role decides in its trust policy
+    The external id is made here and no job can say another one. So the role's owner decides in its trust policy
     for which namespaces muster gets in, whatever the operator's configuration allows by mistake (IAM User Guide, "The
     confused deputy problem").
     """

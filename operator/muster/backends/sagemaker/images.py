@@ -133,18 +133,18 @@ def _neuron_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
 
 
 def _hugging_face_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
-    known = facts.transformers_aliases.get(wanted.version, wanted.version)
-    if known not in facts.hugging_face:
+    entry = facts.transformers_aliases.get(wanted.version, wanted.version)
+    if entry not in facts.hugging_face:
         raise _unknown("version", wanted.version, facts.hugging_face)
     if bool(wanted.pytorch) == bool(wanted.tensorflow):
-        found = "both" if wanted.pytorch else "neither"
-        raise NoSuchImage("pytorchVersion", f"{found}; give pytorchVersion or tensorflowVersion, one of the two")
+        result = "both" if wanted.pytorch else "neither"
+        raise NoSuchImage("pytorchVersion", f"{result}; give pytorchVersion or tensorflowVersion, one of the two")
     # 4.26 with 1.13, or 4.26.0 with 1.13.1: the tag has both as they are written, and AWS has no mixed ones.
     _, _, beneath = _framework_version(wanted)
     if wanted.version.count(".") != beneath.count("."):
         words = f"{wanted.version} and {beneath} beneath; write both in full (4.26.0 and 1.13.1) or both short"
         raise NoSuchImage("version", words)
-    return facts.hugging_face[known]
+    return facts.hugging_face[entry]
 
 
 def _framework_version(wanted: Wanted) -> tuple[Part, str, str]:
@@ -159,9 +159,9 @@ def _framework_version(wanted: Wanted) -> tuple[Part, str, str]:
 def _known_version(wanted: Wanted, catalogue: Catalogue) -> str:
     """The catalogue's full version for the one that is asked for."""
     part, prefix, version = _framework_version(wanted)
-    known = catalogue.aliases.get(prefix + version, prefix + version)
-    if known in catalogue.versions:
-        return known
+    entry = catalogue.aliases.get(prefix + version, prefix + version)
+    if entry in catalogue.versions:
+        return entry
     if _is_the_only_one(catalogue):
         return next(iter(catalogue.versions))
     names = [name.removeprefix(prefix) for name in catalogue.versions if name.startswith(prefix)]
@@ -248,6 +248,6 @@ def _joined(*parts: str) -> str:
     return "-".join(part for part in parts if part)
 
 
-def _unknown(part: Part, found: str, allowed: Iterable[str]) -> NoSuchImage:
-    start = f"{found!r}; AWS has no such image" if found else "none; AWS has several images"
+def _unknown(part: Part, finding: str, allowed: Iterable[str]) -> NoSuchImage:
+    start = f"{finding!r}; AWS has no such image" if finding else "none; AWS has several images"
     return NoSuchImage(part, f"{start} for training: choose one of {', '.join(allowed)}")

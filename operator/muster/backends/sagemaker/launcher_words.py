@@ -129,19 +129,19 @@ class LauncherWords:
             case "time":
                 stream.at = self._time(value, at)
             case "rank":
-                told = _RANK.fullmatch(value)
-                stream.rank = None if told is None else int(told["rank"])
+                match = _RANK.fullmatch(value)
+                stream.rank = None if match is None else int(match["rank"])
             case _:
                 return self._table_end(stream, at, value)
         return False
 
     def _table_end(self, stream: _Stream, at: float, value: str) -> bool:
-        told, number = _EXIT_CODE.match(value), stream.rank
+        match, number = _EXIT_CODE.match(value), stream.rank
         ended_at = at if stream.at is None else stream.at
         is_root, stream.is_root, stream.rank, stream.at = stream.is_root, False, None, None
-        if told is None or number is None:
+        if match is None or number is None:
             return False
-        code = int(told["code"])
+        code = int(match["code"])
         if code < -MAX_SIGNAL or code > MAX_EXIT_CODE:
             return False
         after = 0.0 if is_root else _AFTER_ROOT_SECONDS
@@ -149,11 +149,11 @@ class LauncherWords:
 
     def _time(self, text: str, at: float) -> float:
         try:
-            told = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
+            stat = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
         except ValueError:
             return at
         # a container in another time zone than UTC, or a forged one
-        return told if self.world.created_at - 1 <= told <= at + 1 else at
+        return stat if self.world.created_at - 1 <= stat <= at + 1 else at
 
     def _mpirun(self, stream: _Stream, at: float, text: str) -> bool:
         by_signal = _BY_SIGNAL.match(text)

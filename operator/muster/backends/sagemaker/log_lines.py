@@ -115,7 +115,7 @@ def _is_end(line: RankLine) -> bool:
 
 
 def _metrics(line: RankLine, at: float) -> tuple[MetricFacts, ...]:
-    told = sorted(line.metrics.items())[:MAX_METRICS]
+    text = sorted(line.metrics.items())[:MAX_METRICS]
     return tuple(
-        MetricFacts(MetricValue(name, value, line.rank, 0.0), at) for name, value in told if len(name) <= MAX_WORD_CHARS
+        MetricFacts(MetricValue(name, value, line.rank, 0.0), at) for name, value in text if len(name) <= MAX_WORD_CHARS
     )

@@ -6,7 +6,7 @@ import re
 
 from muster.api.agent_spec import Agent
 from muster.api.sagemaker_block import block_of
-from muster.api.spec import Cleanup, Job, Network, Resources, Spec
+from muster.api.spec import Job, Network, Resources, Spec
 from muster.backends.sagemaker.request.distribution import groups_are_apart
 
 _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
@@ -54,7 +54,7 @@ def kubernetes_fields(spec: Spec) -> tuple[str, ...]:
         "resources": spec.resources != Resources(),
         "nodePool": spec.node_pool is not None,
         "network": spec.network != Network(),
-        "cleanup.pods": spec.cleanup.pods != Cleanup().pods,
+        "cleanPodPolicy": spec.clean_pod_policy != "Running",
         "startupTimeoutSeconds": "startup_timeout_seconds" in spec.model_fields_set,
         "queue": spec.queue is not None,
         "agent": spec.agent != Agent(),

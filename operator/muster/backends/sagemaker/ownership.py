@@ -6,5 +6,5 @@ from muster.backends.sagemaker.request.identity import ATTEMPT_TAG, UID_TAG
 
 
 def is_of(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
-    """By the tags that muster gives it: whoever may make training jobs may make one of any name."""
+    """By the tags that muster gives it: another user may create a training job of the same name."""
     return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job_uid, str(attempt))

@@ -1,4 +1,4 @@
-"""What ranks of training jobs say: how the backend asks for it, whoever reads it."""
+"""What ranks of training jobs say: the backend's interface to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class LogSource:
 class RankNews(Protocol):
     """What the ranks of all followed training jobs said.
 
-    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt as their incarnation, generation 0.
+    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt, replacement 0.
     """
 
     @property

@@ -12,7 +12,7 @@ from importlib.resources import files
 from json import dumps, loads
 from typing import Literal
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_launch import START_SCRIPT, distribution_of, is_on_some_instances, launch
 from muster.api.spec import Job
@@ -55,7 +55,7 @@ def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "O
     if wanted == "Auto":
         return request
     message = f"the ranks can't report: {why_not}; set Auto, and they do where they can"
-    raise InvalidResource((Problem("spec.sagemaker.rankReports", message),))
+    raise InvalidResource((FieldProblem("spec.sagemaker.rankReports", message),))
 
 
 def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
@@ -88,7 +88,7 @@ def launchers_tell(job: Job) -> bool:
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:
     """Whether torchrun or mpirun starts the ranks.
 
-    Not with Amazon's model parallel library, whose launcher nobody can try outside of Amazon's images.
+    Not with Amazon's model parallel library, whose launcher runs in Amazon's images only.
     """
     if MODEL_PARALLEL in hyperparameters:
         return False
@@ -105,10 +105,10 @@ def _why_not(request: TrainingRequest) -> str | None:
 
 
 def _reporting(request: TrainingRequest, archive: Archive) -> TrainingRequest:
-    told = request.hyperparameters
-    program = _program(told)
+    value = request.hyperparameters
+    program = _program(value)
     entry = {PROGRAM: dumps(f"{_ENTRY}{_suffix(program)}")}
-    body: Fields = {**request.body, "HyperParameters": {**told, **entry}}
+    body: Fields = {**request.body, "HyperParameters": {**value, **entry}}
     return TrainingRequest(body, replace(archive, files={**archive.files, **report_files(program)}))
 
 

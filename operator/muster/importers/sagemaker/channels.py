@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.file_system import file_system
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, inside, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 _ONLY_CHANNEL = "training"
@@ -44,41 +44,41 @@ def model_channel(arguments: Arguments) -> list[JSON]:
     return [{"name": name, "contentType": content_type, "s3": {"uri": uri}, "sagemaker": {"inputMode": "File"}}]
 
 
-def _channel(call: Arguments, name: str, given: Value) -> list[JSON]:
-    if isinstance(given, str):
-        return [{"name": name, "s3": {"uri": given}}]
-    found = inside(call, "inputs", given, "TrainingInput", "FileSystemInput")
-    if found is None:
+def _channel(call: Arguments, name: str, value: Value) -> list[JSON]:
+    if isinstance(value, str):
+        return [{"name": name, "s3": {"uri": value}}]
+    settings = inside(call, "inputs", value, "TrainingInput", "FileSystemInput")
+    if settings is None:
         return []
     channel: dict[str, JSON] = {"name": name}
-    put(channel, "contentType", found.text("content_type"))
-    if isinstance(given, Built) and given.kind == "FileSystemInput":
-        put(channel, "sagemaker", {"fileSystem": file_system(found, _DEFAULT_MODE)})
+    set_field(channel, "contentType", settings.text("content_type"))
+    if isinstance(value, Built) and value.kind == "FileSystemInput":
+        set_field(channel, "sagemaker", {"fileSystem": file_system(settings, _DEFAULT_MODE)})
     else:
-        put(channel, "s3", _objects(found))
-        put(channel, "sagemaker", _options(found))
-    found.nothing_left("")
+        set_field(channel, "s3", _objects(settings))
+        set_field(channel, "sagemaker", _options(settings))
+    settings.nothing_left("")
     return [channel]
 
 
-def _objects(found: Arguments) -> JSON:
+def _objects(settings: Arguments) -> JSON:
     objects: dict[str, JSON] = {}
-    put(objects, "uri", found.text("s3_data"))
-    distribution = found.text("distribution")
-    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    set_field(objects, "uri", settings.text("s3_data"))
+    distribution = settings.text("distribution")
+    set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
     return objects
 
 
-def _options(found: Arguments) -> JSON:
+def _options(settings: Arguments) -> JSON:
     options: dict[str, JSON] = {}
-    put(options, "inputMode", found.text("input_mode"))
-    data_type = found.text("s3_data_type")
-    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    put(options, "attributeNames", found.texts("attribute_names"))
-    put(options, "instanceGroups", found.texts("instance_groups"))
-    put(options, "compression", found.text("compression"))
-    put(options, "recordWrapper", found.text("record_wrapping"))
-    shuffle = found.built("shuffle_config", "ShuffleConfig")
+    set_field(options, "inputMode", settings.text("input_mode"))
+    data_type = settings.text("s3_data_type")
+    set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    set_field(options, "attributeNames", settings.texts("attribute_names"))
+    set_field(options, "instanceGroups", settings.texts("instance_groups"))
+    set_field(options, "compression", settings.text("compression"))
+    set_field(options, "recordWrapper", settings.text("record_wrapping"))
+    shuffle = settings.built("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        put(options, "shuffleSeed", shuffle.whole("seed"))
+        set_field(options, "shuffleSeed", shuffle.whole("seed"))
     return options

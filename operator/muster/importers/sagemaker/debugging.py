@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
 from muster.api.sagemaker_support import WITHOUT_DEBUGGER
-from muster.importers.sagemaker.reading import Arguments, Problems, inside, put
+from muster.importers.sagemaker.reading import Arguments, Problems, inside, set_field
 from muster.importers.sagemaker.recording import Built
 
 
@@ -17,11 +17,11 @@ def debugging(arguments: Arguments) -> dict[str, JSON]:
     """The fields debugger, profiler and tensorBoard, as far as the script says something of them."""
     watching, profiling = _rules(arguments)
     fields: dict[str, JSON] = {}
-    put(fields, "debugger", _with(_debugger(arguments), "rules", watching))
-    put(fields, "profiler", _with(_profiler(arguments), "rules", profiling))
+    set_field(fields, "debugger", _with(_debugger(arguments), "rules", watching))
+    set_field(fields, "profiler", _with(_profiler(arguments), "rules", profiling))
     board = arguments.built("tensorboard_output_config", "TensorBoardOutputConfig")
     if board is not None:
-        put(fields, "tensorBoard", _places(board))
+        set_field(fields, "tensorBoard", _places(board))
         board.nothing_left("")
     return fields
 
@@ -51,14 +51,14 @@ def without_lost_settings(kind: str, block: Mapping[str, JSON], problems: Proble
 
 
 def _with(fields: dict[str, JSON], name: str, value: JSON) -> dict[str, JSON]:
-    put(fields, name, value)
+    set_field(fields, name, value)
     return fields
 
 
-def _places(found: Arguments) -> dict[str, JSON]:
+def _places(settings: Arguments) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
-    put(fields, "s3", found.text("s3_output_path"))
-    put(fields, "localPath", found.text("container_local_output_path"))
+    set_field(fields, "s3", settings.text("s3_output_path"))
+    set_field(fields, "localPath", settings.text("container_local_output_path"))
     return fields
 
 
@@ -68,44 +68,44 @@ def _debugger(arguments: Arguments) -> dict[str, JSON]:
         return {"hook": "Disabled"}
     if value is None or value is True:
         return {}
-    found = inside(arguments, "debugger_hook_config", value, "DebuggerHookConfig")
-    if found is None:
+    settings = inside(arguments, "debugger_hook_config", value, "DebuggerHookConfig")
+    if settings is None:
         return {}
-    fields = _places(found)
-    put(fields, "parameters", found.text_map("hook_parameters"))
-    put(fields, "collections", _collections(found, "collection_configs"))
-    found.nothing_left("")
+    fields = _places(settings)
+    set_field(fields, "parameters", settings.text_map("hook_parameters"))
+    set_field(fields, "collections", _collections(settings, "collection_configs"))
+    settings.nothing_left("")
     return fields
 
 
 def _collections(arguments: Arguments, name: str) -> list[JSON]:
     collections: list[JSON] = []
     for value in arguments.listed(name):
-        found = inside(arguments, name, value, "CollectionConfig")
-        if found is not None:
-            collection: dict[str, JSON] = {"name": found.text("name")}
-            put(collection, "parameters", found.text_map("parameters"))
-            found.nothing_left("")
+        settings = inside(arguments, name, value, "CollectionConfig")
+        if settings is not None:
+            collection: dict[str, JSON] = {"name": settings.text("name")}
+            set_field(collection, "parameters", settings.text_map("parameters"))
+            settings.nothing_left("")
             collections.append(collection)
     return collections
 
 
 def _profiler(arguments: Arguments) -> dict[str, JSON]:
     off = arguments.truth("disable_profiler") or False
-    found = arguments.built("profiler_config", "ProfilerConfig")
-    if found is None:
+    settings = arguments.built("profiler_config", "ProfilerConfig")
+    if settings is None:
         return {"mode": "Disabled"} if off else {}
     fields: dict[str, JSON] = {}
-    disabled = found.truth("disable_profiler") or False
+    disabled = settings.truth("disable_profiler") or False
     if off and not disabled:
         arguments.problems.add(
             arguments.where("disable_profiler"),
             "found True beside a ProfilerConfig that doesn't say so; the SDK refuses it",
         )
-    put(fields, "mode", "Disabled" if disabled else None)
-    put(fields, "s3", found.text("s3_output_path"))
-    put(fields, "intervalMilliseconds", found.whole("system_monitor_interval_millis"))
-    found.nothing_left("")
+    set_field(fields, "mode", "Disabled" if disabled else None)
+    set_field(fields, "s3", settings.text("s3_output_path"))
+    set_field(fields, "intervalMilliseconds", settings.whole("system_monitor_interval_millis"))
+    settings.nothing_left("")
     return fields
 
 
@@ -114,29 +114,29 @@ def _rules(arguments: Arguments) -> tuple[list[JSON], list[JSON]]:
     watching: list[JSON] = []
     profiling: list[JSON] = []
     for value in arguments.listed("rules"):
-        found = inside(arguments, "rules", value, "Rule", "ProfilerRule")
-        if found is None:
+        settings = inside(arguments, "rules", value, "Rule", "ProfilerRule")
+        if settings is None:
             continue
-        rule = _rule(found)
+        rule = _rule(settings)
         (watching if isinstance(value, Built) and value.kind == "Rule" else profiling).append(rule)
-        found.nothing_left("")
+        settings.nothing_left("")
     return watching, profiling
 
 
-def _rule(found: Arguments) -> dict[str, JSON]:
-    rule: dict[str, JSON] = {"name": found.text("name")}
-    put(rule, "image", found.text("image_uri"))
-    put(rule, "instanceType", found.text("instance_type"))
-    put(rule, "volumeSizeGb", found.whole("volume_size_in_gb"))
-    put(rule, "localPath", found.text("container_local_output_path"))
-    put(rule, "s3", found.text("s3_output_path"))
-    parameters = found.text_map("rule_parameters")
-    source = found.text("source")
+def _rule(settings: Arguments) -> dict[str, JSON]:
+    rule: dict[str, JSON] = {"name": settings.text("name")}
+    set_field(rule, "image", settings.text("image_uri"))
+    set_field(rule, "instanceType", settings.text("instance_type"))
+    set_field(rule, "volumeSizeGb", settings.whole("volume_size_in_gb"))
+    set_field(rule, "localPath", settings.text("container_local_output_path"))
+    set_field(rule, "s3", settings.text("s3_output_path"))
+    parameters = settings.text_map("rule_parameters")
+    source = settings.text("source")
     if source is not None and not source.startswith("s3://"):
-        found.problems.add(
-            found.where("source"), f"found {quoted(source)}, which the SDK uploads; upload it and write s3://..."
+        settings.problems.add(
+            settings.where("source"), f"found {quoted(source)}, which the SDK uploads; upload it and write s3://..."
         )
-    put(parameters, "source_s3_uri", source)
-    put(parameters, "rule_to_invoke", found.text("rule_to_invoke"))
-    put(rule, "parameters", parameters)
+    set_field(parameters, "source_s3_uri", source)
+    set_field(parameters, "rule_to_invoke", settings.text("rule_to_invoke"))
+    set_field(rule, "parameters", parameters)
     return rule

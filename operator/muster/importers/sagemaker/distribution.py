@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.ignored_ways import without_ignored
-from muster.importers.sagemaker.reading import Arguments, Problems, put, shown
+from muster.importers.sagemaker.reading import Arguments, Problems, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 _KNOWN: Mapping[str, tuple[str, ...]] = {
@@ -53,13 +53,13 @@ class Distributed:
 
 def distributed(arguments: Arguments, block: Mapping[str, JSON], image: str | None) -> Distributed:
     """How the ranks of an estimator are started. `block` has its framework and its instances, `image` is its own."""
-    given = arguments.dictionary("distribution")
+    value = arguments.dictionary("distribution")
     where = arguments.where("distribution")
     problems = arguments.problems
     toolkit: dict[str, JSON] = {}
-    for strategy, settings in given.items():
+    for strategy, settings in value.items():
         if strategy == "instance_groups":
-            put(toolkit, "instanceGroup", _group(settings, where, problems))
+            set_field(toolkit, "instanceGroup", _group(settings, where, problems))
         elif strategy == "smdistributed":
             toolkit.update(_parallel(settings, where, problems))
         elif strategy in _KNOWN:
@@ -97,33 +97,33 @@ def _launcher(toolkit: Mapping[str, JSON]) -> JSON:
     return {"mpi": {}} if on & {"mpi", "dataParallel", "modelParallel", "pytorchDdp"} else {"perNode": {}}
 
 
-def _settings(strategy: str, given: Value, known: tuple[str, ...], where: str, problems: Problems) -> JSON:
+def _settings(strategy: str, given: Value, allowed: tuple[str, ...], where: str, problems: Problems) -> JSON:
     if not isinstance(given, dict):
         problems.add(where, f"found {shown(given)} for {strategy}; a dictionary is expected")
         return {}
-    for key in given.keys() - set(known):
-        problems.warn(where, f"{strategy}: {key} is ignored, as by the SDK{_meant(key, known)}")
-    settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: given.get(key) for key in known}, problems)
+    for key in given.keys() - set(allowed):
+        problems.warn(where, f"{strategy}: {key} is ignored, as by the SDK{_meant(key, allowed)}")
+    settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: given.get(key) for key in allowed}, problems)
     fields: dict[str, JSON] = {"enabled": settings.truth("enabled") or False}
-    put(fields, "processesPerHost", settings.whole("processes_per_host"))
-    put(fields, "customMpiOptions", settings.text("custom_mpi_options"))
+    set_field(fields, "processesPerHost", settings.whole("processes_per_host"))
+    set_field(fields, "customMpiOptions", settings.text("custom_mpi_options"))
     parameters = settings.dictionary("parameters")
-    put(fields, "parameters", {name: plain(value, where, problems) for name, value in parameters.items()})
+    set_field(fields, "parameters", {name: plain(value, where, problems) for name, value in parameters.items()})
     return fields
 
 
-def _parallel(given: Value, where: str, problems: Problems) -> dict[str, JSON]:
-    if not isinstance(given, dict) or not given.keys() <= _PARALLEL.keys() or len(given) != 1:
+def _parallel(value: Value, where: str, problems: Problems) -> dict[str, JSON]:
+    if not isinstance(value, dict) or not value.keys() <= _PARALLEL.keys() or len(value) != 1:
         problems.add(where, "smdistributed takes one of dataparallel and modelparallel")
         return {}
     return {
         _FIELDS[strategy]: _settings(strategy, settings, _PARALLEL[strategy], where, problems)
-        for strategy, settings in given.items()
+        for strategy, settings in value.items()
     }
 
 
-def _group(given: Value, where: str, problems: Problems) -> str | None:
-    match given:
+def _group(value: Value, where: str, problems: Problems) -> str | None:
+    match value:
         case [Built("InstanceGroup", {"instance_group_name": str(name)})]:
             return name
     problems.add(where, "instance_groups takes a list of one InstanceGroup of the estimator's")
@@ -142,6 +142,6 @@ def plain(value: Value, where: str, problems: Problems) -> JSON:
     return value
 
 
-def _meant(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+def _meant(name: str, allowed: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, allowed, n=1)
     return f"; did you mean {close[0]}?" if close else ""

@@ -39,5 +39,5 @@ def job_text(value: JSON, origin: str) -> str:
 
 
 def _in_order(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:
-    known = [str(field.alias) for field in model.model_fields.values()]
-    return {name: fields[name] for name in chain(known, fields.keys() - set(known)) if name in fields}
+    items = [str(field.alias) for field in model.model_fields.values()]
+    return {name: fields[name] for name in chain(items, fields.keys() - set(items)) if name in fields}

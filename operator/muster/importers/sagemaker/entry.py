@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname, normpath
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.reading import Arguments, put
+from muster.importers.sagemaker.reading import Arguments, set_field
 
 SERVICE_COMMAND = "train"
 """What SageMaker passes to an image that starts by itself (api/sagemaker_launch.py)."""
@@ -50,10 +50,10 @@ def entry(kind: str, arguments: Arguments) -> Entry:
     """What the estimator runs."""
     image = arguments.text("image_uri")
     block: dict[str, JSON] = {}
-    put(block, "framework", _framework(kind, arguments))
+    set_field(block, "framework", _framework(kind, arguments))
     entrypoint, words = arguments.texts("container_entry_point"), arguments.texts("container_arguments")
-    put(block, "containerEntrypoint", entrypoint)
-    put(block, "containerArguments", words)
+    set_field(block, "containerEntrypoint", entrypoint)
+    set_field(block, "containerArguments", words)
     script, folder = arguments.text("entry_point"), arguments.text("source_dir")
     code = _code(script, folder, arguments)
     if script is None:
@@ -83,12 +83,12 @@ def _framework(kind: str, arguments: Arguments) -> JSON:
         case "Estimator":
             return None
         case "HuggingFace":
-            put(framework, "version", arguments.text("transformers_version"))
-            put(framework, "pytorchVersion", arguments.text("pytorch_version"))
-            put(framework, "tensorflowVersion", arguments.text("tensorflow_version"))
+            set_field(framework, "version", arguments.text("transformers_version"))
+            set_field(framework, "pytorchVersion", arguments.text("pytorch_version"))
+            set_field(framework, "tensorflowVersion", arguments.text("tensorflow_version"))
         case _:
-            put(framework, "version", arguments.text("framework_version"))
-    put(framework, "pythonVersion", arguments.text("py_version"))
+            set_field(framework, "version", arguments.text("framework_version"))
+    set_field(framework, "pythonVersion", arguments.text("py_version"))
     model_dir = arguments.value("model_dir") if kind == "TensorFlow" else None
     if isinstance(model_dir, str):
         framework["modelDir"] = model_dir
@@ -131,5 +131,5 @@ def _git(git: Mapping[str, object], script: str, folder: str | None, arguments: 
         else:
             source[field_name] = value
     path = normpath((folder if folder is not None else dirname(script)).strip("/"))
-    put(source, "path", "" if path == "." else path)
+    set_field(source, "path", "" if path == "." else path)
     return source

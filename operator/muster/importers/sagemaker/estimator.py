@@ -12,7 +12,7 @@ from muster.importers.sagemaker.distribution import distributed
 from muster.importers.sagemaker.entry import Entry, entry
 from muster.importers.sagemaker.hyperparameters import Encoding, Hyperparameters, hyperparameters
 from muster.importers.sagemaker.machines import limits, machines, network, nodes, switches, tags
-from muster.importers.sagemaker.reading import Arguments, Problems, put, shown
+from muster.importers.sagemaker.reading import Arguments, Problems, set_field, shown
 from muster.importers.sagemaker.recording import EstimatorFit
 from muster.importers.sagemaker.translation import Place, Translated
 
@@ -35,18 +35,18 @@ def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translate
     count, node_type = nodes(arguments)
     block: dict[str, JSON] = {**start.block, **node_type}
     ranks = distributed(arguments, block, start.image)
-    put(block, "region", fit.session.region or place.region)
-    put(block, "role", place.role_arn(arguments))
-    put(block, "distribution", ranks.toolkit)
-    put(block, "rawHyperparameters", sent.raw)
+    set_field(block, "region", fit.session.region or place.region)
+    set_field(block, "role", place.role_arn(arguments))
+    set_field(block, "distribution", ranks.toolkit)
+    set_field(block, "rawHyperparameters", sent.raw)
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": ranks.launcher, "command": list(start.command)}
-    put(spec, "nodes", count)
-    put(spec, "procsPerNode", ranks.processes)
-    put(spec, "image", start.image)
-    put(spec, "hyperparameters", sent.plain)
+    set_field(spec, "nodes", count)
+    set_field(spec, "procsPerNode", ranks.processes)
+    set_field(spec, "image", start.image)
+    set_field(spec, "hyperparameters", sent.plain)
     spec.update(_portable(arguments))
-    put(spec, "inputs", [*inputs(call), *model_channel(arguments)])
-    put(spec, "output", _output(fit, arguments))
+    set_field(spec, "inputs", [*inputs(call), *model_channel(arguments)])
+    set_field(spec, "output", _output(fit, arguments))
     spec["sagemaker"] = without_lost_settings(fit.kind, {**block, **_block(fit, arguments, call)}, problems)
     base_name, name = arguments.text("base_job_name"), call.text("job_name")
     call.nothing_left("")
@@ -66,10 +66,10 @@ def _portable(arguments: Arguments) -> dict[str, JSON]:
     """Environment, metrics and snapshots."""
     fields: dict[str, JSON] = {}
     environment = arguments.text_map("environment")
-    put(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
-    put(fields, "metrics", _metrics(arguments))
+    set_field(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
+    set_field(fields, "metrics", _metrics(arguments))
     snapshots = arguments.text("checkpoint_s3_uri")
-    put(fields, "checkpoint", {"s3": snapshots} if snapshots else None)
+    set_field(fields, "checkpoint", {"s3": snapshots} if snapshots else None)
     return fields
 
 
@@ -87,9 +87,9 @@ def _metrics(arguments: Arguments) -> list[JSON]:
 
 def _output(fit: EstimatorFit, arguments: Arguments) -> JSON:
     """The folder that the script gives, or the root of the bucket that its session has in the default one's place."""
-    given, bucket = arguments.text("output_path"), fit.session.bucket
-    if given:
-        return {"s3": given}
+    value, bucket = arguments.text("output_path"), fit.session.bucket
+    if value:
+        return {"s3": value}
     if fit.session.prefix is not None:
         where = "Session(default_bucket_prefix=...)"
         arguments.problems.add(where, "the SDK puts code and output at different places below it; give an output_path")
@@ -102,16 +102,16 @@ def _block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str
     block.update(debugging(arguments))
     own_mode = arguments.text("input_mode")
     mode = mode_of_all(fit.call.get("inputs")) or own_mode
-    put(block, "inputMode", mode if mode != "File" else None)
-    put(block, "outputKmsKey", arguments.text("output_kms_key"))
-    put(block, "outputCompression", "None" if arguments.truth("disable_output_compression") else None)
-    put(block, "codeLocation", arguments.text("code_location"))
+    set_field(block, "inputMode", mode if mode != "File" else None)
+    set_field(block, "outputKmsKey", arguments.text("output_kms_key"))
+    set_field(block, "outputCompression", "None" if arguments.truth("disable_output_compression") else None)
+    set_field(block, "codeLocation", arguments.text("code_location"))
     level = arguments.whole("container_log_level")
-    put(block, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
-    put(block, "checkpointPath", _checkpoint_path(fit, arguments))
-    put(block, "tags", tags(arguments))
-    put(block, "experiment", _experiment(call))
-    put(block, "imageRepository", _repository(arguments))
+    set_field(block, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
+    set_field(block, "checkpointPath", _checkpoint_path(fit, arguments))
+    set_field(block, "tags", tags(arguments))
+    set_field(block, "experiment", _experiment(call))
+    set_field(block, "imageRepository", _repository(arguments))
     return block
 
 
@@ -125,10 +125,10 @@ def _checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:
 
 
 def _experiment(call: Arguments) -> JSON:
-    given = call.text_map("experiment_config")
-    for name in given.keys() - _EXPERIMENT.keys():
+    value = call.text_map("experiment_config")
+    for name in value.keys() - _EXPERIMENT.keys():
         call.problems.add(call.where("experiment_config"), f"found {name}; known are {', '.join(_EXPERIMENT)}")
-    return {field: given[name] for name, field in _EXPERIMENT.items() if name in given}
+    return {field: value[name] for name, field in _EXPERIMENT.items() if name in value}
 
 
 def _repository(arguments: Arguments) -> JSON:
@@ -137,5 +137,5 @@ def _repository(arguments: Arguments) -> JSON:
     if access is None:
         return None
     repository: dict[str, JSON] = {"access": access}
-    put(repository, "credentialsProviderArn", provider)
+    set_field(repository, "credentialsProviderArn", provider)
     return repository

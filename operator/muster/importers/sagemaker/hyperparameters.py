@@ -26,15 +26,15 @@ class Hyperparameters:
 
 
 def hyperparameters(
-    given: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
+    fields: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
 ) -> Hyperparameters:
-    """The hyperparameters `given`, which the SDK encodes as `sdk` says, and muster a job's as `muster` says.
+    """The hyperparameters `fields`, which the SDK encodes as `sdk` says, and muster a job's as `muster` says.
 
     `muster` None: as those of a job they would mean something else.
     """
     plain: dict[str, JSON] = {}
     raw: dict[str, JSON] = {}
-    for name, value in given.items():
+    for name, value in fields.items():
         text = _text(value, sdk)
         if text is None:
             problems.add(

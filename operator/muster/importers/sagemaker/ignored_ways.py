@@ -1,4 +1,4 @@
-"""What of a distribution the SDK tells nobody: it is left out of the job, too, with a warning. Pure.
+"""What of a distribution the SDK doesn't pass on: it is left out of the job, too, with a warning. Pure.
 
 The SDK refuses before it ignores: what it refuses stays, and the job is refused for it.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 from muster.api.sagemaker_support import DATA_PARALLEL_VERSIONS, is_trainium
-from muster.api.sagemaker_ways import FIELDS, told
+from muster.api.sagemaker_ways import FIELDS, effective_ways
 from muster.importers.sagemaker.reading import Problems
 
 _OPTIONS = {"pytorchDdp": "customMpiOptions", "dataParallel": "customMpiOptions", "modelParallel": "parameters"}
@@ -27,9 +27,9 @@ def without_ignored(
     kept = {name: _with_options(estimator, name, settings, where, problems) for name, settings in toolkit.items()}
     said = frozenset(name for name in toolkit if name in FIELDS)
     on = frozenset(name for name in said if _is_on(toolkit[name]))
-    for name in sorted(said - told(estimator, said, on)):
+    for name in sorted(said - effective_ways(estimator, said, on)):
         if name not in on or image is not None or not _is_refused(name, framework):
-            beside = "".join(f" beside {other}" for other in sorted(on & told(estimator, said, on)))
+            beside = "".join(f" beside {other}" for other in sorted(on & effective_ways(estimator, said, on)))
             problems.warn(where, f"{name} is ignored{beside}, as by the SDK")
             del kept[name]
     return kept

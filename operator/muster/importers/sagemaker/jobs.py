@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from muster.api.document import JSON, Document
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.importers.sagemaker.document import job_text, job_value
@@ -36,7 +36,7 @@ class Sources:
     """Where code is found: below `folder`, unless `given` is the source that the user says."""
 
     folder: Path
-    given: Mapping[str, JSON] | None
+    override: Mapping[str, JSON] | None
 
 
 Judge = Callable[[Job], None]
@@ -79,12 +79,10 @@ def _document(value: JSON, origin: str, judge: Judge, problems: Problems) -> lis
     return [job_text(value, origin)]
 
 
-def _with_source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
-) -> dict[str, JSON]:
+def _with_source(result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems) -> dict[str, JSON]:
     spec = {**result.spec}
     try:
-        source = _source(result, sources, written, problems)
+        source = _source(result, sources, files, problems)
     except NotInline as problem:
         problems.add("its code", str(problem))
         return spec
@@ -92,13 +90,13 @@ def _with_source(
 
 
 def _source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
+    result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems
 ) -> Mapping[str, JSON] | None:
     if result.code is None or not isinstance(result.code, Folder):
         return result.code
-    if sources.given is not None:
-        return sources.given
-    code = inline(result.code, sources.folder, written)
+    if sources.override is not None:
+        return sources.override
+    code = inline(result.code, sources.folder, files)
     if code.left_out:
         problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")
     return {"inline": {"files": dict(code.files)}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.distribution import plain
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, inside, set_field, shown
 from muster.importers.sagemaker.recording import Value
 
 _DEFAULT_VOLUME_GB = 30
@@ -44,25 +44,25 @@ def nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
 def machines(arguments: Arguments) -> dict[str, JSON]:
     """Disks, warm pool, plan, and where on UltraServers."""
     fields: dict[str, JSON] = {}
-    put(fields, "volumeSizeGb", _unless(arguments.whole("volume_size"), _DEFAULT_VOLUME_GB))
-    put(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
-    put(fields, "keepAliveSeconds", arguments.whole("keep_alive_period_in_seconds"))
-    put(fields, "trainingPlanArn", arguments.text("training_plan"))
-    put(fields, "placement", placement(arguments))
+    set_field(fields, "volumeSizeGb", _unless(arguments.whole("volume_size"), _DEFAULT_VOLUME_GB))
+    set_field(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
+    set_field(fields, "keepAliveSeconds", arguments.whole("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", arguments.text("training_plan"))
+    set_field(fields, "placement", placement(arguments))
     return fields
 
 
 def limits(arguments: Arguments) -> dict[str, JSON]:
     """Times and retries."""
     fields: dict[str, JSON] = {}
-    put(fields, "maxRunSeconds", _unless(arguments.whole("max_run"), _DEFAULT_RUN_SECONDS))
+    set_field(fields, "maxRunSeconds", _unless(arguments.whole("max_run"), _DEFAULT_RUN_SECONDS))
     spot, max_wait = arguments.truth("use_spot_instances"), arguments.whole("max_wait")
     if spot:
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait else {}
     elif max_wait:
         arguments.problems.add(arguments.where("max_wait"), "SageMaker takes this with use_spot_instances=True only")
     attempts = arguments.whole("max_retry_attempts")
-    put(fields, "retry", {"attempts": attempts} if attempts is not None else None)
+    set_field(fields, "retry", {"attempts": attempts} if attempts is not None else None)
     return fields
 
 
@@ -72,9 +72,9 @@ def network(arguments: Arguments) -> dict[str, JSON]:
     subnets, groups = arguments.texts("subnets"), arguments.texts("security_group_ids")
     if bool(subnets) != bool(groups):
         arguments.problems.add(arguments.where("subnets"), "subnets and security_group_ids go together")
-    put(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets else None)
-    put(fields, "encryptInterContainerTraffic", arguments.truth("encrypt_inter_container_traffic") or None)
-    put(fields, "networkIsolation", arguments.truth("enable_network_isolation") or None)
+    set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets else None)
+    set_field(fields, "encryptInterContainerTraffic", arguments.truth("encrypt_inter_container_traffic") or None)
+    set_field(fields, "networkIsolation", arguments.truth("enable_network_isolation") or None)
     return fields
 
 
@@ -88,14 +88,14 @@ def switches(arguments: Arguments) -> dict[str, JSON]:
     }
     fields: dict[str, JSON] = {}
     for field, name in names.items():
-        put(fields, field, _ON_OFF[arguments.truth(name)])
+        set_field(fields, field, _ON_OFF[arguments.truth(name)])
     return fields
 
 
 def tags(arguments: Arguments) -> dict[str, JSON]:
     """Tags, from a dictionary or from a list of keys and values."""
     value = arguments.value("tags")
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     match value:
         case None:
             return {}
@@ -104,49 +104,49 @@ def tags(arguments: Arguments) -> dict[str, JSON]:
         case list():
             for tag in value:
                 match tag:
-                    case {"Key": str(key), "Value": str(text)} if key not in found:
-                        found[key] = text
+                    case {"Key": str(key), "Value": str(text)} if key not in result:
+                        result[key] = text
                     case _:
                         arguments.problems.add(
                             arguments.where("tags"), f"found {tag!r}; one Key and one Value is expected"
                         )
-            return found
+            return result
     arguments.problems.add(arguments.where("tags"), f"found {shown(value)}; a list or a dictionary is expected")
     return {}
 
 
 def _group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
-    found = inside(arguments, "instance_groups", value, "InstanceGroup")
-    if found is None:
+    settings = inside(arguments, "instance_groups", value, "InstanceGroup")
+    if settings is None:
         return []
     group: dict[str, JSON] = {}
-    put(group, "name", found.text("instance_group_name"))
-    put(group, "instanceType", found.text("instance_type"))
-    put(group, "instanceCount", found.whole("instance_count"))
+    set_field(group, "name", settings.text("instance_group_name"))
+    set_field(group, "instanceType", settings.text("instance_type"))
+    set_field(group, "instanceCount", settings.whole("instance_count"))
     return [group]
 
 
 def placement(arguments: Arguments) -> JSON:
     """How the instances lie on UltraServers."""
     name = "instance_placement_config"
-    given = arguments.dictionary(name)
-    found = given.get(_SPECIFICATIONS, [])
-    servers = found if isinstance(found, list) else [found]
+    values = arguments.dictionary(name)
+    result = values.get(_SPECIFICATIONS, [])
+    servers = result if isinstance(result, list) else [result]
     others = _entries(
-        arguments, name, {key: value for key, value in given.items() if key != _SPECIFICATIONS}, _PLACEMENT
+        arguments, name, {key: value for key, value in values.items() if key != _SPECIFICATIONS}, _PLACEMENT
     )
     fields: dict[str, JSON] = {}
-    put(fields, "multipleJobs", others.get("multipleJobs"))
-    put(fields, "ultraServers", [_entries(arguments, name, server, _ULTRA_SERVER) for server in servers])
+    set_field(fields, "multipleJobs", others.get("multipleJobs"))
+    set_field(fields, "ultraServers", [_entries(arguments, name, server, _ULTRA_SERVER) for server in servers])
     return fields
 
 
-def _entries(arguments: Arguments, name: str, given: Value, known: Mapping[str, str]) -> dict[str, JSON]:
+def _entries(arguments: Arguments, name: str, given: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
     """A part of the request that the script writes itself, by the names that it has in a job."""
-    if not isinstance(given, dict) or not given.keys() <= known.keys():
-        arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(known)} is expected")
+    if not isinstance(given, dict) or not given.keys() <= allowed.keys():
+        arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(allowed)} is expected")
         return {}
-    return {known[key]: plain(value, arguments.where(name), arguments.problems) for key, value in given.items()}
+    return {allowed[key]: plain(value, arguments.where(name), arguments.problems) for key, value in given.items()}
 
 
 def _unless(value: int | None, default: int) -> int | None:

@@ -68,12 +68,12 @@ def _is_python(cell: str) -> bool:
 def _lines(cell: str) -> Iterator[str]:
     """Lines one by one, so that numbers in messages stay the cell's own."""
     for line in cell.splitlines():
-        if found := _SYSTEM.fullmatch(line):
-            yield f"{found['indent']}get_ipython().system({found['command'].strip()!r})\n"
-        elif found := _ASSIGNED.fullmatch(line):
-            yield f"{found['name']}get_ipython().getoutput({found['command'].strip()!r})\n"
-        elif found := _MAGIC.fullmatch(line):
-            yield f"{found['indent']}get_ipython().run_line_magic({found['magic']!r}, {found['line'].strip()!r})\n"
+        if match := _SYSTEM.fullmatch(line):
+            yield f"{match['indent']}get_ipython().system({match['command'].strip()!r})\n"
+        elif match := _ASSIGNED.fullmatch(line):
+            yield f"{match['name']}get_ipython().getoutput({match['command'].strip()!r})\n"
+        elif match := _MAGIC.fullmatch(line):
+            yield f"{match['indent']}get_ipython().run_line_magic({match['magic']!r}, {match['line'].strip()!r})\n"
         elif _HELP.fullmatch(line):
             yield "\n"
         else:

@@ -1,4 +1,4 @@
-"""The arguments of one call, taken one by one: what nobody takes, or isn't of the SDK's type, is a problem. Pure."""
+"""The arguments of one call, taken one by one: one that is left over or of a wrong type is a problem. Pure."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Arguments:
 
     def text_map(self, name: str) -> dict[str, JSON]:
         """A dictionary of texts; empty when it wasn't given."""
-        found = self.dictionary(name)
-        for key, item in found.items():
+        result = self.dictionary(name)
+        for key, item in result.items():
             if not isinstance(item, str):
                 self.problems.add(self.where(name), f"found {shown(item)} under {quoted(key)}; text is expected")
-        return {key: item for key, item in found.items() if isinstance(item, str)}
+        return {key: item for key, item in result.items() if isinstance(item, str)}
 
     def built(self, name: str, *kinds: str) -> Arguments | None:
         """The arguments of a value that was built by one of the classes `kinds`."""
@@ -89,7 +89,7 @@ class Arguments:
         return None if value is None else inside(self, name, value, *kinds)
 
     def nothing_left(self, why: str) -> None:
-        """Say of each argument that nobody took that there is no field for it. `why` says more, or is empty."""
+        """Say of each argument that is left over that there is no field for it. `why` says more, or is empty."""
         for name in sorted(self._left):
             self.problems.add(self.where(name), f"muster's jobs have no field for this{why}")
         self._left = {}
@@ -124,7 +124,7 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def put(fields: dict[str, JSON], name: str, value: JSON) -> None:
+def set_field(fields: dict[str, JSON], name: str, value: JSON) -> None:
     """Set a field unless there is nothing to say."""
     if value not in (None, "", [], {}):
         fields[name] = value

@@ -123,10 +123,10 @@ def record(line: str) -> Record:
         case "question":
             return Question({str(name): str(value) for name, value in fields["about"].items()})
         case kind:
-            return _told(str(kind), place, fields)
+            return _read_message(str(kind), place, fields)
 
 
-def _told(kind: str, place: str, fields: Mapping[str, object]) -> Note | WrittenFile | Failure | Done:
+def _read_message(kind: str, place: str, fields: Mapping[str, object]) -> Note | WrittenFile | Failure | Done:
     match kind:
         case "warning":
             return Note(place, str(fields["message"]))

@@ -146,7 +146,7 @@ def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes],
         yield process, said_file, told_file
 
 
-def _listened(said: TextIO, told: TextIO, answer: Answer) -> Recording:
+def _listened(said: TextIO, value: TextIO, answer: Answer) -> Recording:
     runs: list[EstimatorFit | TrainerRun] = []
     notes: list[Note] = []
     files: dict[str, str] = {}
@@ -159,8 +159,8 @@ def _listened(said: TextIO, told: TextIO, answer: Answer) -> Recording:
             case WrittenFile(path, append, text):
                 files[path] = files.get(path, "") + text if append else text
             case Question(about):
-                told.write(_answered(about, answer))
-                told.flush()
+                value.write(_answered(about, answer))
+                value.flush()
             case Failure() as failure:
                 return Recording(runs, notes, files, failure)
             case Done():

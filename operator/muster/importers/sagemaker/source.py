@@ -51,10 +51,10 @@ def inline(code: Folder, working_folder: Path, written: Mapping[str, str]) -> In
 
 
 def _files(
-    code: Folder, working_folder: Path, written: Mapping[str, str], left_out: list[str]
+    code: Folder, working_folder: Path, files: Mapping[str, str], left_out: list[str]
 ) -> Iterator[tuple[str, Path]]:
     """Names in the archive and where their files are (sagemaker 2.257.7, fw_utils.tar_and_upload_dir)."""
-    made = {_absolute(working_folder, name) for name in written}
+    made = {_absolute(working_folder, name) for name in files}
     if code.folder is None:
         yield Path(code.script).name, _absolute(working_folder, code.script)
     else:
@@ -85,8 +85,8 @@ def _below(folder: Path, left_out: list[str]) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(folder).as_posix(), path
 
 
-def _text(path: Path, written: Mapping[str, str], working_folder: Path) -> str:
-    for name, text in written.items():
+def _text(path: Path, files: Mapping[str, str], working_folder: Path) -> str:
+    for name, text in files.items():
         if _absolute(working_folder, name) == path:
             return text
     try:

@@ -9,7 +9,7 @@ import re
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.hyperparameters import Hyperparameters, hyperparameters
-from muster.importers.sagemaker.reading import Arguments, Problems, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, Problems, inside, set_field, shown
 from muster.importers.sagemaker.recording import TrainerRun, Value
 from muster.importers.sagemaker.trainer_channels import channels
 from muster.importers.sagemaker.trainer_code import Started, started
@@ -32,22 +32,22 @@ def translated(run: TrainerRun, place: Place, problems: Problems) -> Translated:
     compute = arguments.built("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
     count, node_type = nodes(compute)
     block: dict[str, JSON] = {**start.block, **node_type}
-    put(block, "region", run.session.region or place.region)
-    put(block, "role", place.role_arn(arguments))
-    put(block, "rawHyperparameters", {**sent.raw, **start.raw})
+    set_field(block, "region", run.session.region or place.region)
+    set_field(block, "role", place.role_arn(arguments))
+    set_field(block, "rawHyperparameters", {**sent.raw, **start.raw})
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": start.launcher, "command": list(start.command)}
-    put(spec, "nodes", count)
-    put(spec, "procsPerNode", start.processes)
-    put(spec, "image", image)
-    put(spec, "hyperparameters", sent.plain)
-    put(spec, "env", [{"name": name, "value": text} for name, text in arguments.text_map("environment").items()])
-    put(spec, "metrics", _metrics(arguments))
-    put(spec, "inputs", channels(arguments, call))
+    set_field(spec, "nodes", count)
+    set_field(spec, "procsPerNode", start.processes)
+    set_field(spec, "image", image)
+    set_field(spec, "hyperparameters", sent.plain)
+    set_field(spec, "env", [{"name": name, "value": text} for name, text in arguments.text_map("environment").items()])
+    set_field(spec, "metrics", _metrics(arguments))
+    set_field(spec, "inputs", channels(arguments, call))
     bucket = _bucket(run, place, base, arguments)
     spec["output"] = {"s3": _output(arguments, bucket, base, block)}
-    put(spec, "checkpoint", _checkpoint(arguments, block))
+    set_field(spec, "checkpoint", _checkpoint(arguments, block))
     block.update({**machines(compute), **limits(arguments, compute), **network(arguments), **_switches(arguments)})
-    put(block, "codeLocation", _code_location(arguments, start, bucket, base))
+    set_field(block, "codeLocation", _code_location(arguments, start, bucket, base))
     spec["sagemaker"] = block
     _nothing_left(compute, call, arguments)
     return Translated(base, spec, start.code)
@@ -59,8 +59,8 @@ def _nothing_left(*taken: Arguments) -> None:
 
 
 def _base_name(image: str | None) -> str:
-    found = _REPOSITORY.match(image or "")
-    return f"{found['name']}-job" if found else "job"
+    match = _REPOSITORY.match(image or "")
+    return f"{match['name']}-job" if match else "job"
 
 
 def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -> Hyperparameters:
@@ -69,17 +69,17 @@ def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -
     if isinstance(value, str):
         problems.add(where, f"found {shown(value)}; give what the file holds, as a dictionary")
         value = None
-    given = value if isinstance(value, dict) else {}
+    values = value if isinstance(value, dict) else {}
     # a command of its own isn't given them as arguments; on other backends it would be
-    return hyperparameters(given, "Bare", "Bare" if start.takes_arguments else None, where, problems)
+    return hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
 
 
 def _metrics(arguments: Arguments) -> list[JSON]:
     metrics: list[JSON] = []
     for value in arguments.listed("metric_definitions"):
-        found = inside(arguments, "metric_definitions", value, "MetricDefinition")
-        if found is not None:
-            metrics.append({"name": found.text("name"), "regex": found.text("regex")})
+        settings = inside(arguments, "metric_definitions", value, "MetricDefinition")
+        if settings is not None:
+            metrics.append({"name": settings.text("name"), "regex": settings.text("regex")})
     return metrics
 
 
@@ -106,7 +106,7 @@ def _output(arguments: Arguments, bucket: str, base: str, block: dict[str, JSON]
     if compression not in _COMPRESSION:
         config.problems.add(config.where("compression_type"), f"found {shown(compression)}; GZIP or NONE is expected")
     block["outputCompression"] = _COMPRESSION.get(compression)
-    put(block, "outputKmsKey", config.text("kms_key_id"))
+    set_field(block, "outputKmsKey", config.text("kms_key_id"))
     place = config.text("s3_output_path") or own
     config.nothing_left("")
     return place
@@ -120,7 +120,7 @@ def _checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
     if uri is None:
         where = config.where("s3_uri")
         config.problems.add(where, "is missing: a folder of one training job's name is lost to the next attempt")
-    put(block, "checkpointPath", config.text("local_path"))
+    set_field(block, "checkpointPath", config.text("local_path"))
     return {"s3": uri}
 
 
@@ -132,16 +132,16 @@ def _switches(arguments: Arguments) -> dict[str, JSON]:
         ("infra_check_config", "InfraCheckConfig", "enable_infra_check", "infraCheck"),
         ("session_chaining_config", "SessionChainingConfig", "enable_session_tag_chaining", "sessionTagChaining"),
     ):
-        found = arguments.built(name, config)
-        put(fields, field, _ENABLED[found.truth(switch)] if found is not None else None)
+        settings = arguments.built(name, config)
+        set_field(fields, field, _ENABLED[settings.truth(switch)] if settings is not None else None)
     board = arguments.built("tensorboard_output_config", "TensorBoardOutputConfig")
     if board is not None:
         local_path = board.text("local_path") or "/opt/ml/output/tensorboard"
         fields["tensorBoard"] = {"s3": board.text("s3_output_path"), "localPath": local_path}
     mode = arguments.text("training_input_mode")
-    put(fields, "inputMode", mode if mode != "File" else None)
-    put(fields, "tags", _tags(arguments))
-    put(fields, "imageRepository", _repository(arguments))
+    set_field(fields, "inputMode", mode if mode != "File" else None)
+    set_field(fields, "tags", _tags(arguments))
+    set_field(fields, "imageRepository", _repository(arguments))
     return fields
 
 
@@ -152,8 +152,8 @@ def _tags(arguments: Arguments) -> dict[str, JSON]:
         if isinstance(tag, dict):
             key, text = tag.get("key"), tag.get("value")
         else:
-            found = inside(arguments, "tags", tag, "Tag")
-            key, text = (found.text("key"), found.text("value")) if found is not None else (None, None)
+            settings = inside(arguments, "tags", tag, "Tag")
+            key, text = (settings.text("key"), settings.text("value")) if settings is not None else (None, None)
         if isinstance(key, str) and isinstance(text, str):
             tags[key] = text
     return tags
@@ -166,7 +166,9 @@ def _repository(arguments: Arguments) -> JSON:
     repository: dict[str, JSON] = {"access": config.text("training_repository_access_mode")}
     credentials = config.built("training_repository_auth_config", "TrainingRepositoryAuthConfig")
     if credentials is not None:
-        put(repository, "credentialsProviderArn", credentials.text("training_repository_credentials_provider_arn"))
+        set_field(
+            repository, "credentialsProviderArn", credentials.text("training_repository_credentials_provider_arn")
+        )
     return repository
 
 

@@ -4,48 +4,48 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.file_system import file_system
-from muster.importers.sagemaker.reading import Arguments, inside, put, shown
+from muster.importers.sagemaker.reading import Arguments, inside, set_field, shown
 from muster.importers.sagemaker.recording import Built, Value
 
 
 def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
     """The channels of the trainer, and of `train`, which come in their place where both have one of a name."""
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for source in (arguments, call):
         for value in source.listed("input_data_config"):
-            given = inside(source, "input_data_config", value, "InputData", "Channel")
-            if given is not None:
-                name = given.text("channel_name") or ""
-                found[name] = _channel(name, given)
-    return list(found.values())
+            settings = inside(source, "input_data_config", value, "InputData", "Channel")
+            if settings is not None:
+                name = settings.text("channel_name") or ""
+                result[name] = _channel(name, settings)
+    return list(result.values())
 
 
-def _channel(name: str, given: Arguments) -> JSON:
+def _channel(name: str, settings: Arguments) -> JSON:
     channel: dict[str, JSON] = {"name": name}
-    put(channel, "contentType", given.text("content_type"))
+    set_field(channel, "contentType", settings.text("content_type"))
     options: dict[str, JSON] = {}
-    put(options, "inputMode", given.text("input_mode"))
-    put(options, "compression", given.text("compression_type"))
-    put(options, "recordWrapper", given.text("record_wrapper_type"))
-    shuffle = given.built("shuffle_config", "ShuffleConfig")
+    set_field(options, "inputMode", settings.text("input_mode"))
+    set_field(options, "compression", settings.text("compression_type"))
+    set_field(options, "recordWrapper", settings.text("record_wrapper_type"))
+    shuffle = settings.built("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        put(options, "shuffleSeed", shuffle.whole("seed"))
-    source = given.value("data_source")
+        set_field(options, "shuffleSeed", shuffle.whole("seed"))
+    source = settings.value("data_source")
     if isinstance(source, Built) and source.kind == "DataSource":
-        source = _inner(given, source)
-    _add_source(channel, options, given, source)
-    put(channel, "sagemaker", options)
-    given.nothing_left("")
+        source = _inner(settings, source)
+    _add_source(channel, options, settings, source)
+    set_field(channel, "sagemaker", options)
+    settings.nothing_left("")
     return channel
 
 
-def _inner(given: Arguments, source: Built) -> Value:
-    inner = inside(given, "data_source", source, "DataSource")
+def _inner(settings: Arguments, source: Built) -> Value:
+    inner = inside(settings, "data_source", source, "DataSource")
     if inner is None:
         return None
-    found = [inner.value(name) for name in ("s3_data_source", "file_system_data_source")]
+    result = [inner.value(name) for name in ("s3_data_source", "file_system_data_source")]
     inner.nothing_left("")
-    return next((value for value in found if value is not None), None)
+    return next((value for value in result if value is not None), None)
 
 
 def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Arguments, source: Value) -> None:
@@ -57,22 +57,22 @@ def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Argum
         # what is given as a text alone is copied, whatever the job's own mode (create_input_data_channel)
         options.setdefault("inputMode", "File")
         return
-    found = inside(given, "data_source", source, "S3DataSource", "FileSystemDataSource")
-    if found is None or not isinstance(source, Built):
+    settings = inside(given, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    if settings is None or not isinstance(source, Built):
         return
     if source.kind == "FileSystemDataSource":
-        options["fileSystem"] = file_system(found, None)
+        options["fileSystem"] = file_system(settings, None)
     else:
-        channel["s3"] = _objects(found, options)
-    found.nothing_left("")
+        channel["s3"] = _objects(settings, options)
+    settings.nothing_left("")
 
 
-def _objects(found: Arguments, options: dict[str, JSON]) -> JSON:
-    objects: dict[str, JSON] = {"uri": found.text("s3_uri")}
-    distribution = found.text("s3_data_distribution_type")
-    put(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
-    data_type = found.text("s3_data_type")
-    put(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    put(options, "attributeNames", found.texts("attribute_names"))
-    put(options, "instanceGroups", found.texts("instance_group_names"))
+def _objects(settings: Arguments, options: dict[str, JSON]) -> JSON:
+    objects: dict[str, JSON] = {"uri": settings.text("s3_uri")}
+    distribution = settings.text("s3_data_distribution_type")
+    set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
+    data_type = settings.text("s3_data_type")
+    set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
+    set_field(options, "attributeNames", settings.texts("attribute_names"))
+    set_field(options, "instanceGroups", settings.texts("instance_group_names"))
     return objects

@@ -78,8 +78,8 @@ def _distributed(arguments: Arguments, alone: Started) -> Started:
     smp = config.built("smp", "SMP")
     raw: dict[str, JSON] = {}
     if smp is not None:
-        given = {name: smp.value(name) for name in _SMP}
-        raw["mp_parameters"] = json.dumps({name: value for name, value in given.items() if value is not None})
+        values = {name: smp.value(name) for name in _SMP}
+        raw["mp_parameters"] = json.dumps({name: value for name, value in values.items() if value is not None})
     config.nothing_left("")
     return Started(launcher, alone.command, alone.code, processes, block=alone.block, raw=raw)
 

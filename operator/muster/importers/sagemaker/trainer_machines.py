@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.machines import placement
-from muster.importers.sagemaker.reading import Arguments, inside, put
+from muster.importers.sagemaker.reading import Arguments, inside, set_field
 
 _INSTANCE_TYPE = "ml.m5.xlarge"
 _VOLUME_GB = 30
@@ -18,11 +18,11 @@ def nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
     groups: list[JSON] = []
     total = 0
     for value in compute.listed("instance_groups"):
-        found = inside(compute, "instance_groups", value, "InstanceGroup")
-        if found is not None:
-            size = found.whole("instance_count") or 0
+        settings = inside(compute, "instance_groups", value, "InstanceGroup")
+        if settings is not None:
+            size = settings.whole("instance_count") or 0
             total += size
-            name, kind = found.text("instance_group_name"), found.text("instance_type")
+            name, kind = settings.text("instance_group_name"), settings.text("instance_type")
             groups.append({"name": name, "instanceType": kind, "instanceCount": size})
     if groups:
         return total, {"instanceGroups": groups}
@@ -33,11 +33,11 @@ def machines(compute: Arguments) -> dict[str, JSON]:
     """Disks, warm pool, plan and placement."""
     fields: dict[str, JSON] = {}
     volume = compute.whole("volume_size_in_gb")
-    put(fields, "volumeSizeGb", volume if volume != _VOLUME_GB else None)
-    put(fields, "volumeKmsKey", compute.text("volume_kms_key_id"))
-    put(fields, "keepAliveSeconds", compute.whole("keep_alive_period_in_seconds"))
-    put(fields, "trainingPlanArn", compute.text("training_plan_arn"))
-    put(fields, "placement", placement(compute))
+    set_field(fields, "volumeSizeGb", volume if volume != _VOLUME_GB else None)
+    set_field(fields, "volumeKmsKey", compute.text("volume_kms_key_id"))
+    set_field(fields, "keepAliveSeconds", compute.whole("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", compute.text("training_plan_arn"))
+    set_field(fields, "placement", placement(compute))
     return fields
 
 
@@ -47,7 +47,7 @@ def limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
     stopping = arguments.built("stopping_condition", "StoppingCondition")
     if stopping is not None:
         fields["maxRunSeconds"] = stopping.whole("max_runtime_in_seconds") or _RUN_SECONDS
-        put(fields, "maxPendingSeconds", stopping.whole("max_pending_time_in_seconds"))
+        set_field(fields, "maxPendingSeconds", stopping.whole("max_pending_time_in_seconds"))
     max_wait = stopping.whole("max_wait_time_in_seconds") if stopping is not None else None
     if compute.truth("enable_managed_spot_training"):
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait is not None else {}
@@ -67,8 +67,8 @@ def network(arguments: Arguments) -> dict[str, JSON]:
         return {}
     fields: dict[str, JSON] = {}
     subnets, groups = networking.texts("subnets"), networking.texts("security_group_ids")
-    put(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets or groups else None)
+    set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets or groups else None)
     encrypted = networking.truth("enable_inter_container_traffic_encryption")
-    put(fields, "encryptInterContainerTraffic", encrypted or None)
-    put(fields, "networkIsolation", networking.truth("enable_network_isolation") or None)
+    set_field(fields, "encryptInterContainerTraffic", encrypted or None)
+    set_field(fields, "networkIsolation", networking.truth("enable_network_isolation") or None)
     return fields

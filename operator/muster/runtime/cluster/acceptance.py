@@ -10,9 +10,9 @@ from muster.api.node_pool import NamedPool
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.tenancy_spec import Tenant
-from muster.backends.kubernetes import as_it_runs as on_kubernetes
-from muster.backends.sagemaker import as_it_runs as on_sagemaker
-from muster.plan.incarnations import was_started
+from muster.backends.kubernetes import apply_defaults as on_kubernetes
+from muster.backends.sagemaker import apply_defaults as on_sagemaker
+from muster.plan.attempts import was_started
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,6 @@ class Acceptance:
         if not was_started(status):
             tenancy.check(job, self.tenancy, self.default_region)
         if job.spec.backend == "SageMaker":
-            on_sagemaker.as_it_runs(job, self.default_region)
+            on_sagemaker.apply_defaults(job, self.default_region)
         else:
-            on_kubernetes.as_it_runs(job, status, self.node_pools)
+            on_kubernetes.apply_defaults(job, status, self.node_pools)

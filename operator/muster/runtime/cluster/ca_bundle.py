@@ -33,7 +33,7 @@ class CaBundle:
     _complaint: str = ""
 
     async def run(self) -> None:
-        """Look again and again, for ever. Trouble is logged once: without the bundle jobs are stored unlooked at."""
+        """Look again and again, for ever. Problem is logged once: without the bundle jobs are stored unlooked at."""
         while True:
             try:
                 await self.keep()
@@ -46,9 +46,9 @@ class CaBundle:
 
     async def keep(self) -> None:
         """One look. Raises `ApiError`."""
-        found = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
-        wanted = with_bundle(found, self.bundle())
-        if wanted == found:
+        stored = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
+        wanted = with_bundle(stored, self.bundle())
+        if wanted == stored:
             return
         try:
             await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, wanted)

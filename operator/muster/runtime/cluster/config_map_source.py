@@ -9,8 +9,8 @@ from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS
+from muster.storage.errors import SOURCE_REFUSED, StorageError
 from muster.storage.source_files import SourceFile, SourceFiles
-from muster.storage.trouble import SOURCE_REFUSED, StorageTrouble
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class ConfigMapSource:
     client: Client
 
     async def __call__(self, namespace: str, name: str) -> SourceFiles:
-        """Its entries as files. Raises `StorageTrouble` when there is none, and `ApiError`."""
+        """Its entries as files. Raises `StorageError` when there is none, and `ApiError`."""
         try:
-            found = await self.client.get(CONFIG_MAPS, namespace, name)
+            stored = await self.client.get(CONFIG_MAPS, namespace, name)
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            raise StorageTrouble(
+            raise StorageError(
                 SOURCE_REFUSED, f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}", may_pass=True
             ) from error
-        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(found.get("data")).items()}
-        binary = mapping(found.get("binaryData")).items()
+        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(stored.get("data")).items()}
+        binary = mapping(stored.get("binaryData")).items()
         return {**texts, **{path: SourceFile(base64.b64decode(string(text))) for path, text in binary}}

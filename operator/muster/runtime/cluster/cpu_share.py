@@ -17,7 +17,7 @@ class CpuShare:
     saved: float = SAVED_SECONDS
     at: float | None = None
 
-    def rest(self, took: float, now: float) -> float:
+    def delay(self, took: float, now: float) -> float:
         """Seconds until the next turn after one that took so much processor time and ended at `now`."""
         earned = 0.0 if self.at is None else max(0.0, now - self.at) * SHARE
         self.saved = min(SAVED_SECONDS, self.saved + earned) - took

@@ -84,7 +84,7 @@ class Elector:
         telling = asyncio.create_task(self._tell_always(leadership), name="state of the Lease")
         try:
             while not self.main.is_leaving:
-                await leadership.run(lambda term: self.main.lead(term, leadership.held_until))
+                await leadership.run(lambda leader_term: self.main.lead(leader_term, leadership.held_until))
         finally:
             telling.cancel()
             await client.close()
@@ -112,8 +112,8 @@ class MainProcess:
     _pulse: Pulse = field(default_factory=Pulse)
     _heard_at: float = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: LeaseState = field(default_factory=LeaseState)
-    _term: int | None = None
+    _sent: LeaseState = field(default_factory=LeaseState)
+    _leader_term: int | None = None
     _was_fit: bool = True
 
     def __post_init__(self) -> None:
@@ -150,11 +150,11 @@ class MainProcess:
         if os.getppid() != self.pid:
             self.has_ended.set()
 
-    async def lead(self, term: int, held_until: float) -> None:
+    async def lead(self, leader_term: int, held_until: float) -> None:
         """Let it lead, until it says that what it did as leader has ended."""
-        self._term = term
-        self.tell(held_until, self._told.holder)
-        while self._pulse.ended_term < term:
+        self._leader_term = leader_term
+        self.tell(held_until, self._sent.holder)
+        while self._pulse.ended_leader_term < leader_term:
             self._heard.clear()
             try:
                 await self._heard.wait()
@@ -166,10 +166,10 @@ class MainProcess:
     def tell(self, held_until: float, holder: str | None) -> None:
         """Tell it how the Lease stands, when that has changed."""
         is_held = held_until > float("-inf")
-        state = LeaseState(self._term, held_until, holder) if is_held else LeaseState(holder=holder)
-        if state == self._told or self.has_ended.is_set():
+        state = LeaseState(self._leader_term, held_until, holder) if is_held else LeaseState(holder=holder)
+        if state == self._sent or self.has_ended.is_set():
             return
-        self._told = state
+        self._sent = state
         try:
             self.connection.send_bytes(encode(state))
         except OSError:

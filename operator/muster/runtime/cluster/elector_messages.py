@@ -14,11 +14,11 @@ Stage: TypeAlias = Literal["starting", "candidate", "leaving"]
 class LeaseState:
     """What the elector knows of the Lease. Times are monotonic seconds, which all processes of a machine share.
 
-    `term` None: it isn't held. `held_until` is when others may take it unless it is renewed; `holder` is who leads, as
-    far as is known.
+    `leader_term` None: it isn't held. `held_until` is when others may take it unless it is renewed; `holder` is who
+    leads, as far as is known.
     """
 
-    term: int | None = None
+    leader_term: int | None = None
     held_until: float = float("-inf")
     holder: str | None = None
 
@@ -27,12 +27,12 @@ class LeaseState:
 class Pulse:
     """Sent by each step of the main process' loop: what /healthz and /readyz have to complain of.
 
-    `ended_term` is the last term whose work has ended (-1: none has).
+    `ended_leader_term` is the last term whose work has ended (-1: none has).
     """
 
     not_alive: tuple[str, ...] = ()
     not_ready: tuple[str, ...] = ("it is still starting",)
-    ended_term: int = -1
+    ended_leader_term: int = -1
     stage: Stage = "starting"
 
 
@@ -49,4 +49,4 @@ def read_state(text: bytes) -> LeaseState:
 def read_pulse(text: bytes) -> Pulse:
     """A pulse, as it was encoded."""
     fields = json.loads(text)
-    return Pulse(tuple(fields["not_alive"]), tuple(fields["not_ready"]), fields["ended_term"], fields["stage"])
+    return Pulse(tuple(fields["not_alive"]), tuple(fields["not_ready"]), fields["ended_leader_term"], fields["stage"])

@@ -12,7 +12,7 @@ from enum import IntEnum
 from muster.api.names import API_VERSION, KIND
 from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import EVENTS, Object
@@ -109,7 +109,7 @@ class EventPoster:
             # The same answer would come again; or its namespace is gone.
             if problem.is_refusal or problem.is_not_found:
                 break
-            await asyncio.sleep(pause(failures, problem, self.chance()))
+            await asyncio.sleep(backoff_seconds(failures, problem, self.chance()))
         _log.warning("%s: an event could not be sent: %s", letter.resource, problem)
 
 
@@ -125,8 +125,8 @@ def event(resource: Resource, note: Note, identity: str, now: float) -> Object:
     """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
     at = to_seconds(now)
     occasion = note.message if note.occasion is None else note.occasion
-    told = (resource.uid, note.type, note.reason, note.since, occasion)
-    name = f"{resource.name}.{hashlib.sha256('|'.join(told).encode()).hexdigest()[:16]}"
+    value = (resource.uid, note.type, note.reason, note.since, occasion)
+    name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
         "kind": "Event",

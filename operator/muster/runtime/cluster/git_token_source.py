@@ -11,8 +11,8 @@ from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import SECRETS
+from muster.storage.errors import GIT_TOKEN_MISSING, StorageError
 from muster.storage.git_token import checked_token
-from muster.storage.trouble import GIT_TOKEN_MISSING, StorageTrouble
 
 _FIELD = "spec.source.git.secretKeyRef"
 
@@ -24,7 +24,7 @@ class GitTokenSource:
     client: Client
 
     async def __call__(self, namespace: str, ref: SecretKeyRef) -> str:
-        """The token. Raises `StorageTrouble` when it can't be had, and `ApiError`."""
+        """The token. Raises `StorageError` when it can't be had, and `ApiError`."""
         try:
             secret = await self.client.get(SECRETS, namespace, ref.name)
         except ApiError as error:
@@ -33,13 +33,13 @@ class GitTokenSource:
                     f"the operator may not read Secret {namespace}/{ref.name}; ask the operator's administrator to "
                     "list it in the chart's value gitSecrets"
                 )
-                raise StorageTrouble(GIT_TOKEN_MISSING, f"{_FIELD}: {words}", may_pass=True) from error
+                raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {words}", may_pass=True) from error
             if not error.is_not_found:
                 raise
             words = f"namespace {namespace} has no Secret {ref.name}"
-            raise StorageTrouble(GIT_TOKEN_MISSING, f"{_FIELD}.name: {words}", may_pass=True) from error
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {words}", may_pass=True) from error
         encoded = mapping(secret.get("data")).get(ref.key)
         if encoded is None:
             words = f"Secret {namespace}/{ref.name} has no key {ref.key}"
-            raise StorageTrouble(GIT_TOKEN_MISSING, f"{_FIELD}.key: {words}", may_pass=True)
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {words}", may_pass=True)
         return checked_token(base64.b64decode(string(encoded)), _FIELD)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.kube.kinds import Object
 from muster.kube.reading import LEFT_OUT, left_out
 from muster.ranks.memory_shares import MemoryShares, Share

@@ -1,4 +1,4 @@
-"""A job's resource as it travels to its actor: reduced, its spec and status still the text that the API server sent.
+"""A job's resource as it travels to its controller: reduced, its spec and status still the text of the API server.
 
 Parsed, a text may take 25 times as much memory. So it is parsed where it is needed, once, by who has room for it.
 """

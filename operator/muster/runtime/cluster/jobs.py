@@ -1,4 +1,4 @@
-"""All jobs that the operator knows, each with its actor."""
+"""All jobs that the operator knows, each with its controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
-from muster.runtime.cluster.actor import Actor, Tools
+from muster.runtime.cluster.job_controller import JobController, JobControllerDependencies
 from muster.runtime.cluster.resource import Resource
 
 _log = logging.getLogger(__name__)
@@ -18,17 +18,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Jobs:
-    """Hears what happens to resources and passes it on to the job's actor.
+    """Hears what happens to resources and passes it on to the job's controller.
 
     `met` is called with each resource when it is heard of first, `forget` with a job's uid when its resource is gone,
-    `relisted` when the resources are being told all over again: what vanished meanwhile is told by nobody.
+    `relisted` when the resources are being told all over again: no event tells what vanished meanwhile.
     """
 
-    tools: Tools
+    dependencies: JobControllerDependencies
     met: Callable[[Resource], None]
     forget: Callable[[str], None]
     relisted: Callable[[], None]
-    _actors: dict[str, Actor] = field(default_factory=dict)
+    _controllers: dict[str, JobController] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def take(self, change: Change) -> None:
@@ -38,7 +38,7 @@ class Jobs:
         if change.type == "DELETED":
             self.drop(uid)
             return
-        if change.type == "ADDED" and uid in self._actors:
+        if change.type == "ADDED" and uid in self._controllers:
             self.relisted()
         # There is only one resource of a name: the end of the other one was missed.
         former = self._uids.get(name)
@@ -49,44 +49,44 @@ class Jobs:
 
     def wake(self, uid: str) -> None:
         """Something else of the job changed: its pods."""
-        actor = self._actors.get(uid)
-        if actor is not None:
-            actor.wake()
+        controller = self._controllers.get(uid)
+        if controller is not None:
+            controller.wake()
 
     def drop(self, uid: str) -> None:
-        """The resource is gone, and all that is known of it may go. Its children are the garbage collector's."""
-        self.tools.desk.room.forget(uid)
+        """Forget a resource that was deleted. Kubernetes' garbage collector deletes its children."""
+        self.dependencies.writing.room.forget(uid)
         resource = self._let_go(uid)
-        self.tools.store.forget(uid)
+        self.dependencies.store.forget(uid)
         self.forget(uid)
         if resource is not None:
             _log.info("%s: the resource was deleted", resource)
 
     def let_wait(self, uid: str) -> None:
-        """There is no room for the job: it is heard of again when there is. What is known of its pods stays true."""
+        """Forget a job for which there is no room until there is; its pods stay known."""
         self._let_go(uid)
 
     def _let_go(self, uid: str) -> Resource | None:
         """Forget the job; its resource as it was known."""
-        actor = self._actors.pop(uid, None)
-        if actor is None:
+        controller = self._controllers.pop(uid, None)
+        if controller is None:
             return None
-        resource = actor.resource
+        resource = controller.resource
         if self._uids.get((resource.namespace, resource.name)) == uid:
             del self._uids[resource.namespace, resource.name]
-        task = actor.stop()
+        task = controller.stop()
         # A turn that is under way may be this one, which found it out.
         if task is not None and task is not asyncio.current_task():
             task.cancel()
         return resource
 
-    def known(self) -> tuple[Resource, ...]:
+    def resources(self) -> tuple[Resource, ...]:
         """The newest known version of each job's resource."""
-        return tuple(actor.resource for actor in self._actors.values())
+        return tuple(controller.resource for controller in self._controllers.values())
 
     async def stop(self, grace_seconds: float) -> None:
         """Begin no more turns; give those under way so many seconds."""
-        tasks = {task for actor in self._actors.values() if (task := actor.stop()) is not None}
+        tasks = {task for controller in self._controllers.values() if (task := controller.stop()) is not None}
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=grace_seconds)
@@ -95,10 +95,10 @@ class Jobs:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _take(self, uid: str, source: Object) -> None:
-        actor = self._actors.get(uid)
-        if actor is None:
-            actor = self._actors[uid] = Actor(source, self.tools, self.drop, self.let_wait)
-            actor.wake()
-            self.met(actor.resource)
+        controller = self._controllers.get(uid)
+        if controller is None:
+            controller = self._controllers[uid] = JobController(source, self.dependencies, self.drop, self.let_wait)
+            controller.wake()
+            self.met(controller.resource)
         else:
-            actor.take(source)
+            controller.take(source)

@@ -14,7 +14,7 @@ REQUEST_SECONDS = 20.0
 
 CLOSE_SECONDS = 0.1
 
-ERROR_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between kopf's own attempts. After the last one kopf ends, and its thread starts it again."""
 
 
@@ -75,7 +75,7 @@ def new_settings() -> kopf.OperatorSettings:
     # Scanning needs the right to list all namespaces and all CRDs, which muster does not ask for.
     settings.scanning.disabled = True
     settings.networking.request_timeout = REQUEST_SECONDS
-    settings.networking.error_backoffs = ERROR_PAUSES
+    settings.networking.error_backoffs = ERROR_BACKOFFS
     # muster ends the process itself.
     settings.process.ultimate_exiting_timeout = None
     return settings

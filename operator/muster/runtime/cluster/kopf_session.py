@@ -46,14 +46,14 @@ class ReadResponse(aiohttp.ClientResponse):
             raise json.JSONDecodeError(str(problem), "", 0) from None
 
     def _list(self, text: bytes) -> JSON:
-        found = read_page(text)
+        page = read_page(text)
         items: list[JSON] = []
-        for item in found.items:
+        for item in page.items:
             try:
                 items.append(dict(type(self).read_object(item)))
             except Malformed as problem:
                 type(self).skip(f"an object of a list: {problem}")
-        metadata: JSON = {"resourceVersion": found.resource_version, "continue": found.rest}
+        metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.rest}
         return {"metadata": metadata, "items": items}
 
     def _line(self, line: bytes) -> bytes:
@@ -61,11 +61,11 @@ class ReadResponse(aiohttp.ClientResponse):
         try:
             event = read_event(line)
             read = _plainly if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
-            found = {"type": event.type, "object": dict(read(event.object))}
+            result = {"type": event.type, "object": dict(read(event.object))}
         except (ApiError, Malformed) as problem:
             type(self).skip(f"an event of a watch: {problem}")
             return b""
-        return json.dumps(found).encode() + b"\n"
+        return json.dumps(result).encode() + b"\n"
 
 
 class _Content:
@@ -83,8 +83,8 @@ class _Content:
         lines = Lines()
         async for chunk in self._stream.iter_any():
             for line in lines.feed(chunk):
-                if found := self._line(line):
-                    yield found
+                if result := self._line(line):
+                    yield result
 
 
 def response_class(read: Read, skip: Callable[[str], None]) -> type[ReadResponse]:

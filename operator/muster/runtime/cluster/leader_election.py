@@ -37,7 +37,7 @@ class LeaderElection:
         self._changed = asyncio.Event()
         self._reading = threading.Lock()
         self._is_closed = False
-        self._ended_term = -1
+        self._ended_leader_term = -1
         self._stage: Stage = "starting"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alive: Sequence[Check] = ()
@@ -56,7 +56,7 @@ class LeaderElection:
         """
         if self._monotonic() >= self._state.held_until:
             self._read()
-        return self._state.term is not None and self._monotonic() < self._state.held_until
+        return self._state.leader_term is not None and self._monotonic() < self._state.held_until
 
     def start(self, alive: Sequence[Check], ready: Sequence[Check]) -> None:
         """Hear the elector from now on; it answers the kubelet by these checks."""
@@ -71,37 +71,41 @@ class LeaderElection:
             await asyncio.sleep(PULSE_SECONDS)
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
 
         Goes on until cancelled, or until `lead` ends by itself, and raises what that raised; or `ElectorEnded`.
         """
         while True:
             self._stage = "candidate"
             self._send()
-            term = await self._term_to_lead()
-            work = asyncio.ensure_future(lead(term))
+            leader_term = await self._leader_term_to_lead()
+            work = asyncio.ensure_future(lead(leader_term))
             then: Stage = "leaving"
             try:
-                await self._until_lost(term, work)
+                await self._until_lost(leader_term, work)
                 if work.done():
                     return work.result()
                 then = "candidate"
             finally:
                 await _stop(work)
-                self._ended_term, self._stage = term, then
+                self._ended_leader_term, self._stage = leader_term, then
                 # Only now may the Lease be given back, or taken again.
                 self._send()
 
-    async def _term_to_lead(self) -> int:
+    async def _leader_term_to_lead(self) -> int:
         while True:
             self._changed.clear()
-            if self.holds_lease() and self._state.term is not None and self._state.term > self._ended_term:
-                return self._state.term
+            if (
+                self.holds_lease()
+                and self._state.leader_term is not None
+                and self._state.leader_term > self._ended_leader_term
+            ):
+                return self._state.leader_term
             self._require_elector()
             await self._changed.wait()
 
-    async def _until_lost(self, term: int, work: asyncio.Future[None]) -> None:
-        while not work.done() and self.holds_lease() and self._state.term == term:
+    async def _until_lost(self, leader_term: int, work: asyncio.Future[None]) -> None:
+        while not work.done() and self.holds_lease() and self._state.leader_term == leader_term:
             self._changed.clear()
             left = self._state.held_until - self._monotonic()
             heard = asyncio.create_task(self._changed.wait())
@@ -137,7 +141,7 @@ class LeaderElection:
         # An elector that reads nothing answers no kubelet either; this process need not wait for it.
         if self._is_closed or not select.select((), (self._connection,), (), 0)[1]:
             return
-        pulse = Pulse(failed(self._alive), failed(self._ready), self._ended_term, self._stage)
+        pulse = Pulse(failed(self._alive), failed(self._ready), self._ended_leader_term, self._stage)
         try:
             self._connection.send_bytes(encode(pulse))
         except OSError:

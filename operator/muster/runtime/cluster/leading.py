@@ -12,25 +12,25 @@ from functools import partial
 from muster.api import tenancy
 from muster.api.node_pool import NamedPool
 from muster.api.tenancy_spec import Tenant
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.kube.client import Client
 from muster.kube.informer import Informer
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.actor import Tools
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.inbox import Inbox
+from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.readmission import Readmission
 from muster.runtime.cluster.resources import ResourceWatch
+from muster.runtime.cluster.status_publisher import StatusPublisher
+from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.sweep import Sweep
-from muster.runtime.cluster.told import Told
 from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.write_budget import WriteBudget
 
@@ -43,7 +43,7 @@ class KopfEnded(Exception):
 
 
 @dataclass(frozen=True)
-class Parts:
+class LeaderDependencies:
     """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
 
     `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
@@ -69,11 +69,11 @@ class Parts:
 
 
 class Leading:
-    """One time as leader, numbered `term`. It ends by being cancelled: the Lease is another's, or the process ends."""
+    """One time as leader, numbered `leader_term`. It is cancelled when the Lease is lost or the process ends."""
 
-    def __init__(self, parts: Parts, term: int) -> None:
-        self._parts = parts
-        self._term = term
+    def __init__(self, dependencies: LeaderDependencies, leader_term: int) -> None:
+        self._dependencies = dependencies
+        self._leader_term = leader_term
         self._jobs: Jobs | None = None
         self._resources: ResourceWatch | None = None
 
@@ -89,25 +89,26 @@ class Leading:
 
     async def run(self) -> None:
         """Lead. Raises `KopfEnded`."""
-        parts = self._parts
+        dependencies = self._dependencies
         # A pod that is not known yet would be made a second time, or taken for lost.
-        for informer in parts.informers:
+        for informer in dependencies.informers:
             await informer.synced.wait()
-        parts.collector.lead(parts.holds_lease)
-        backend, training, gap = parts.backend(), parts.training(self.wake), asyncio.Event()
-        events = EventPoster(parts.client, parts.identity, parts.clock, random.random)
+        dependencies.collector.lead(dependencies.holds_lease)
+        backend, training, gap = dependencies.backend(), dependencies.training(self.wake), asyncio.Event()
+        events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
 
         room = JobRoom()
-        tools = self._tools(backend, training, events, room)
-        jobs = self._jobs = Jobs(tools, events.catch_up, partial(_forget, backend, training), gap.set)
-        inbox = Inbox(tools.processor, jobs.take)
-        sweep = Sweep(parts.client, parts.namespaces, lambda: (*jobs.known(), *room.held()), jobs.drop, gap)
-        resources = self._resources = ResourceWatch(parts.namespaces, room, inbox.put, time.monotonic, random.random)
+        controller_dependencies = self._controller_dependencies(backend, training, events, room)
+        jobs = self._jobs = Jobs(controller_dependencies, events.catch_up, partial(_forget, backend, training), gap.set)
+        inbox = Inbox(controller_dependencies.processor, jobs.take)
+        client, namespaces = dependencies.client, dependencies.namespaces
+        sweep = Sweep(client, namespaces, lambda: (*jobs.resources(), *room.held()), jobs.drop, gap)
+        resources = self._resources = ResourceWatch(namespaces, room, inbox.put, time.monotonic, random.random)
         resources.start()
         beside = (
             _supervised("the look for jobs that vanished", sweep.run),
             _supervised("the sending of Events", events.run),
-            _supervised("the look for jobs that wait for room", Readmission(parts.client, room, inbox.put).run),
+            _supervised("the look for jobs that wait for room", Readmission(client, room, inbox.put).run),
             _supervised("the way of agents here", self._lead_agents_here),
         )
         try:
@@ -115,32 +116,41 @@ class Leading:
             raise KopfEnded("kopf ended too often in a row; its messages say why")
         finally:
             resources.stop()
-            # Nothing is to be heard any more.
+            # The watch has ended on purpose.
             self._resources = None
             inbox.close()
             await jobs.stop(TURN_SECONDS)
             # The next leader reports what this one did not.
             await _cancel(beside)
             training.backend.close()
-            parts.collector.step_down(None)
-            # What agents said and were told in this term is nothing to the next one's.
-            parts.store.clear()
+            dependencies.collector.step_down(None)
+            # The next leader starts without this one's reports and commands.
+            dependencies.store.clear()
 
     async def _lead_agents_here(self) -> None:
-        parts = self._parts
-        if parts.endpoints is not None:
-            await keep_endpoints(parts.client, parts.endpoints, self._term, random.random)
+        dependencies = self._dependencies
+        if dependencies.endpoints is not None:
+            await keep_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
-    def _tools(self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster, room: JobRoom) -> Tools:
-        parts = self._parts
-        return Tools(
+    def _controller_dependencies(
+        self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster, room: JobRoom
+    ) -> JobControllerDependencies:
+        dependencies = self._dependencies
+        return JobControllerDependencies(
             backend=backend,
-            store=parts.store,
-            desk=Desk(parts.client, WriteBudget(), parts.clock, Told(events), parts.holds_lease, room),
-            as_it_runs=partial(as_it_runs, pools=parts.node_pools),
-            admit=partial(tenancy.check, tenants=parts.tenancy, default_region=parts.default_region),
-            term=self._term,
-            clock=parts.clock,
+            store=dependencies.store,
+            writing=StatusWriterDependencies(
+                dependencies.client,
+                WriteBudget(),
+                dependencies.clock,
+                StatusPublisher(events),
+                dependencies.holds_lease,
+                room,
+            ),
+            apply_defaults=partial(apply_defaults, pools=dependencies.node_pools),
+            admit=partial(tenancy.check, tenants=dependencies.tenancy, default_region=dependencies.default_region),
+            leader_term=self._leader_term,
+            clock=dependencies.clock,
             processor=ProcessorQueue(time.thread_time),
             chance=random.random,
             training=training,

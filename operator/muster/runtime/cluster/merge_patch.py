@@ -12,9 +12,9 @@ def diff(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSO
     """
     patch: dict[str, JSON] = {key: None for key in before if key not in after}
     for key, value in after.items():
-        known = before.get(key)
-        if key in before and known == value:
+        entry = before.get(key)
+        if key in before and entry == value:
             continue
         # Only what differs is sent of a map that was one before; anything else is replaced by a map as a whole.
-        patch[key] = diff(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+        patch[key] = diff(entry, value) if isinstance(entry, dict) and isinstance(value, dict) else value
     return patch

@@ -22,7 +22,7 @@ from muster.backends.kubernetes.warnings import POD_WARNINGS
 from muster.kube.client import Client
 from muster.kube.election import LOOK_SECONDS
 from muster.kube.informer import Informer
-from muster.kube.known import Untracked
+from muster.kube.object_versions import Untracked
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
@@ -31,9 +31,9 @@ from muster.runtime.cluster.ca_bundle import CaBundle
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints
 from muster.runtime.cluster.health import Check
 from muster.runtime.cluster.leader_election import LeaderElection
-from muster.runtime.cluster.leading import Leading, Parts
+from muster.runtime.cluster.leading import LeaderDependencies, Leading
 from muster.runtime.cluster.refusals_log import tell_refusals
-from muster.runtime.cluster.startup import check_cluster, patiently
+from muster.runtime.cluster.startup import check_cluster, with_retries
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.trust import Trust, TrustSetting
@@ -105,10 +105,10 @@ class Replica:
             self._open_health(stack)
             await check_cluster(self.client, self.options.namespaces, random.random)
             trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
-            await patiently("the collector's certificates and the cluster's keys", trust.start, random.random)
+            await with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
             self._open_webhook(stack, trust)
-            parts = self._parts(trust, collector, self._open_aws(stack))
+            dependencies = self._dependencies(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
                 # A standby watches pods, too: it takes over at once, for the price of one more watch.
                 for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
@@ -121,7 +121,7 @@ class Replica:
                     self._begin(tasks, "the API server's trust in the webhook", bundle.run)
                 self._begin(tasks, "the collector's word of refusals", lambda: tell_refusals(collector.refusals))
                 self._is_ready = True
-                await self.election.run(lambda term: self._lead(parts, term))
+                await self.election.run(lambda leader_term: self._lead(dependencies, leader_term))
 
     def _begin(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
         tasks.create_task(supervised(name, work, random.random), name=name)
@@ -145,7 +145,7 @@ class Replica:
                 namespaces,
                 self._pods.warn,
                 fields="involvedObject.kind=Pod,type=Warning",
-                known=Untracked,
+                versions=Untracked,
             ),
         )
 
@@ -156,7 +156,7 @@ class Replica:
         return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
     def _open_health(self, stack: AsyncExitStack) -> None:
-        alive = (Check("nobody tells of jobs any more", lambda: self._leading is None or self._leading.works),)
+        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.works),)
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
@@ -195,7 +195,7 @@ class Replica:
         stack.push_async_callback(aws.close)
         return aws
 
-    def _parts(self, trust: Trust, collector: Collector, aws: Aws) -> Parts:
+    def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
         default_region = config.sagemaker.region or ""
         client = self.client.changing_while(self.election.holds_lease)
@@ -207,7 +207,7 @@ class Replica:
             storage_image=options.storage_image,
             s3_endpoint=config.storage.s3_endpoint or "",
         )
-        return Parts(
+        return LeaderDependencies(
             client=client,
             namespaces=self.options.namespaces,
             informers=self._informers,
@@ -233,8 +233,8 @@ class Replica:
         service = f"{options.lease_name}-collector"
         return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
-    async def _lead(self, parts: Parts, term: int) -> None:
-        self._leading = Leading(parts, term)
+    async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
+        self._leading = Leading(dependencies, leader_term)
         try:
             await self._leading.run()
         finally:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -16,7 +16,7 @@ from muster.api.validate import MAX_SPEC_BYTES, validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out
-from muster.plan.incarnations import was_started
+from muster.plan.attempts import was_started
 from muster.runtime.cluster.job_source import ROOM, part_of
 
 NO_ROOM = "NoRoom"
@@ -51,8 +51,8 @@ class Resource:
     finalizers: tuple[str, ...]
     job: Job | InvalidResource
     status: Status
-    unclear: tuple[Problem, ...]
-    written: Mapping[str, JSON] = field(repr=False)
+    unclear: tuple[FieldProblem, ...]
+    status_fields: Mapping[str, JSON] = field(repr=False)
     waits_for_room: bool = False
 
     @property
@@ -73,13 +73,17 @@ class Resource:
         return int(self.version) > int(other.version)
 
 
-def read_resource(source: Object, known: Resource | None = None) -> Resource:
-    """Read a resource; `known` is an earlier version of it, whose spec need not be read again."""
+def read_resource(source: Object, previous: Resource | None = None) -> Resource:
+    """Read a resource; `previous` is an earlier version of it, whose spec need not be read again."""
     metadata, missing = mapping(source.get("metadata")), left_out(source)
     generation = _integer(metadata.get("generation"))
     written = part_of(source, "status")
     uid, status = str(metadata.get("uid")), status_of({"status": dict(written)})
-    is_known = known is not None and (known.uid, known.generation) == (uid, generation) and not known.waits_for_room
+    is_known = (
+        previous is not None
+        and (previous.uid, previous.generation) == (uid, generation)
+        and not previous.waits_for_room
+    )
     return Resource(
         namespace=str(metadata.get("namespace")),
         name=str(metadata.get("name")),
@@ -89,19 +93,21 @@ def read_resource(source: Object, known: Resource | None = None) -> Resource:
         created_at=_time(metadata.get("creationTimestamp")) or 0.0,
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
-        job=known.job if known is not None and is_known and ROOM not in missing else _job(source, missing, status),
+        job=previous.job
+        if previous is not None and is_known and ROOM not in missing
+        else _job(source, missing, status),
         status=status,
         unclear=(*_left_out_of_status(missing), *status_problems(written)),
-        written=written,
+        status_fields=written,
         waits_for_room=ROOM in missing,
     )
 
 
 def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
     if ROOM in missing:
-        return InvalidResource((Problem("", missing[ROOM]),), reason=NO_ROOM)
+        return InvalidResource((FieldProblem("", missing[ROOM]),), reason=NO_ROOM)
     if "spec" in missing:
-        return InvalidResource((Problem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
+        return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
     rules = LASTING_RULES if was_started(status) else RULES
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
@@ -110,11 +116,11 @@ def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | In
         return invalid.with_traceback(None)
 
 
-def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[Problem]:
+def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
     """What decides about the job, and can't be known."""
     for path, why in missing.items():
         if path not in {"spec", ROOM}:
-            yield Problem(path, why)
+            yield FieldProblem(path, why)
 
 
 def _integer(value: JSON) -> int:

@@ -16,7 +16,7 @@ import kopf
 
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.kube.access import find
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Change
 from muster.kube.kinds import JOBS, Object
 from muster.kube.reading import read_object
@@ -89,7 +89,7 @@ class ResourceWatch:
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures = 0 if self.clock() - began > GOOD_SECONDS else failures + 1
-            self._run.stopping.wait(pause(failures, None, self.chance()))
+            self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
         _call(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -152,8 +152,8 @@ def _type(kind: str | None) -> Literal["ADDED", "MODIFIED", "DELETED"]:
 
 def _object(event: kopf.RawEvent) -> Object:
     source: Any = event["object"]
-    found: Object = source
-    return found
+    stored: Object = source
+    return stored
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

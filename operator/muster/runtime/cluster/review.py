@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from muster.api.document import JSON
+from muster.api.field_problems import FieldProblem
 from muster.api.names import GROUP, KIND
-from muster.api.problems import Problem
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.kube.json_parts import Malformed, Part, value_in
@@ -76,14 +76,16 @@ def _object(part: Part) -> JSON:
     return None if part.size == len("null") else dict(read_object(part, _REVIEWED_JOBS))
 
 
-def objections_to(wanted: Object, stored: Object | None, accept: Callable[[Job, Status], None]) -> tuple[Problem, ...]:
+def objections_to(
+    wanted: Object, stored: Object | None, accept: Callable[[Job, Status], None]
+) -> tuple[FieldProblem, ...]:
     """What speaks against a resource as it was read. `accept` is as in `muster.plan.admission`."""
     if stored is not None and left_out(stored):
         # The stored job is already invalid, so there is nothing valid to compare with; its status says what is wrong.
         return ()
     missing = left_out(wanted)
     if missing:
-        return tuple(Problem(path, why) for path, why in missing.items() if path != "status")
+        return tuple(FieldProblem(path, why) for path, why in missing.items() if path != "status")
     return objections(JobChange({name: part for name, part in wanted.items() if name != LEFT_OUT}, stored), accept)
 
 
@@ -95,14 +97,14 @@ def allowed(review: Review, warning: str) -> dict[str, JSON]:
     }
 
 
-def denial(problems: Sequence[Problem]) -> str:
+def denial(problems: Sequence[FieldProblem]) -> str:
     """Why, in one text."""
     more = len(problems) - MAX_PROBLEMS
     sentences = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
     return "; ".join([*sentences, f"and {more} more"] if more > 0 else sentences)
 
 
-def refused_status(review: Review, problems: Sequence[Problem]) -> Object:
+def refused_status(review: Review, problems: Sequence[FieldProblem]) -> Object:
     """The status of a refusal as the API server's own ones have it: programs find each field, kubectl lists them."""
     causes: list[JSON] = [
         {"reason": "FieldValueInvalid", "field": problem.path, "message": fit(problem.message)}

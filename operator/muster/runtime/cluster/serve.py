@@ -1,4 +1,4 @@
-"""The operator as a process: until somebody asks it to end, or it can't go on."""
+"""The operator as a process: it runs until it gets a signal or can't continue."""
 
 from __future__ import annotations
 

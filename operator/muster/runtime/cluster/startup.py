@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import TypeVar
 
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import EVENTS, JOBS, PODS, Kind
@@ -28,7 +28,7 @@ class CannotStart(Exception):
     """The operator can't work here as it is; the message says what is missing."""
 
 
-async def patiently(what: str, work: Callable[[], Awaitable[T]], chance: Callable[[], float]) -> T:
+async def with_retries(what: str, work: Callable[[], Awaitable[T]], chance: Callable[[], float]) -> T:
     """Do `work` until the API server answers. Raises `CannotStart` when it refuses, and `ApiError` as it comes else."""
     failures = 0
     while True:
@@ -39,7 +39,7 @@ async def patiently(what: str, work: Callable[[], Awaitable[T]], chance: Callabl
                 raise CannotStart(f"{what}: the API server refuses: {error.message}") from error
             if error.is_not_found or error.is_refusal:
                 raise
-            seconds = pause(failures, error, chance())
+            seconds = backoff_seconds(failures, error, chance())
             _log.warning("%s: %s; tried again in %.1f s", what, error, seconds)
         failures += 1
         await asyncio.sleep(seconds)
@@ -50,14 +50,14 @@ async def check_cluster(client: Client, namespaces: tuple[str, ...], chance: Cal
     for namespace in namespaces or (None,):
         await _wait_for_crd(client, namespace, chance)
         for kind in (PODS, EVENTS):
-            await patiently(f"listing {kind.plural}", _listing(client, kind, namespace), chance)
+            await with_retries(f"listing {kind.plural}", _listing(client, kind, namespace), chance)
 
 
 async def _wait_for_crd(client: Client, namespace: str | None, chance: Callable[[], float]) -> None:
     said = False
     while True:
         try:
-            await patiently(f"listing {JOBS.plural}", _listing(client, JOBS, namespace), chance)
+            await with_retries(f"listing {JOBS.plural}", _listing(client, JOBS, namespace), chance)
         except ApiError as error:
             if not error.is_not_found:
                 raise

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 
 GOOD_SECONDS = 60.0
 """When a task went for so long, its failure is not one of a row."""
@@ -29,7 +29,7 @@ async def supervised(
             return await work()
         except Exception:  # noqa: BLE001 - whatever it is, the others' jobs go on
             failures = 0 if monotonic() - began > GOOD_SECONDS else failures
-            seconds = pause(failures, None, chance())
+            seconds = backoff_seconds(failures, None, chance())
             _log.exception("%s failed by a mistake in muster; begun again in %.1f s", name, seconds)
         failures += 1
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Looks after resources that vanished while nobody watched: kopf doesn't tell of those."""
+"""Finds resources that were deleted while no watch ran: kopf reports none of those."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 1.0
 """After a gap all resources are told at once: one look serves for them all."""
 
 RETRY_SECONDS = 10.0
-"""After a list that failed: nobody waits for it."""
+"""Seconds until the next try after a list that failed."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Sweep:
 
     client: Client
     namespaces: tuple[str, ...]
-    known: Callable[[], Iterable[Held]]
+    known_jobs: Callable[[], Iterable[Held]]
     drop: Callable[[str], None]
     gap: asyncio.Event
 
@@ -75,16 +75,16 @@ class Sweep:
     async def _look(self) -> None:
         for namespace in self.namespaces or (None,):
             listing = await self.client.list(JOB_IDENTITIES, namespace)
-            known = (resource for resource in self.known() if namespace in (None, resource.namespace))
-            for uid in vanished(known, listing):
+            items = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
+            for uid in vanished(items, listing):
                 self.drop(uid)
 
 
-def vanished(known: Iterable[Held], listing: Listing) -> tuple[str, ...]:
+def vanished(allowed: Iterable[Held], listing: Listing) -> tuple[str, ...]:
     """The uids that are known and not listed; one that is newer than the list may well be there."""
     there = {_uid(item) for item in listing.items}
     as_of = int(listing.resource_version)
-    return tuple(resource.uid for resource in known if resource.uid not in there and int(resource.version) <= as_of)
+    return tuple(resource.uid for resource in allowed if resource.uid not in there and int(resource.version) <= as_of)
 
 
 def _uid(item: Object) -> str:

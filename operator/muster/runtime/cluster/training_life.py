@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
-from muster.backends.sagemaker.as_it_runs import as_it_runs
+from muster.backends.sagemaker.apply_defaults import apply_defaults
 from muster.backends.sagemaker.backend import SageMakerBackend
-from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.facts import Trouble
+from muster.plan.actions import DeleteResource
+from muster.plan.facts import Problem
 from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
     CreateTrainingJob,
@@ -25,15 +26,15 @@ from muster.plan.training_job import (
     StopTrainingJob,
     TrainingAction,
 )
-from muster.plan.training_job_course import told_of
-from muster.plan.training_job_facts import TrainingFacts, Whereabouts
+from muster.plan.training_job_course import sagemaker_status_of
+from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.plan.training_job_name import training_job_name
-from muster.runtime.cluster.journal import Journal
-from muster.runtime.cluster.outlook import Outlook
+from muster.runtime.cluster.requeue import Requeue
 from muster.runtime.cluster.resource import Resource
+from muster.runtime.cluster.status_writer import StatusWriter
 from muster.runtime.reconcile import LOOK_AGAIN_SECONDS
-from muster.runtime.training_turn import reconcile_training_job
+from muster.runtime.training_reconcile import reconcile_training_job
 from muster.status.training_job_leaving import leaving, left_running
 
 _log = logging.getLogger(__name__)
@@ -47,19 +48,21 @@ class TrainingLife:
     default_region: str
     clock: Callable[[], float]
 
-    def as_it_runs(self, job: Job) -> Job:
+    def apply_defaults(self, job: Job) -> Job:
         """The job as the plan takes it. Raises `InvalidResource`."""
-        return as_it_runs(job, self.default_region)
+        return apply_defaults(job, self.default_region)
 
-    async def turn(self, job: Job, resource: Resource, journal: Journal, admit: Callable[[Job], None]) -> Outlook:
-        """One turn of a job. `admit` is that of all actors' tools. Raises what the journal raises."""
-        hands = _Hands(self, resource, journal, admit)
-        turn = await reconcile_training_job(job, resource.status, hands, journal, self.clock())
-        until = min((at for at in (turn.wake_at, journal.due_at) if at is not None), default=None)
-        return Outlook(until, turn.is_over and until is None)
+    async def reconcile(
+        self, job: Job, resource: Resource, status_writer: StatusWriter, admit: Callable[[Job], None]
+    ) -> Requeue:
+        """One turn of a job. `admit` is that of all controllers' tools. Raises what the status writer raises."""
+        backend = _TrainingJobBackend(self, resource, status_writer, admit)
+        result = await reconcile_training_job(job, resource.status, backend, status_writer, self.clock())
+        until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
+        return Requeue(until, result.is_over and until is None)
 
-    async def leave(self, resource: Resource, journal: Journal, admit: Callable[[Job], None]) -> Outlook:
-        """One turn of a resource that was deleted and that muster still holds. Raises what the journal raises."""
+    async def leave(self, resource: Resource, status_writer: StatusWriter, admit: Callable[[Job], None]) -> Requeue:
+        """One turn of a resource that was deleted and that muster still holds. Raises what the status writer raises."""
         now, previous = self.clock(), resource.status
         metadata = Metadata(
             name=resource.name,
@@ -69,42 +72,42 @@ class TrainingLife:
         )
         facts = await self.backend.observe_leaving(metadata, previous, self._where(resource, admit))
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
-        await journal.write(leaving(metadata, previous, facts, todo, resource.generation, now))
+        await status_writer.write(leaving(metadata, previous, facts, todo, resource.generation, now))
         match todo:
             case LetGo():
                 if todo.left_behind is not None:
-                    why = todo.left_behind.trouble.message
+                    why = todo.left_behind.problem.message
                     _log.warning("%s: %s", resource, " ".join(left_running(metadata, previous, facts, why).split()))
                 self.backend.let_go(resource.uid)
-                await journal.release()
-                return Outlook(None, is_over=True)
+                await status_writer.release()
+                return Requeue(None, is_over=True)
             case Stop():
                 if facts.training is not None:
-                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.whereabouts)
-                return Outlook(now + LOOK_AGAIN_SECONDS, is_over=False)
+                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.location)
+                return Requeue(now + LOOK_AGAIN_SECONDS, is_over=False)
             case _:
-                return Outlook(todo.until, is_over=False)
+                return Requeue(todo.until, is_over=False)
 
-    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Whereabouts:
+    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Location:
         """Where the spec puts a training job, for a status that doesn't tell."""
         if isinstance(resource.job, InvalidResource):
-            return Whereabouts(self.default_region)
+            return Location(self.default_region)
         try:
             # Anybody may put muster's finalizer on a job that never ran, and delete it.
             admit(resource.job)
         except InvalidResource:
-            return Whereabouts(self.default_region)
-        told = whereabouts(resource.job)
-        return Whereabouts(told.region or self.default_region, told.assume_role_arn)
+            return Location(self.default_region)
+        place = location(resource.job)
+        return Location(place.region or self.default_region, place.assume_role_arn)
 
 
 @dataclass(frozen=True)
-class _Hands:
+class _TrainingJobBackend:
     """A job's backend for one turn: SageMaker, and the resource's finalizer."""
 
     life: TrainingLife
     resource: Resource
-    journal: Journal
+    status_writer: StatusWriter
     admit: Callable[[Job], None]
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
@@ -115,7 +118,7 @@ class _Hands:
         try:
             self.admit(job)
         except InvalidResource as refused:
-            return replace(facts, refusal=Trouble("Invalid", "; ".join(map(str, refused.problems))))
+            return replace(facts, refusal=Problem("Invalid", "; ".join(map(str, refused.problems))))
         return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
@@ -123,35 +126,37 @@ class _Hands:
         for action in actions:
             match action:
                 case HoldResource():
-                    await self.journal.hold()
+                    await self.status_writer.hold()
                     backend.begins(job.metadata.uid)
                 case ReleaseResource():
                     if await backend.is_over(job.metadata, previous, self._where(job)):
-                        await self.journal.release()
+                        await self.status_writer.release()
                 case CreateTrainingJob():
                     withdrawal = Withdrawal()
-                    with self.journal.told_when_outdated(withdrawal.withdraw):
+                    with self.status_writer.told_when_outdated(withdrawal.withdraw):
                         await backend.create(job, action, withdrawal)
                 case StopTrainingJob():
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    told, where = told_of(previous), whereabouts(job)
-                    where = where if told is None else Whereabouts(told.region, told.assume_role_arn)
+                    record, where = sagemaker_status_of(previous), location(job)
+                    where = where if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
+                case DeleteResource():
+                    await self.status_writer.delete()
                 case _:
                     assert_never(action)
 
-    def _where(self, job: Job) -> Whereabouts:
+    def _where(self, job: Job) -> Location:
         """The spec's place, or as the operator itself what its namespace may not ask as: the spec may have changed."""
-        told = whereabouts(job)
-        if told.assume_role_arn is None:
-            return told
+        place = location(job)
+        if place.assume_role_arn is None:
+            return place
         try:
             self.admit(job)
         except InvalidResource:
-            return Whereabouts(told.region)
-        return told
+            return Location(place.region)
+        return place
 
 
 def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:

@@ -17,8 +17,8 @@ from muster.kube.errors import ApiError
 from muster.kube.kinds import SECRETS, Object
 from muster.ranks.authorities import SERVING_SECONDS, bundle, from_text, is_due, rotate, signer, to_text
 from muster.ranks.certificate import Authority, ServingCertificate, make_authority, sign
-from muster.ranks.gang_credentials import SEED_BYTES
 from muster.ranks.keys import Keys, read_keys
+from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.tokens import Verifier
 from muster_worker.contract import TOKEN_AUDIENCE
 
@@ -101,7 +101,7 @@ class Trust:
         return self._serving
 
     async def run(self) -> None:
-        """Renew and look again, for ever. Trouble is logged, and what is known stays good meanwhile."""
+        """Renew and look again, for ever. Problem is logged, and what is known stays good meanwhile."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew_always())
             tasks.create_task(self._follow_keys())
@@ -147,16 +147,16 @@ class Trust:
     async def _agree(self) -> _Held:
         """What all replicas have, rotated if need be: who writes second reads what the first one wrote."""
         for _ in range(ATTEMPTS):
-            found = await self._read()
+            result = await self._read()
             # a Secret that was deleted under us comes back: agents trust what they were told
-            known = self._held if found is None else self._known(found)
+            current = self._held if result is None else self._read_secret(result)
             # one of an earlier release has no seed, and may have come back without ours
-            seed = known.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
-            wanted = _Held(rotate(known.authorities, self.clock(), make_authority), seed)
-            if found is not None and wanted == known:
-                return known
+            seed = current.seed or self._held.seed or secrets.token_bytes(SEED_BYTES)
+            wanted = _Held(rotate(current.authorities, self.clock(), make_authority), seed)
+            if result is not None and wanted == current:
+                return current
             try:
-                await self._write(found, wanted)
+                await self._write(result, wanted)
             except ApiError as error:
                 # deleted meanwhile is as good a reason to look again as changed
                 if not (error.already_exists or error.is_conflict or error.is_not_found):
@@ -179,13 +179,13 @@ class Trust:
                 return None
             raise
 
-    async def _write(self, found: Object | None, held: _Held) -> None:
+    async def _write(self, stored: Object | None, held: _Held) -> None:
         namespace, name = self.setting.namespace, self.setting.secret
         written: dict[str, JSON] = {
             _DATA_KEY: _encoded(to_text(held.authorities).encode()),
             _SEED_KEY: _encoded(held.seed),
         }
-        if found is None:
+        if stored is None:
             body: Object = {
                 "apiVersion": SECRETS.api_version,
                 "kind": SECRETS.name,
@@ -194,20 +194,20 @@ class Trust:
             }
             await self.client.create(SECRETS, namespace, body)
             return
-        data = found.get("data")
+        data = stored.get("data")
         kept = data if isinstance(data, dict) else {}
         # its resourceVersion goes along: an update of another replica in between makes this one a conflict
-        await self.client.replace(SECRETS, namespace, name, {**found, "data": {**kept, **written}})
+        await self.client.replace(SECRETS, namespace, name, {**stored, "data": {**kept, **written}})
 
-    def _known(self, secret: Object) -> _Held:
+    def _read_secret(self, secret: Object) -> _Held:
         authorities, seed = (self._entry(secret, key) for key in (_DATA_KEY, _SEED_KEY))
         if seed is not None and len(seed) != SEED_BYTES:
             raise self._unusable(_SEED_KEY, f"it has {len(seed)} bytes, not {SEED_BYTES}")
         try:
-            known = () if authorities is None else from_text(authorities.decode())
+            current = () if authorities is None else from_text(authorities.decode())
         except ValueError as error:
             raise self._unusable(_DATA_KEY, _safe(error)) from None
-        return _Held(known, seed or b"")
+        return _Held(current, seed or b"")
 
     def _entry(self, secret: Object, key: str) -> bytes | None:
         """An entry of the Secret; None for one that nobody has filled yet."""

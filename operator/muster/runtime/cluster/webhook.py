@@ -14,13 +14,13 @@ from typing import Any
 
 import kopf
 
+from muster.api.field_problems import FieldProblem
 from muster.api.names import GROUP, PLURAL, VERSION
-from muster.api.problems import Problem
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.sagemaker.notes import training_notes
 from muster.kube.access import find
-from muster.kube.backoff import pause
+from muster.kube.backoff import backoff_seconds
 from muster.runtime.cluster.kopf_operator import StoppableRun, new_registry, new_settings
 from muster.runtime.cluster.review import denial, objections_to
 from muster.runtime.cluster.webhook_server import BUSY, WebhookServer, object_to
@@ -61,7 +61,7 @@ class Webhook:
             except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
                 _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._run.stopping.wait(pause(failures, None, self.chance()))
+            self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
 
 
 def _registry(accept: Accept) -> kopf.OperatorRegistry:
@@ -79,7 +79,7 @@ def _registry(accept: Accept) -> kopf.OperatorRegistry:
 
 def _problems(
     new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: Accept, warnings: list[str]
-) -> tuple[Problem, ...]:
+) -> tuple[FieldProblem, ...]:
     def accept_with_notes(job: Job, status: Status) -> None:
         accept(job, status)
         warnings.extend(training_notes(job) if job.spec.backend == "SageMaker" else ())

@@ -21,7 +21,7 @@ from aiohttp import web
 from kopf import WebhookClientConfig
 
 from muster.api.document import JSON
-from muster.api.problems import Problem
+from muster.api.field_problems import FieldProblem
 from muster.kube.json_parts import Malformed
 from muster.ranks.certificate import ServingCertificate, server_context
 from muster.ranks.strict_http import StrictConnection
@@ -51,10 +51,10 @@ BUSY = "muster had no time to look at this job before it was stored: see its con
 Ask = Callable[[Any], Awaitable[Any]]
 """kopf's way from a review to an answer."""
 
-_problems: ContextVar[list[Problem]] = ContextVar("problems")
+_problems: ContextVar[list[FieldProblem]] = ContextVar("problems")
 
 
-def object_to(problems: tuple[Problem, ...]) -> None:
+def object_to(problems: tuple[FieldProblem, ...]) -> None:
     """Say, from within kopf's handler, what speaks against the resource under review: one by one, for the answer."""
     _problems.get([]).extend(problems)
 
@@ -149,7 +149,7 @@ def _fault(request: web.BaseRequest) -> HTTPStatus | None:
 
 
 async def _asked(review: Review, ask: Ask) -> dict[str, Any]:
-    problems: list[Problem] = []
+    problems: list[FieldProblem] = []
     token = _problems.set(problems)
     try:
         answer: dict[str, Any] = await ask({**KIND_OF_REVIEW, "request": review.fields})

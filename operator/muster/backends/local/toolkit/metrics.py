@@ -19,8 +19,8 @@ class OutputMetrics:
         """Read a line that came at `at` (Unix seconds); whether it told a value."""
         values = self._reader.read(line.encode())
         rank = node * self._procs
-        known = self._found.setdefault(node, {})
-        known.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
+        entry = self._found.setdefault(node, {})
+        entry.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
         return bool(values)
 
     def of(self, node: int) -> tuple[MetricFacts, ...]:

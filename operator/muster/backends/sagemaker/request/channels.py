@@ -15,12 +15,12 @@ _ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
 
 def channels(spec: Spec, source: Code) -> list[JSON]:
     """InputDataConfig."""
-    found: list[JSON] = [_channel(channel) for channel in spec.inputs]
+    result: list[JSON] = [_channel(channel) for channel in spec.inputs]
     if source.drivers:
-        return [*found, *_own_channels(spec, source)]
+        return [*result, *_own_channels(spec, source)]
     if source.channel:
-        found.append(_code_channel(spec, source))
-    return found
+        result.append(_code_channel(spec, source))
+    return result
 
 
 def _code_channel(spec: Spec, source: Code) -> Fields:

@@ -37,8 +37,8 @@ def code(job: Job, how: Launch, setting: Setting) -> Code:
     if how.start == "Channels":
         return _in_channels(job, how, setting)
     archive = _archive(job, how, setting)
-    given = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
-    uri = archive.uri if archive is not None else given
+    value = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
+    uri = archive.uri if archive is not None else value
     if not uri:
         return Code()
     if how.start == "Container" or block.network_isolation:

@@ -7,7 +7,7 @@ Source of the defaults: sagemaker 2.257.7, estimator.py, `_prepare_debugger_for_
 from collections.abc import Sequence
 
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.sagemaker_spec import SageMaker
@@ -97,12 +97,12 @@ def _refuse_profiler(block: SageMaker, region: str) -> None:
     message = (
         f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Disabled"
     )
-    raise InvalidResource((Problem(path, message),))
+    raise InvalidResource((FieldProblem(path, message),))
 
 
 def _refuse_region(path: str, region: str, *, asked: bool) -> None:
     if asked:
-        raise InvalidResource((Problem(path, f"found settings for {region}, which has no Debugger; remove them"),))
+        raise InvalidResource((FieldProblem(path, f"found settings for {region}, which has no Debugger; remove them"),))
 
 
 def _collection(collection: Collection) -> Fields:
@@ -111,14 +111,14 @@ def _collection(collection: Collection) -> Fields:
 
 
 def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
-    found: list[JSON] = []
+    result: list[JSON] = []
     for index, rule in enumerate(rules):
         try:
-            found.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
+            result.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
         except NoSuchImage as problem:
             words = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
-            raise InvalidResource((Problem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
-    return found
+            raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
+    return result
 
 
 def _rule(rule: DebugRule, image: str) -> Fields:

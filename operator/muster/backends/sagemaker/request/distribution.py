@@ -14,7 +14,7 @@ from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Spec
 
 PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
-"""The ranks on each instance, whoever starts them: sagemaker-training 5.1.4, runner.py."""
+"""The ranks on each instance, with any launcher: sagemaker-training 5.1.4, runner.py."""
 
 MPI_ENABLED = "sagemaker_mpi_enabled"
 _MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
@@ -34,12 +34,12 @@ def distribution_parameters(
 ) -> dict[str, JSON]:
     """The toolkit's hyperparameters by name, not yet encoded."""
     if framework.name == "TensorFlow":
-        told = _general(block, distribution)
+        value = _general(block, distribution)
     elif framework.name == "PyTorch":
-        told = _pytorch(block, _rewritten(distribution))
+        value = _pytorch(block, _rewritten(distribution))
     else:
-        told = _hugging_face(block, distribution)
-    return {**told, **_processes(spec, distribution)}
+        value = _hugging_face(block, distribution)
+    return {**value, **_processes(spec, distribution)}
 
 
 def groups_are_apart(spec: Spec) -> bool:
@@ -67,8 +67,8 @@ def _rewritten(distribution: Distribution) -> Distribution:
 def _pytorch(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     if not _torch(distribution):
         return _general(block, distribution)
-    told = _general(block, distribution) if _is_parallel(distribution) else {}
-    return {**told, _TORCH_DISTRIBUTED: True, **_instance_type(block)}
+    value = _general(block, distribution) if _is_parallel(distribution) else {}
+    return {**value, _TORCH_DISTRIBUTED: True, **_instance_type(block)}
 
 
 def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
@@ -81,32 +81,32 @@ def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSO
 
 
 def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
-    told: dict[str, JSON] = {}
+    fields: dict[str, JSON] = {}
     groups = rank_groups(block)
     if groups:
-        told[_GROUPS] = [group.name for group in groups]
+        fields[_GROUPS] = [group.name for group in groups]
     if distribution.parameter_server is not None:
-        told[_PARAMETER_SERVER] = distribution.parameter_server.enabled
+        fields[_PARAMETER_SERVER] = distribution.parameter_server.enabled
     if distribution.mpi is not None:
-        told[MPI_ENABLED] = distribution.mpi.enabled
-        told[_MPI_OPTIONS] = distribution.mpi.custom_mpi_options
+        fields[MPI_ENABLED] = distribution.mpi.enabled
+        fields[_MPI_OPTIONS] = distribution.mpi.custom_mpi_options
     if _is_parallel(distribution):
-        told.update(_parallel(block, distribution))
+        fields.update(_parallel(block, distribution))
     if distribution.multi_worker_mirrored is not None:
-        told[_MIRRORED] = distribution.multi_worker_mirrored.enabled
-    return told
+        fields[_MIRRORED] = distribution.multi_worker_mirrored.enabled
+    return fields
 
 
 def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     """What the SDK says with smdistributed."""
     model, data = distribution.model_parallel, distribution.data_parallel
     # Of a job of several groups the SDK gives the type as null.
-    told: dict[str, JSON] = {_DATA_PARALLEL: data is not None and data.enabled, _INSTANCE_TYPE: block.instance_type}
+    fields: dict[str, JSON] = {_DATA_PARALLEL: data is not None and data.enabled, _INSTANCE_TYPE: block.instance_type}
     if data is not None and data.enabled:
-        told[_DATA_PARALLEL_OPTIONS] = data.custom_mpi_options
+        fields[_DATA_PARALLEL_OPTIONS] = data.custom_mpi_options
     if model is not None and model.enabled and model.parameters:
-        told[_MODEL_PARALLEL] = model.parameters
-    return told
+        fields[_MODEL_PARALLEL] = model.parameters
+    return fields
 
 
 def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:

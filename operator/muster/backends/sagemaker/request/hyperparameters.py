@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_framework import Framework
 from muster.api.sagemaker_launch import Launch
@@ -22,10 +22,10 @@ _MODEL_FOLDER = "/opt/ml/model"
 def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fields:
     """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
     spec, block = job.spec, block_of(job.spec)
-    own = _encoded(_told(spec, block, how, source, setting))
-    given = {**_user(spec, how), **block.raw_hyperparameters}
+    own = _encoded(_visible(spec, block, how, source, setting))
+    value = {**_user(spec, how), **block.raw_hyperparameters}
     _refuse_lost(spec, own)
-    return {**given, **own}
+    return {**value, **own}
 
 
 def _user(spec: Spec, how: Launch) -> dict[str, str]:
@@ -42,10 +42,10 @@ def _user(spec: Spec, how: Launch) -> dict[str, str]:
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
-def _told(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
+def _visible(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
     if how.start != "Toolkit":
         return {}
-    told: dict[str, JSON] = {
+    fields: dict[str, JSON] = {
         "sagemaker_submit_directory": source.directory,
         "sagemaker_program": how.program,
         "sagemaker_container_log_level": block.container_log_level,
@@ -54,32 +54,32 @@ def _told(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Sett
     }
     framework = block.framework
     if framework is None:
-        return told
+        return fields
     if how.distribution is not None:
-        told.update(distribution_parameters(spec, block, framework, how.distribution))
-    return {**told, **_model_dir(spec, framework, setting, told)}
+        fields.update(distribution_parameters(spec, block, framework, how.distribution))
+    return {**fields, **_model_dir(spec, framework, setting, fields)}
 
 
-def _model_dir(spec: Spec, framework: Framework, setting: Setting, told: Mapping[str, JSON]) -> dict[str, JSON]:
+def _model_dir(spec: Spec, framework: Framework, setting: Setting, fields: Mapping[str, JSON]) -> dict[str, JSON]:
     """TensorFlow's model_dir (tensorflow/estimator.py, hyperparameters)."""
     if framework.name != "TensorFlow" or framework.model_dir == "None":
         return {}
     if framework.model_dir != "Auto":
         return {"model_dir": framework.model_dir}
-    if told.get(MPI_ENABLED) is True:
+    if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
     return {"model_dir": joined(output_uri(spec, setting), setting.training_job, "model")}
 
 
-def _encoded(told: Mapping[str, JSON]) -> dict[str, str]:
-    return {name: json.dumps(value) for name, value in told.items()}
+def _encoded(fields: Mapping[str, JSON]) -> dict[str, str]:
+    return {name: json.dumps(value) for name, value in fields.items()}
 
 
 def _refuse_lost(spec: Spec, own: Mapping[str, str]) -> None:
     raw = spec.sagemaker.raw_hyperparameters if spec.sagemaker is not None else {}
     fields = {"spec.hyperparameters": list(spec.hyperparameters), "spec.sagemaker.rawHyperparameters": list(raw)}
     lost = [
-        Problem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
+        FieldProblem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
         for field, names in fields.items()
         for name in names
         if name in own

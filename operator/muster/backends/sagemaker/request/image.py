@@ -1,6 +1,6 @@
 """Which image runs the job: the one that it names, or that of its framework. Pure."""
 
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution
 from muster.api.sagemaker_framework import Framework
@@ -20,7 +20,7 @@ def image(spec: Spec, region: str, facts: ImageFacts) -> str:
         return training_image(_wanted(spec, block, block.framework, region), facts)
     except NoSuchImage as problem:
         path = _path(problem, block)
-        raise InvalidResource((Problem(path, f"found {problem}"),)) from None
+        raise InvalidResource((FieldProblem(path, f"found {problem}"),)) from None
 
 
 def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> Wanted:

@@ -6,7 +6,7 @@ Source: botocore's service model of 2017-07-24, CreateTrainingJob.
 from collections.abc import Iterator
 
 from muster.api.document import quoted
-from muster.api.problems import InvalidResource, Problem
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.backends.sagemaker.request.training_request import Fields
 
 MAX_HYPERPARAMETERS = 100
@@ -26,65 +26,65 @@ def refuse_what_is_too_much(body: Fields) -> None:
         raise InvalidResource(problems)
 
 
-def _hyperparameters(body: Fields) -> Iterator[Problem]:
-    found = body.get("HyperParameters")
-    values = found if isinstance(found, dict) else {}
+def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("HyperParameters")
+    values = result if isinstance(result, dict) else {}
     if len(values) > MAX_HYPERPARAMETERS:
         own = sum(name.startswith("sagemaker_") for name in values)
-        yield Problem(
+        yield FieldProblem(
             "spec.hyperparameters",
             f"found {len(values)}, {own} of them for SageMaker's toolkit; SageMaker takes {MAX_HYPERPARAMETERS}",
         )
     for name, value in values.items():
         chars = len(str(value))
         if chars > MAX_HYPERPARAMETER_VALUE:
-            yield Problem(
+            yield FieldProblem(
                 f"spec.hyperparameters[{quoted(name)}]",
                 f"found {chars} characters as SageMaker gets it; it takes {MAX_HYPERPARAMETER_VALUE}: put it in a file",
             )
         if len(name) > MAX_HYPERPARAMETER_NAME:
-            yield Problem(
+            yield FieldProblem(
                 f"spec.hyperparameters[{quoted(name)}]",
                 f"found a name of {len(name)} characters; SageMaker takes {MAX_HYPERPARAMETER_NAME}",
             )
 
 
-def _channels(body: Fields) -> Iterator[Problem]:
-    found = body.get("InputDataConfig")
+def _channels(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("InputDataConfig")
     names = (
-        [str(channel.get("ChannelName")) for channel in found or () if isinstance(channel, dict)]
-        if isinstance(found, list)
+        [str(channel.get("ChannelName")) for channel in result or () if isinstance(channel, dict)]
+        if isinstance(result, list)
         else []
     )
     if len(names) > MAX_CHANNELS:
-        yield Problem("spec.inputs", f"found {len(names)} with the code's own; SageMaker takes {MAX_CHANNELS}")
+        yield FieldProblem("spec.inputs", f"found {len(names)} with the code's own; SageMaker takes {MAX_CHANNELS}")
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield Problem("spec.inputs", f"found {quoted(name)}, which the job's code needs; give it another name")
+            yield FieldProblem("spec.inputs", f"found {quoted(name)}, which the job's code needs; give it another name")
 
 
-def _tags(body: Fields) -> Iterator[Problem]:
-    found = body.get("Tags")
-    tags = [tag for tag in found if isinstance(tag, dict)] if isinstance(found, list) else []
+def _tags(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("Tags")
+    tags = [tag for tag in result if isinstance(tag, dict)] if isinstance(result, list) else []
     names = [str(tag["Key"]) for tag in tags]
     if len(names) > MAX_TAGS:
-        yield Problem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker takes {MAX_TAGS}")
+        yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker takes {MAX_TAGS}")
 
 
-def _container(body: Fields) -> Iterator[Problem]:
+def _container(body: Fields) -> Iterator[FieldProblem]:
     algorithm = body["AlgorithmSpecification"]
     fields = algorithm if isinstance(algorithm, dict) else {}
     for field, path in (("ContainerEntrypoint", "spec.command"), ("ContainerArguments", "spec.command")):
-        found = fields.get(field)
-        words = [str(word) for word in found] if isinstance(found, list) else []
+        result = fields.get(field)
+        words = [str(word) for word in result] if isinstance(result, list) else []
         if len(words) > MAX_WORDS:
-            yield Problem(path, f"found {len(words)} words with the hyperparameters; SageMaker takes {MAX_WORDS}")
+            yield FieldProblem(path, f"found {len(words)} words with the hyperparameters; SageMaker takes {MAX_WORDS}")
         for word in words:
             if len(word) > MAX_WORD:
-                yield Problem(
+                yield FieldProblem(
                     path,
                     f"found {quoted(word)} of {len(word)} characters; SageMaker takes {MAX_WORD}: put it in a file",
                 )
     image = str(fields.get("TrainingImage"))
     if len(image) > MAX_IMAGE:
-        yield Problem("spec.image", f"found {len(image)} characters; SageMaker takes {MAX_IMAGE}")
+        yield FieldProblem("spec.image", f"found {len(image)} characters; SageMaker takes {MAX_IMAGE}")

@@ -11,8 +11,8 @@ _PACKED = {"Gzip": "GZIP", "None": "NONE"}
 
 def output_uri(spec: Spec, setting: Setting) -> str:
     """The folder of the output: the job's, else the root of the default bucket."""
-    given = spec.output.s3 if spec.output is not None else None
-    return given or f"s3://{setting.default_bucket}/"
+    value = spec.output.s3 if spec.output is not None else None
+    return value or f"s3://{setting.default_bucket}/"
 
 
 def joined(uri: str, *parts: str) -> str:

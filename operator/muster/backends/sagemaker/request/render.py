@@ -48,14 +48,14 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
     }
     refuse_what_is_too_much(body)
     made = TrainingRequest(body, source.archive)
-    # Programs on the other groups would report as well, and nobody could tell them from the ranks.
+    # Programs on the other groups would report as well, and could not be told from the ranks.
     wanted = "Off" if is_on_some_instances(block) else block.rank_reports
     return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, wanted)
 
 
-def _hyperparameters(found: Fields, how: Launch) -> Fields:
+def _hyperparameters(result: Fields, how: Launch) -> Fields:
     # SDK 3 sends none, too
-    return {"HyperParameters": found} if found or how.start == "Channels" else {}
+    return {"HyperParameters": result} if result or how.start == "Channels" else {}
 
 
 def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:

@@ -37,12 +37,12 @@ class TrainingRequest:
     @property
     def hyperparameters(self) -> dict[str, str]:
         """What the containers are given, as they are given it."""
-        found = self.body.get("HyperParameters")
-        return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+        result = self.body.get("HyperParameters")
+        return {name: str(value) for name, value in result.items()} if isinstance(result, dict) else {}
 
     @property
     def tags(self) -> dict[str, str]:
         """The training job's tags: the job's own and muster's."""
-        found = self.body.get("Tags")
-        tags = found if isinstance(found, list) else []
+        result = self.body.get("Tags")
+        tags = result if isinstance(result, list) else []
         return {str(tag["Key"]): str(tag["Value"]) for tag in tags if isinstance(tag, dict)}

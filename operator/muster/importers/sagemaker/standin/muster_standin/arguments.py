@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from .refused import Refused
 
 
-def bound(owner: str, names: Sequence[str], given: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+def bound(owner: str, names: Sequence[str], values: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
     """What was given, by name; `names` are the known ones in their order. Raises `Refused`, which names the unknown."""
-    if len(given) > len(names):
-        raise Refused(f"{owner}(): found {len(given)} arguments without a name; there are {len(names)}")
-    arguments: dict[str, object] = dict(zip(names, given))
+    if len(values) > len(names):
+        raise Refused(f"{owner}(): found {len(values)} arguments without a name; there are {len(names)}")
+    arguments: dict[str, object] = dict(zip(names, values))
     for name, value in named.items():
         if name not in names:
             raise Refused(f"{owner}({name}=...): there is no such argument{_meant(name, names)}")

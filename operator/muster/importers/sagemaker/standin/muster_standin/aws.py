@@ -21,10 +21,10 @@ _SESSION = (
 
 
 class BotoSession:
-    """boto3.Session: its region, and clients that ask nobody."""
+    """boto3.Session: its region, and clients that send no request."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        arguments = bound("boto3.Session", _SESSION, given, named)
+    def __init__(self, *positional: object, **named: object) -> None:
+        arguments = bound("boto3.Session", _SESSION, positional, named)
         region = arguments.get("region_name")
         self.given_region = str(region) if region is not None else None
 

@@ -78,12 +78,12 @@ class Estimator:
     _arguments: dict[str, object]
     _hyperparameters: dict[str, object]
 
-    def __init__(self, *given: object, **named: object) -> None:
+    def __init__(self, *positional: object, **named: object) -> None:
         names = self.parameters()
         current = {_RENAMED.get(name, name): value for name, value in named.items()}
         for old in named.keys() & _RENAMED.keys():
             world().recorder.warn(f"{self.kind}({old}=...): SDK 2 calls it {_RENAMED[old]}")
-        arguments = bound(self.kind, names, given, current)
+        arguments = bound(self.kind, names, positional, current)
         check_session(self.kind, arguments.get("sagemaker_session"))
         hyperparameters = arguments.pop("hyperparameters", None)
         if hyperparameters is not None and not isinstance(hyperparameters, dict):

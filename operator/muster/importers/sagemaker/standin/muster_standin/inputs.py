@@ -65,8 +65,8 @@ class Rule:
     """sagemaker.debugger.Rule: rules of one's own. The built-in ones are defined in a package of their own."""
 
     @staticmethod
-    def custom(*given: object, **named: object) -> Shape:
-        return CustomRule(*given, **named)
+    def custom(*positional: object, **named: object) -> Shape:
+        return CustomRule(*positional, **named)
 
     @staticmethod
     def sagemaker(*_: object, **__: object) -> Unknown:
@@ -80,8 +80,8 @@ class ProfilerRule:
     """sagemaker.debugger.ProfilerRule, as above."""
 
     @staticmethod
-    def custom(*given: object, **named: object) -> Shape:
-        return CustomProfilerRule(*given, **named)
+    def custom(*positional: object, **named: object) -> Shape:
+        return CustomProfilerRule(*positional, **named)
 
     @staticmethod
     def sagemaker(*_: object, **__: object) -> Unknown:
@@ -100,9 +100,9 @@ RETRIEVE = (
 """image_uris.retrieve's parameters after framework and region, in their order (SDK 2.257.7)."""
 
 
-def retrieve(framework: str, region: str | None = None, *given: object, **named: object) -> str:
+def retrieve(framework: str, region: str | None = None, *positional: object, **named: object) -> str:
     """sagemaker.image_uris.retrieve, of training images: muster knows them."""
-    arguments = bound("image_uris.retrieve", RETRIEVE, given, named)
+    arguments = bound("image_uris.retrieve", RETRIEVE, positional, named)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
         return str(world().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))

@@ -15,7 +15,7 @@ class Refused(Exception):
 
 
 class NotGiven(ValueError):
-    """A fact of the account that nobody told muster.
+    """A fact of the account that muster doesn't know.
 
     The SDK raises ValueError where it finds no role, and scripts have something else to try then.
     """

@@ -29,8 +29,8 @@ PARAMETERS = (
 class Session:
     """sagemaker.Session: region, bucket, prefix."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        arguments = bound("sagemaker.Session", PARAMETERS, given, named)
+    def __init__(self, *positional: object, **named: object) -> None:
+        arguments = bound("sagemaker.Session", PARAMETERS, positional, named)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
             raise Refused("sagemaker.Session(boto_session=...): a boto3.Session() is expected")

@@ -13,11 +13,11 @@ class Shape:
     names: tuple[str, ...] = ()
     positional = True
 
-    def __init__(self, *given: object, **named: object) -> None:
+    def __init__(self, *positional: object, **named: object) -> None:
         owner = type(self).__name__
-        if given and not self.positional:
-            bound(owner, (), given, {})
-        vars(self).update(_given=bound(owner, self.names, given, named))
+        if positional and not self.positional:
+            bound(owner, (), positional, {})
+        vars(self).update(_given=bound(owner, self.names, positional, named))
 
     def given(self) -> dict[str, object]:
         """What was given, by name, as it is now."""

@@ -88,9 +88,9 @@ class Mode(Enum):
 class ModelTrainer:
     """sagemaker.train.ModelTrainer."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        if given:
-            bound("ModelTrainer", (), given, {})
+    def __init__(self, *positional: object, **named: object) -> None:
+        if positional:
+            bound("ModelTrainer", (), positional, {})
         arguments = bound("ModelTrainer", NAMES, (), named)
         check_session("ModelTrainer", arguments.get("sagemaker_session"))
         vars(self).update(_arguments=arguments, _latest_training_job=None)

@@ -47,8 +47,8 @@ class Description(dict[str, object]):
 def check_session(owner: str, session: object) -> None:
     """Raises `Refused` for a session that isn't one of training jobs, such as a pipeline's."""
     if session is not None and not isinstance(session, Session):
-        found = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Refused(f"{owner}(sagemaker_session=...): found {found}; a sagemaker.Session() is expected")
+        result = session.origin if isinstance(session, Unknown) else type(session).__name__
+        raise Refused(f"{owner}(sagemaker_session=...): found {result}; a sagemaker.Session() is expected")
 
 
 def session_facts(session: object) -> dict[str, object]:

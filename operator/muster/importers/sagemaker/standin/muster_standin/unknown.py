@@ -20,13 +20,13 @@ _LAUNCHES = frozenset(
         "upsert",
     }
 )
-"""Methods that start training. Called on something unknown they would be jobs that nobody imports."""
+"""Methods that start training. Called on something unknown they would be jobs that are not imported."""
 
 
 def unknown_origin(text: str) -> str | None:
     """Where the unknown part of a text comes from."""
-    found = _MARK.search(text)
-    return found[1] if found else None
+    match = _MARK.search(text)
+    return match[1] if match else None
 
 
 class Unknown:

@@ -1,0 +1,36 @@
+"""Why code, data or results cannot be downloaded or uploaded."""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
+
+    `may_pass`: trying again a moment later may go well with nothing changed by anybody.
+    """
+
+    def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.may_pass = may_pass
+
+
+SOURCE_REFUSED = "SourceRefused"
+"""The code can't be taken as it is: what is in it, or its size."""
+
+GIT_UNREACHABLE = "GitUnreachable"
+GIT_TOO_SLOW = "GitTooSlow"
+GIT_TOKEN_MISSING = "GitTokenMissing"  # noqa: S105
+GIT_ACCESS_DENIED = "GitAccessDenied"
+GIT_COMMIT_NOT_FOUND = "GitCommitNotFound"
+
+S3_ACCESS_DENIED = "S3AccessDenied"
+S3_CREDENTIALS_MISSING = "S3CredentialsMissing"
+S3_CREDENTIALS_EXPIRED = "S3CredentialsExpired"
+S3_NOT_FOUND = "S3NotFound"
+S3_UNREACHABLE = "S3Unreachable"
+S3_REFUSED = "S3Refused"
+S3_CHANGED = "S3Changed"
+S3_KEYS_UNUSABLE = "S3KeysUnusable"
+FOLDER_UNUSABLE = "FolderUnusable"

@@ -1,0 +1,87 @@
+"""What a node's ranks leave, brought to S3: snapshots while they run, results once they have ended. Blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from muster.api.amounts import amount
+from muster.api.s3_uri import parse
+from muster.storage.bucket import Bucket
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.errors import StorageError
+from muster.storage.node_download import OUTPUT_FIELD, snapshots
+from muster.storage.node_folders import NodeFolders
+from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
+from muster.storage.storage_plan import StoragePlan
+from muster.storage.upload import LocalFile, files_of, upload_what_goes
+
+
+@dataclass(frozen=True)
+class NodeSync:
+    """One node's downloads and uploads. Methods raise `StorageError`."""
+
+    plan: StoragePlan
+    folders: NodeFolders
+    dependencies: StorageDependencies
+    _sent: dict[str, LocalFile] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Fetch the snapshots that other nodes have written since: ranks that start anew have to see the same."""
+        kept = self._snapshots()
+        if kept is not None:
+            kept.download()
+
+    def go_along(self) -> None:
+        """Upload the snapshots that are whole, while ranks run."""
+        kept = self._snapshots()
+        if kept is not None:
+            kept.upload(SETTLED_SECONDS)
+
+    def finish(self) -> None:
+        """Upload all that the ranks have left: none of them runs. What can't be is told when the rest is there."""
+        works: tuple[Callable[[], None], ...] = (
+            self._upload_snapshots,
+            partial(self._upload_results, "model", self.folders.model),
+            partial(self._upload_results, "output", self.folders.output),
+        )
+        problems: list[StorageError] = []
+        for work in works:
+            try:
+                work()
+            except StorageError as problem:
+                problems.append(problem)
+                # S3 was waited for long enough
+                if problem.may_pass:
+                    break
+        if problems:
+            raise problems[0]
+
+    def _snapshots(self) -> Snapshots | None:
+        return (
+            snapshots(self.plan.checkpoint, self.folders, self.dependencies)
+            if self.plan.checkpoint is not None
+            else None
+        )
+
+    def _upload_snapshots(self) -> None:
+        kept = self._snapshots()
+        if kept is not None:
+            self._say("snapshots", kept.upload(), str(self.plan.checkpoint))
+
+    def _upload_results(self, name: str, folder: Path) -> None:
+        if self.plan.output is None:
+            return
+        place = parse(self.plan.output).below(self.plan.job, name)
+        bucket = Bucket(self.dependencies.client(), place.bucket, OUTPUT_FIELD)
+        files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
+        upload_what_goes(bucket, folder, files, place, self.dependencies.sleep)
+        # on one machine the nodes share these folders, and each asks
+        self._sent.update((f"{name}/{file.path}", file) for file in files)
+        self._say(name, len(files), str(place))
+
+    def _say(self, what: str, count: int, place: str) -> None:
+        if count:
+            self.dependencies.say(f"{what}: {amount(count, 'file')} to {place}")

@@ -1,0 +1,31 @@
+import pytest
+
+from muster.aws.backoff import MAX_SECONDS, backoff_seconds
+from muster.aws.errors import AccessDenied, AwsError, Throttled, Unavailable
+
+GONE = Unavailable("no answer")
+DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")
+
+
+@pytest.mark.parametrize(
+    ("failures", "error", "seconds"),
+    [
+        # one lost answer of many
+        (1, GONE, 0.0),
+        (2, GONE, 1.0),
+        (3, GONE, 2.0),
+        (7, GONE, 32.0),
+        (8, GONE, MAX_SECONDS),
+        (10_000, GONE, MAX_SECONDS),
+        (5, DENIED, 8.0),
+        # its gate makes it wait
+        (5, Throttled("slowly"), 0.0),
+    ],
+)
+def test_pauses_double_up_to_a_minute(failures: int, error: AwsError, seconds: float) -> None:
+    assert backoff_seconds(failures, error, draw=1.0) == seconds
+
+
+def test_who_failed_together_comes_back_spread() -> None:
+    assert backoff_seconds(4, GONE, draw=0.0) == 2.0
+    assert backoff_seconds(4, GONE, draw=0.5) == 3.0
