@@ -3,13 +3,16 @@
 import contextlib
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
+from cluster.installed.awaited import until
 from cluster.operator.cluster_jobs import FOREVER, Jobs
+from cluster.say import say
 from cluster.security.intruder import Place, Target, progress_of
 from cluster.shared import Kubectl
 from muster_worker.contract import TOKEN_AUDIENCE
@@ -17,6 +20,9 @@ from muster_worker.contract import TOKEN_AUDIENCE
 _HERE = Path(__file__)
 _FLOOD = _HERE.with_name("flood_workload.py").read_text(encoding="utf-8")
 _FUZZ = _HERE.with_name("fuzz_workload.py").read_text(encoding="utf-8")
+
+STOP_SECONDS = 60.0
+"""How long to wait for a job or a program to end."""
 
 _SMALL = {"requests": {"cpu": "10m"}}
 
@@ -63,12 +69,68 @@ def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fuzzed_reports(kubectl: Kubectl, namespace: str, seed: int) -> Iterator[None]:
-    """A pod of a job of the tenant's sends what chance makes of its reports."""
-    jobs = Jobs(kubectl, namespace)
-    target, uid = own_job(jobs, "reporting", 1)
-    wanted = {**asdict(target), "report": progress_of(Place(uid)), "seed": seed}
-    with running(jobs, [("reporting-0-0", _FUZZ, wanted)]):
+    """Pods of the tenant's jobs send random variations of their own reports, one pod after the other.
+
+    A report may say that its rank has ended. The operator then ends that job, which kills the program in its pod.
+    """
+    reporter = _Reporter(Jobs(kubectl, namespace), seed)
+    reporter.begin()
+    thread = threading.Thread(target=reporter.keep_reporting)
+    thread.start()
+    try:
         yield
+    finally:
+        reporter.stop()
+        thread.join(STOP_SECONDS)
+    assert not thread.is_alive(), "the reporting thread did not stop"
+    assert reporter.unexplained is None, reporter.unexplained
+
+
+class _Reporter:
+    """One job of the tenant's at a time, with a program in its pod that sends reports."""
+
+    def __init__(self, jobs: Jobs, seed: int) -> None:
+        self._jobs, self._seed = jobs, seed
+        self._number = 0
+        self._stopping = threading.Event()
+        self._program: subprocess.Popen[str] | None = None
+        self.unexplained: str | None = None
+
+    @property
+    def _name(self) -> str:
+        return f"reporting-{self._number}"
+
+    def begin(self) -> None:
+        """Start the next job, and the program in its pod."""
+        self._number += 1
+        target, uid = own_job(self._jobs, self._name, 1)
+        wanted = {**asdict(target), "report": progress_of(Place(uid)), "seed": self._seed + self._number}
+        self._program = execute(self._jobs, f"{self._name}-0-0", _FUZZ, wanted)
+
+    def keep_reporting(self) -> None:
+        """Start another job whenever the operator has ended the last one."""
+        try:
+            while not self._stopping.is_set():
+                assert self._program is not None
+                said, _ = self._program.communicate()
+                if self._stopping.is_set():
+                    return
+                until(lambda: self._jobs.status(self._name).get("completionTime"), STOP_SECONDS)
+                say(f"fuzz: the reports of {self._name} have ended it: {self._jobs.status(self._name)['message']}")
+                self.begin()
+        except AssertionError as error:
+            if not self._stopping.is_set():
+                self.unexplained = f"{self._name}: its program ended, but not its job: {error}\n{said[-1000:]}"
+        finally:
+            # `stop` may have come while the next one started.
+            if self._program is not None:
+                self._program.kill()
+
+    def stop(self) -> None:
+        """Kill the program: `keep_reporting` returns."""
+        self._stopping.set()
+        if self._program is not None:
+            self._program.kill()
 
 
 def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
@@ -86,14 +148,19 @@ def running(jobs: Jobs, programs: list[tuple[str, str, dict[str, Any]]]) -> Iter
     begun: list[subprocess.Popen[str]] = []
     try:
         for pod, program, wanted in programs:
-            where = (f"--namespace={jobs.namespace}", "exec", pod, "--", "python3", "-Ic", program, json.dumps(wanted))
-            begun.append(jobs.kubectl.begin(*where))
+            begun.append(execute(jobs, pod, program, wanted))
         yield
         assert all(one.poll() is None for one in begun), "a program of the tenant's has ended"
     finally:
         for one in begun:
             one.kill()
             one.communicate()
+
+
+def execute(jobs: Jobs, pod: str, program: str, wanted: dict[str, Any]) -> "subprocess.Popen[str]":
+    """Start a Python program in a pod."""
+    where = (f"--namespace={jobs.namespace}", "exec", pod, "--", "python3", "-Ic", program, json.dumps(wanted))
+    return jobs.kubectl.begin(*where)
 
 
 def _lurker(namespace: str, name: str) -> dict[str, Any]:
