@@ -76,7 +76,10 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     jobs.run("delete", "service/bare-muster", "configmap/bare-muster")
     jobs.run("delete", "pod/robbed-0-0")
     jobs.wait("robbed", "condition=Failed")
-    assert "pod robbed-0-0, its labels or" in jobs.status("robbed")["message"]
+    # What it says more depends on whether the operator saw the pod being deleted, or only that it is missing.
+    message = jobs.status("robbed")["message"]
+    assert "pod robbed-0-0" in message
+    assert message.endswith("and not by muster")
     another_lives(jobs, "after-bare")
     assert jobs.children("bare") == {"pod/bare-0-0"}
     assert jobs.children("robbed", "pods") == set()
