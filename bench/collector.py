@@ -17,13 +17,13 @@ from http.client import HTTPSConnection
 
 from aiohttp import web
 
-from muster.ranks.certificate import ServingCertificate, issue, server_context
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import ServingCertificate, issue, server_context
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
 from muster_worker import wire
 from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
 

@@ -23,13 +23,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.ranks.certificate import issue
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import issue
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
 from muster_worker import wire
 from muster_worker.collector_client import CollectorClient, Trust, Unavailable
 from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report

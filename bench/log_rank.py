@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from muster.backends.sagemaker.rank_reports import report_files
+from muster.render.sagemaker.rank_reports import report_files
 
 RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "SM_CURRENT_HOST": "algo-1"}
 

@@ -25,28 +25,28 @@ from pathlib import Path
 from aiohttp import web
 
 from muster.api.document import JSON, Document
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.api.timestamps import to_seconds
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.backends.kubernetes import render
-from muster.backends.kubernetes.apply_defaults import apply_defaults
+from muster.api.validation.validate import validate
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.client import Change, Client
-from muster.kube.kinds import JOBS, Object
-from muster.plan.actions import Action
-from muster.plan.facts import JobFacts
-from muster.ranks.directory import Member
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.store import RankStore, UnknownJob
-from muster.runtime.cluster.job_controller import JobControllerDependencies
-from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
-from muster.runtime.cluster.write_budget import WriteBudget
+from muster.clients.aws.client import Aws
+from muster.clients.kubernetes.client import Change, Client
+from muster.collector.directory import Member
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore, UnknownJob
+from muster.controller.jobs.job_controller import JobControllerDependencies
+from muster.controller.jobs.jobs import Jobs
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.training_parts import training_life
+from muster.controller.status.write_budget import WriteBudget
+from muster.controller.status.writer import StatusWriterDependencies
+from muster.core.actions import Action
+from muster.core.facts import JobFacts
+from muster.objects.kubernetes.kinds import JOBS, Object
+from muster.render.kubernetes import render
+from muster.render.kubernetes.apply_defaults import apply_defaults
+from muster.render.kubernetes.setting import Setting
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 
 SETTING = Setting("cluster.local", "https://muster-collector.muster-system.svc:8443")

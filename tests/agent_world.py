@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from agent_collector import FakeCollector
-from muster.backends.agent_archive import agent_archive
 from muster.backends.local.hosts import hosts_file
-from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.meeting import meet
-from muster.ranks.rank_group_credentials import SEED_BYTES, derive
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.meeting import meet
+from muster.render.agent_archive import agent_archive
 from muster_worker import contract, wire
 from muster_worker.contract import (
     AgentPhase,

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 
 @asynccontextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from muster.storage.archive_order import ArchiveOrder
-from muster.storage.confinement import Limits
-from muster.storage.git_place import GitPlace
+from muster.render.storage.git_place import GitPlace
+from muster.storage.archive.confinement import Limits
+from muster.storage.archive.order import ArchiveOrder
 
 LIMITS = Limits(memory_bytes=128 * 2**20, address_bytes=2**30, cpu_seconds=60, file_bytes=600 * 2**20, seconds=120.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.api.document import JSON
-from muster.api.load import load
+from muster.api.yaml.load import load
 from muster.cli.import_script import import_script
 from muster_dev.golden_import import OPTIONS
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muster.backends.agent_archive import agent_archive
+from muster.render.agent_archive import agent_archive
 from muster_worker import link, progress
 
 ENOUGH_SECONDS = 60.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from muster.ranks.rank_group_credentials import SEED_BYTES, derive
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
 from muster_worker import processes
 from muster_worker.calls import Calls
 from muster_worker.contract import VERSION, Credentials, Launcher, Peer, Plan

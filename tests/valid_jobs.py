@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from muster.api import names
 from muster.api.document import JSON, Document
-from muster.api.spec import Job
-from muster.api.validate import validate
+from muster.api.spec.job import Job
+from muster.api.validation.validate import validate
 
 
 def job_of(name: str, spec: Mapping[str, JSON]) -> Job:

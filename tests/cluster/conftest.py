@@ -16,7 +16,7 @@ from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
 from cluster.suite import WHOLE_RUN
 from cluster.torch_volume import NoTorch, TorchVolume
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,8 +10,8 @@ from cluster import chart, rights
 from cluster.helm import CHART, Values
 from cluster.places import ROOT
 from cluster.rights import EVERYWHERE
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.yaml.load import load
 
 IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
 EVERYTHING: Values = {

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from cluster.shared import Cluster
 from muster.api.document import JSON
-from muster.api.pod_schema import pod_schema
-from muster.kube.answers import mapping, string
-from muster.kube.client import Client
+from muster.api.validation.rules.pods.schema import pod_schema
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.answers import mapping, string
 
 OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "FieldsV1": "anything"}
 

@@ -11,12 +11,12 @@ from cluster.shared import Cluster, Kubectl
 from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON, Document
-from muster.api.load import NotReadable, load
-from muster.api.serialise import spec_fields, to_yaml
-from muster.api.validate import validate
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, Kind, Object
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import NotReadable, load
+from muster.api.yaml.serialise import spec_fields, to_yaml
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, Kind, Object
 from unit.api.api_resources import BadResource, bad_resources, fields, full_resource, part, problems, resource, spec
 from unit.sagemaker.builders import sagemaker_spec
 

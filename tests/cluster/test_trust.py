@@ -8,12 +8,12 @@ import time
 import pytest
 
 from cluster.shared import Kubectl
-from muster.kube.client import Client
-from muster.kube.kinds import SECRETS
-from muster.ranks.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
-from muster.ranks.certificate import ServingCertificate
-from muster.ranks.refusal import Reason, Refused
-from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
+from muster.clients.kubernetes.client import Client
+from muster.collector.door.refusal import Reason, Refused
+from muster.collector.trust.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
+from muster.collector.trust.certificate import ServingCertificate
+from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
+from muster.objects.kubernetes.kinds import SECRETS
 from muster_worker.contract import TOKEN_AUDIENCE
 
 SECRET = "muster-collector"

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from muster.ranks.certificate import ServingCertificate, issue
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.connections import ConnectionLimits
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.door.connections import ConnectionLimits
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import ServingCertificate, issue
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
 from muster_worker import wire
 from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 

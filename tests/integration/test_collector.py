@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from integration.collector_site import JOB, NODES, Site, collector_site, pod_uid
-from muster.ranks.directory import Member
-from muster.ranks.refusal import Reason
+from muster.collector.directory import Member
+from muster.collector.door.refusal import Reason
 from muster_worker import wire
 from muster_worker.contract import Command, CommandKind, ReportAnswer
 

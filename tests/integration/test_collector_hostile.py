@@ -13,11 +13,11 @@ import pytest
 
 from integration.collector_site import JOB, Site, claim, collector_site, pod_uid, until
 from integration.test_collector_junk import Raw, connect
-from muster.ranks.bodies import MAX_BYTES_IN_FLIGHT
-from muster.ranks.connections import ConnectionLimits
-from muster.ranks.directory import Member
-from muster.ranks.refusal import Reason
-from muster.ranks.tokens import MAX_REMEMBERED_PER_POD
+from muster.collector.directory import Member
+from muster.collector.door.bodies import MAX_BYTES_IN_FLIGHT
+from muster.collector.door.connections import ConnectionLimits
+from muster.collector.door.refusal import Reason
+from muster.collector.trust.tokens import MAX_REMEMBERED_PER_POD
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from integration.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, pod_uid, until
-from muster.plan.facts import AgentFacts
-from muster.ranks.connections import ConnectionLimits
-from muster.ranks.directory import Member
-from muster.ranks.refusal import Reason
-from muster.ranks.tokens import LocalIssuer
+from muster.collector.directory import Member
+from muster.collector.door.connections import ConnectionLimits
+from muster.collector.door.refusal import Reason
+from muster.collector.trust.tokens import LocalIssuer
+from muster.core.facts import AgentFacts
 from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
 
 TEN_MIB = 10 * 1024 * 1024

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from integration.collector_site import JOB, Site, collector_site, report, trusting, until
-from muster.ranks.certificate import issue
-from muster.ranks.refusal import Reason
+from muster.collector.door.refusal import Reason
+from muster.collector.trust.certificate import issue
 from muster_worker import wire
 from muster_worker.contract import Command, CommandKind
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from integration.collector_site import JOB, NODES, Site, collector_site, until
-from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.meeting import meet
-from muster.ranks import answers
-from muster.ranks.check import MAX_INTERFACE_CHARS, Shape, check
-from muster.ranks.refusal import Reason
+from muster.collector import answers
+from muster.collector.door.refusal import Reason
+from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.meeting import meet
+from muster.core.reports.check import MAX_INTERFACE_CHARS, Shape, check
 from muster_worker import sagemaker, wire
 from muster_worker.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
 from muster_worker.contract import Command, CommandKind, Credentials, Link, Peer, Plan, Report

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from api_client import api_client
-from muster.ranks.refusal import Refused
-from muster.ranks.tokens import LocalIssuer, PodClaim
-from muster.runtime.cluster import trust as under_test
-from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
+from muster.collector.door.refusal import Refused
+from muster.collector.trust.tokens import LocalIssuer, PodClaim
+from muster.controller.trust import trust as under_test
+from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
 from muster_worker.contract import TOKEN_AUDIENCE
 
 ISSUER = "https://issuer.test"

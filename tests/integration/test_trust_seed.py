@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from api_client import api_client
-from muster.kube.client import Client
-from muster.ranks.authorities import AUTHORITY_SECONDS
-from muster.ranks.rank_group_credentials import SEED_BYTES
-from muster.ranks.tokens import LocalIssuer
-from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
+from muster.clients.kubernetes.client import Client
+from muster.collector.trust.authorities import AUTHORITY_SECONDS
+from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.collector.trust.tokens import LocalIssuer
+from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
 from muster_worker.contract import TOKEN_AUDIENCE
 
 NAME = "https://issuer.test"

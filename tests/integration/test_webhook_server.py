@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 from muster.api.field_problems import FieldProblem
-from muster.ranks.certificate import ServingCertificate, issue
-from muster.runtime.cluster.review import MAX_REVIEW_BYTES
-from muster.runtime.cluster.webhook_door import MAX_CONNECTIONS, listen
-from muster.runtime.cluster.webhook_server import BUSY, PATH, WebhookServer, object_to
-from muster.runtime.cluster.webhook_shares import NAMESPACE, TOTAL, WebhookShares
+from muster.collector.trust.certificate import ServingCertificate, issue
+from muster.controller.webhook.door import MAX_CONNECTIONS, listen
+from muster.controller.webhook.review import MAX_REVIEW_BYTES
+from muster.controller.webhook.server import BUSY, PATH, WebhookServer, object_to
+from muster.controller.webhook.shares import NAMESPACE, TOTAL, WebhookShares
 
 API_SERVER = "127.0.0.1"
 POD = "127.0.0.2"

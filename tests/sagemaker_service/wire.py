@@ -10,9 +10,9 @@ from botocore.client import BaseClient
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
-from muster.aws.client import Aws
-from muster.aws.connection import Service as AwsService
-from muster.aws.place import Place
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import Service as AwsService
+from muster.objects.aws.place import Place
 from sagemaker_service.service import NoReply, Service
 
 ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from muster.api.sagemaker_status import SageMakerStatus
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.aws.client import Aws
-from muster.aws.place import Place
-from muster.kube.client import Change, Client
-from muster.kube.session import Request, Session
-from muster.plan.actions import Action
-from muster.plan.facts import JobFacts
-from muster.ranks.store import RankStore
-from muster.runtime.cluster.events import EventPoster
-from muster.runtime.cluster.job_controller import JobControllerDependencies
-from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.status_publisher import StatusPublisher
-from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
-from muster.runtime.cluster.write_budget import WriteBudget
+from muster.api.spec.job import Job
+from muster.api.status.sagemaker import SageMakerStatus
+from muster.api.status.status import Status
+from muster.clients.aws.client import Aws
+from muster.clients.kubernetes.client import Change, Client
+from muster.clients.kubernetes.session import Request, Session
+from muster.collector.store import RankStore
+from muster.controller.jobs.job_controller import JobControllerDependencies
+from muster.controller.jobs.jobs import Jobs
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.training_parts import training_life
+from muster.controller.status.events import EventPoster
+from muster.controller.status.publisher import StatusPublisher
+from muster.controller.status.write_budget import WriteBudget
+from muster.controller.status.writer import StatusWriterDependencies
+from muster.core.actions import Action
+from muster.core.facts import JobFacts
+from muster.objects.aws.place import Place
 from sagemaker_service.documented import documented_policy
 from sagemaker_service.service import NoReply, Reply, Service
 from sagemaker_service.wire import join

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from muster.api.timestamps import to_seconds
-from muster.kube.client import Change
-from muster.kube.errors import ApiError
-from muster.kube.session import MAX_ANSWER_BYTES, Request
+from muster.clients.kubernetes.client import Change
+from muster.clients.kubernetes.session import MAX_ANSWER_BYTES, Request
+from muster.objects.kubernetes.errors import ApiError
 from unit.runtime_cluster.api_server import merged
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
-from muster.cli.board import board
-from muster.cli.view import View
-from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.cli.board.board import board
+from muster.cli.board.view import View
+from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract import MetricValue, RankReport, Report
 
 WIDTH, HEIGHT = 104, 24

@@ -25,7 +25,10 @@ GENERATED = {
     CRD: (str(BIN / "muster"), "crd"),
     # Helm installs what is in a chart, and packs no links.
     f"charts/muster/{CRD}": (str(BIN / "muster"), "crd"),
-    "operator/muster/api/pod_fields.json": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "pod_fields.py")),
+    "operator/muster/api/validation/rules/pods/pod_fields.json": (
+        str(PYTHON),
+        str(ROOT / "tools" / "muster_dev" / "pod_fields.py"),
+    ),
     "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
     **{
         f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")

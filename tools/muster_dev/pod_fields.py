@@ -1,6 +1,6 @@
 """Print the fields of a pod's spec, with their types, as JSON, by the official client: no cluster is asked.
 
-Types are written as `muster.api.pod_schema` reads them.
+Types are written as `muster.api.validation.rules.pods.schema` reads them.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from muster.api.document import JSON, Path
-from muster.api.rules import RULES
-from muster.api.spec import Spec
-from muster.api.status import Status
+from muster.api.spec.job import Spec
+from muster.api.status.status import Status
+from muster.api.validation.all_rules import RULES
 
 Schema = dict[str, JSON]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from muster.api.role_arn import account_of
-from muster.api.sagemaker_spec import REGION_PATTERN, ROLE_PATTERN
+from muster.api.spec.sagemaker.spec import REGION_PATTERN, ROLE_PATTERN
 from muster.cli.problem import BadInput
 
 _ACCOUNT = re.compile("[0-9]{12}")

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from muster.cli.import_command import import_command
-from muster.cli.operator_command import operator
-from muster.cli.storage_commands import storage
+from muster.cli.operator.command import operator
+from muster.cli.storage.commands import storage
 
 app = typer.Typer(
     name="muster",
@@ -107,7 +107,7 @@ def run(
     """Run a job on this machine. Exit code 0 only when it is Complete."""
     from muster.cli.options import RunOptions, read_inputs, read_output
     from muster.cli.problem import BadInput
-    from muster.cli.run import run_job
+    from muster.cli.run.run import run_job
 
     options = RunOptions(
         file=file,
@@ -120,7 +120,7 @@ def run(
         output=read_output(output),
     )
     if local:
-        from muster.cli.run_training import run_training
+        from muster.cli.run.run_training import run_training
 
         raise typer.Exit(run_training(options, source))
     if source is not None:
@@ -136,12 +136,12 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
     of backend SageMaker becomes the body of a CreateTrainingJob request. Neither a cluster nor AWS is asked; the same
     file gives the same text.
     """
-    from muster.backends.agent_archive import agent_archive
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
     from muster.cli.problem import BadInput
-    from muster.cli.render import render_text
-    from muster.cli.training_request import request_text
+    from muster.cli.render.render import render_text
+    from muster.cli.render.training_request import request_text
+    from muster.render.agent_archive import agent_archive
 
     job, current = read_job(file), read_config_file(config)
     if job.spec.backend == "SageMaker":
@@ -161,7 +161,7 @@ def explain(
 ) -> None:
     """Say of every setting that muster adds to a node's pod and ranks what it is, where it comes from, and why."""
     from muster.cli.config_file import read_config_file
-    from muster.cli.explain import explain_job
+    from muster.cli.explain.explain import explain_job
     from muster.cli.job_file import read_job
 
     explain_job(read_job(file), node, read_config_file(config))
@@ -182,7 +182,7 @@ def validate(
     other kinds are named and passed over: a file may hold a job beside its ConfigMap.
     """
     from muster.cli.config_file import read_config_file
-    from muster.cli.validate import check_files
+    from muster.cli.render.validate import check_files
 
     raise typer.Exit(check_files(file, read_config_file(config)))
 
@@ -205,8 +205,8 @@ Namespace = Annotated[
 @app.command()
 def ranks(*, job: Name, namespace: Namespace = None) -> None:
     """Show every rank of a job on a cluster: live on a terminal, until it is over; else once."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.ranks import show_ranks
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.ranks import show_ranks
 
     raise typer.Exit(show_ranks(Wanted(job, namespace)))
 
@@ -227,8 +227,8 @@ def logs(
     ] = None,
 ) -> None:
     """Print what the ranks of a job on a cluster print, each line with its rank."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.logs import Asked, follow_logs, show_logs
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.logs import Asked, follow_logs, show_logs
 
     asked = Asked(frozenset(rank or ()), tail)
     show = follow_logs if follow else show_logs
@@ -245,8 +245,8 @@ def wait(
     ] = None,
 ) -> None:
     """Wait until a job on a cluster is over. Exit code 0 only when it is Complete."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.wait import wait_for_job
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.wait import wait_for_job
 
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from muster.api import tenancy
+from muster.api.config import tenancy
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.pools import with_pool
 from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.load import NotReadable, load_bytes
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.pools import with_pool
-from muster.api.spec import Job
+from muster.api.spec.job import Job
+from muster.api.yaml.load import NotReadable, load_bytes
 from muster.cli.job_source import read_source, source_name
 from muster.cli.problem import BadInput
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from muster.cli.board import board
-from muster.cli.rank_lines import OutputLine, coloured, uncoloured
-from muster.cli.view import View, clock, metric_parts
+from muster.cli.board.board import board
+from muster.cli.board.rank_lines import OutputLine, coloured, uncoloured
+from muster.cli.board.view import View, clock, metric_parts
 
 _FRAME_SECONDS = 0.1
 """The board is drawn at most this often; eyes are not faster, and drawing costs milliseconds."""

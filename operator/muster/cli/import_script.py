@@ -13,18 +13,18 @@ from pathlib import Path
 import typer
 
 from muster.api.document import JSON
-from muster.api.spec import Job
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.spec.job import Job
 from muster.cli.aws_options import named_account, named_region
 from muster.cli.problem import BadInput, system_problem
 from muster.importers.sagemaker.jobs import Judge, Sources, imported
 from muster.importers.sagemaker.notebook import NotANotebook, Part, parts
-from muster.importers.sagemaker.recording import Failure
 from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import Failure
+from muster.importers.sagemaker.translate.translation import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 
 _NOT_IMPORTED = 1
 

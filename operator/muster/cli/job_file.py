@@ -7,9 +7,9 @@ import typer
 from muster.api.amounts import amount
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
-from muster.api.load import NotReadable, load_bytes
-from muster.api.spec import Job
-from muster.api.validate import is_job, validate
+from muster.api.spec.job import Job
+from muster.api.validation.validate import is_job, validate
+from muster.api.yaml.load import NotReadable, load_bytes
 from muster.cli.job_source import read_source, source_name
 from muster.cli.problem import BadInput
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from muster.api.load import MAX_TEXT_BYTES
+from muster.api.yaml.load import MAX_TEXT_BYTES
 
 _STDIN = "-"
 

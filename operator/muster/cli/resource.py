@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from muster.api.serialise import resource, to_yaml
-from muster.api.spec import Job
-from muster.api.status import Status
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.yaml.serialise import resource, to_yaml
 
 OutputFormat = Literal["yaml", "json"]
 

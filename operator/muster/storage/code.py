@@ -8,14 +8,14 @@ from pathlib import Path
 
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri, parse
+from muster.render.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
+from muster.render.storage.git_place import ORIGIN, GitPlace
+from muster.render.storage.git_token import VARIABLE, checked_token
+from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.storage_plan import CodePlan
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
-from muster.storage.git_place import ORIGIN, GitPlace
-from muster.storage.git_token import VARIABLE, checked_token
 from muster.storage.retry import retry
-from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
 from muster.storage.source_folder import read_archive, write_files
-from muster.storage.storage_plan import CodePlan
 
 
 def download_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
@@ -29,7 +29,7 @@ def code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependenc
     """The files of the job's code, from wherever they are. Raises `StorageError`."""
     if plan.git is not None:
         # here and not above: who fetches nothing from git needs no dulwich
-        from muster.storage.git_source import fetch_commit
+        from muster.storage.git.source import fetch_commit
 
         place, token = plan.git, _token(plan.git, dependencies)
         return retry(lambda: fetch_commit(place, token), dependencies.sleep)
@@ -52,7 +52,7 @@ def _token(place: GitPlace, dependencies: StorageDependencies) -> str | None:
 
 def _archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
     # as above, and no boto3
-    from muster.storage.bucket import Bucket
+    from muster.storage.s3.bucket import Bucket
 
     field = "spec.source.s3.uri"
     bucket = Bucket(dependencies.client(), uri.bucket, field)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from muster.api.amounts import amount
 from muster.api.s3_uri import S3Uri, parse
-from muster.storage.bucket import Bucket
+from muster.render.storage.errors import FOLDER_UNUSABLE, StorageError
+from muster.render.storage.objects import check_case, nothing_found, placed, share
+from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.download import Into, Progress, fetch
-from muster.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.storage.node_folders import NodeFolders
-from muster.storage.objects import check_case, nothing_found, placed, share
 from muster.storage.retry import retry
-from muster.storage.snapshots import Snapshots
-from muster.storage.storage_plan import S3Channel, StoragePlan
+from muster.storage.s3.bucket import Bucket
+from muster.storage.s3.download import Into, Progress, fetch
+from muster.storage.s3.snapshots import Snapshots
 
 CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from muster.api.amounts import amount
 from muster.api.s3_uri import parse
-from muster.storage.bucket import Bucket
+from muster.render.storage.errors import StorageError
+from muster.render.storage.storage_plan import StoragePlan
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.errors import StorageError
 from muster.storage.node_download import OUTPUT_FIELD, snapshots
 from muster.storage.node_folders import NodeFolders
-from muster.storage.snapshots import SETTLED_SECONDS, Snapshots
-from muster.storage.storage_plan import StoragePlan
-from muster.storage.upload import LocalFile, files_of, upload_what_goes
+from muster.storage.s3.bucket import Bucket
+from muster.storage.s3.snapshots import SETTLED_SECONDS, Snapshots
+from muster.storage.s3.upload import LocalFile, files_of, upload_what_goes
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from muster.storage.errors import StorageError
+from muster.render.storage.errors import StorageError
 
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0, 30.0, 30.0)
 """Seconds between attempts without progress: a network may be gone for three minutes."""

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 from muster.api import file_paths
 from muster.api.document import quoted
-from muster.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
+from muster.render.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
 
 _MAX_HEADS_BYTES = 2 * MAX_FILES * 4096
 """Of what an archive says of its files, long names included."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from muster.storage.errors import StorageError
+from muster.render.storage.errors import StorageError
 from muster.storage.node_sync import NodeSync
 
 KEEP_SECONDS = 30.0

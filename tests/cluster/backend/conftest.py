@@ -5,7 +5,7 @@ import pytest
 from cluster.backend.world import World
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from cluster.shared import Kubectl
 from muster.api.document import JSON
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS
 from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS
-from muster.kube.answers import mapping, string
-from muster.kube.client import Change, Client
-from muster.kube.errors import NO_ANSWER, ApiError
-from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.plan.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import Problem, ProcessState
+from muster.clients.kubernetes.client import Change, Client
+from muster.core.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import Problem, ProcessState
+from muster.objects.kubernetes.answers import mapping, string
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster_worker.contract import Command, CommandKind
 
 WAITING, MISSING = ProcessState.WAITING, ProcessState.MISSING

@@ -8,10 +8,10 @@ import pytest
 from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
 from cluster.shared import Kubectl
-from muster.cli.cluster import sentence
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import Kind
+from muster.cli.jobs.cluster import sentence
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import Kind
 
 
 def config_of(kubectl: Kubectl, folder: Path, token: str, **cluster: object) -> Path:

@@ -15,8 +15,8 @@ from cluster.crashes.footprints import Step, job_of, steps, what_of
 from cluster.crashes.lives import Life, NotReached, Place
 from cluster.crashes.operator_fork import OperatorFork
 from cluster.places import state
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, LEASES, SECRETS
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, LEASES, SECRETS
 
 LEASE = "lead"
 LOOK_SECONDS = 0.2

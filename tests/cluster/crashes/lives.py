@@ -13,8 +13,8 @@ from cluster.crashes.rank_desk import Begun, RankDesk
 from cluster.crashes.world import ObservedJob, World
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from muster.api.document import JSON
-from muster.kube.client import Client
-from muster.kube.kinds import JOBS, Object
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import JOBS, Object
 
 STAGE_SECONDS = 120.0
 GRACE_SECONDS = 6

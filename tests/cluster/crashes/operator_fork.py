@@ -18,7 +18,7 @@ from cluster.waiting import PAUSE_SECONDS
 
 END_SECONDS = 10.0
 LEAD_SECONDS = 30.0
-_IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.runtime.cluster.serve", "muster.cli.operator"]
+_IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.controller.serve", "muster.cli.operator.operator"]
 
 
 @dataclass

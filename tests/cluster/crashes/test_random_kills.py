@@ -17,8 +17,8 @@ from cluster.crashes.operator_fork import OperatorFork
 from cluster.crashes.rank_desk import Begun
 from cluster.places import state
 from muster.api.document import JSON
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, LEASES
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, LEASES
 
 pytestmark = pytest.mark.long
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.kube.client import Change, Client
-from muster.kube.informer import Informer
-from muster.kube.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
+from muster.clients.kubernetes.client import Change, Client
+from muster.clients.kubernetes.informer import Informer
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
 
 OF_JOBS = "involvedObject.kind=DistributedTrainingJob"
 LABEL = "muster.dev/job"

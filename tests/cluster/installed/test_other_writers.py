@@ -12,8 +12,8 @@ from cluster.held_job import JOB, held_job, let_go, status, steps
 from cluster.installation import Installation
 from cluster.installed.awaited import until
 from cluster.shared import SharedCluster
-from muster.kube.client import Client
-from muster.kube.kinds import JOBS
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import JOBS
 
 MARK = "example.com/mark"
 SECONDS = 60.0

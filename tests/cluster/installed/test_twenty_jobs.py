@@ -22,9 +22,9 @@ from cluster.installed.footprint import footprint, started_at
 from cluster.reasons import machine
 from cluster.say import say
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.status import Status
-from muster.api.status_reader import status_of
-from muster.status.news import is_news
+from muster.api.status.reader import status_of
+from muster.api.status.status import Status
+from muster.core.status.news import is_news
 
 pytestmark = pytest.mark.long
 

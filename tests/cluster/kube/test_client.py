@@ -9,12 +9,12 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Pass
 from cluster.kube.builders import config_map, meta, pod
-from muster.kube import client as client_module
-from muster.kube import session
-from muster.kube.adaptive_limit import FIRST
-from muster.kube.client import Change, Client, LogOptions
-from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.kube.kinds import CONFIG_MAPS, PODS, Object, Reading
+from muster.clients.kubernetes import client as client_module
+from muster.clients.kubernetes import session
+from muster.clients.kubernetes.adaptive_limit import FIRST
+from muster.clients.kubernetes.client import Change, Client, LogOptions
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, Object, Reading
 
 
 async def created(client: Client, namespace: str, name: str = "one") -> Object:

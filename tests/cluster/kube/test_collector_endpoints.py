@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cluster.shared import Kubectl
-from muster.kube.client import Client
-from muster.runtime.cluster import collector_endpoints
-from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
+from muster.clients.kubernetes.client import Client
+from muster.controller.trust import collector_endpoints
+from muster.controller.trust.collector_endpoints import CollectorEndpoints, keep_endpoints
 
 SERVICE = "muster-collector"
 

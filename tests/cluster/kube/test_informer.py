@@ -7,11 +7,11 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Stream, error_event
 from cluster.kube.builders import config_map, meta
-from muster.kube import client as client_module
-from muster.kube.client import Change, Client
-from muster.kube.informer import Informer
-from muster.kube.kinds import CONFIG_MAPS, Reading
-from muster.kube.object_versions import Untracked
+from muster.clients.kubernetes import client as client_module
+from muster.clients.kubernetes.client import Change, Client
+from muster.clients.kubernetes.informer import Informer
+from muster.clients.kubernetes.object_versions import Untracked
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, Reading
 
 MINE = "mine=yes"
 

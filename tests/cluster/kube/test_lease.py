@@ -7,10 +7,10 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
-from muster.kube.answers import mapping
-from muster.kube.client import Client
-from muster.kube.kinds import LEASES
-from muster.kube.lease import Leadership, new_identity
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.lease import Leadership, new_identity
+from muster.objects.kubernetes.answers import mapping
+from muster.objects.kubernetes.kinds import LEASES
 
 NAME = "muster-operator"
 PATIENCE_SECONDS = 30

@@ -14,9 +14,9 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, St
 from cluster.operator.cluster_jobs import Jobs
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
-from muster.kube.client import Change
-from muster.runtime.cluster.job_room import JobRoom
-from muster.runtime.cluster.resources import ResourceWatch
+from muster.clients.kubernetes.client import Change
+from muster.controller.jobs.job_room import JobRoom
+from muster.controller.watch.resources import ResourceWatch
 
 SOON_SECONDS = 5.0
 STOP_SECONDS = 1.0

@@ -14,10 +14,10 @@ from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
 from made_up_credentials import MADE_UP
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS
-from muster.runtime.cluster.resource import FINALIZER
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS
+from muster.objects.kubernetes.resource import FINALIZER
 from sagemaker_service.script import completing, until_training
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service

@@ -18,9 +18,9 @@ from cluster.reasons.timeline import ObservedChange, Predicate, condition, says
 from cluster.say import say
 from cluster.shared import Manifest
 from cluster.torch_volume import TorchVolume
-from muster.plan.decide import HUNG_SECONDS
-from muster.plan.lost_nodes import LOST_SECONDS
-from muster.plan.problems import NODE_SILENT
+from muster.core.decide import HUNG_SECONDS
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.core.failure.problems import NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

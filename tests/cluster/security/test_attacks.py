@@ -17,7 +17,7 @@ from cluster.security.hostile_pods import fuzzed_reports, hostile_pods
 from cluster.security.siege import LIMIT, STANDING, Siege
 from cluster.security.watchman import Watched
 from cluster.shared import Kubectl, SharedCluster
-from muster.kube.election import GIVE_UP_SECONDS
+from muster.clients.kubernetes.election import GIVE_UP_SECONDS
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_world import JOB, PATIENCE, AgentWorld, facts_of
-from muster.backends.agent_archive import agent_archive
-from muster.plan.meeting import meet
-from muster.status.network_check import check_of
+from muster.core.meeting import meet
+from muster.core.status.network_check import check_of
+from muster.render.agent_archive import agent_archive
 from muster_worker import wire
 from muster_worker.check_figures import Assignment
 from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report

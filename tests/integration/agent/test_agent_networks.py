@@ -9,8 +9,8 @@ import pytest
 
 from agent_machines import Machines, machines_for
 from agent_world import JOB, facts_of
-from muster.api.status import Status
-from muster.plan.facts import JobFacts
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts
 from muster_dev.places import ROOT
 from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher
 from muster_worker.interface_choice import Interface

@@ -13,7 +13,7 @@ import pytest
 
 from agent_world import AgentWorld, terminate
 from marked_processes import left_after
-from muster.backends.agent_archive import agent_archive
+from muster.render.agent_archive import agent_archive
 from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
 
 PYTHON = sys.executable

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from made_up_credentials import with_made_up_credentials
-from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
+from muster.clients.aws.client import Aws
+from muster.objects.aws.place import Endpoints, Place
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service
 

@@ -9,11 +9,11 @@ import pytest
 from botocore.client import BaseClient
 
 import virtual_time
-from muster.aws.client import Aws
-from muster.aws.connection import RENEW_SECONDS
-from muster.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import RENEW_SECONDS
+from muster.objects.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Endpoints, Place
 from sagemaker_service.callers import ACCOUNT, OWN_ARN
 from sagemaker_service.faults import Fault
 from sagemaker_service.service import Service

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from http_site import http_site
-from muster.aws.client import Aws
-from muster.aws.errors import NoCredentials, NotFound
-from muster.aws.place import Place
+from muster.clients.aws.client import Aws
+from muster.objects.aws.errors import NoCredentials, NotFound
+from muster.objects.aws.place import Place
 from sagemaker_service.service import Service
 
 HERE = Place("us-west-2")

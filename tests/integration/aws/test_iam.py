@@ -11,11 +11,11 @@ import pytest
 from botocore.model import OperationModel
 from moto.server import ThreadedMotoServer
 
-from muster.aws.client import Aws
-from muster.aws.errors import AccessDenied, NotFound
-from muster.aws.job_logs import GROUP, JobLogs, Mark
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import GROUP, JobLogs, Mark
+from muster.objects.aws.errors import AccessDenied, NotFound
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Endpoints, Place
 from muster_dev.places import ROOT
 from sagemaker_service.callers import ACCOUNT, OWN_ARN
 from sagemaker_service.documented import documented_policy

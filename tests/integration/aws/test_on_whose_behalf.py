@@ -9,19 +9,19 @@ from functools import partial
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.job_logs import JobLogs
-from muster.aws.place import Place
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.validation.validate import validate
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.request.identity import own_tags
 from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.training_job import CreateTrainingJob
-from muster.plan.training_job_name import training_job_name
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import JobLogs
+from muster.core.training_job.decide import CreateTrainingJob
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.request.identity import own_tags
 from sagemaker_service.service import Service
 from training_job_requests import training_job_request
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import virtual_time
-from muster.aws.client import Aws
-from muster.aws.errors import AccessDenied, AwsError, Unavailable
-from muster.aws.listing import Page, Since
-from muster.aws.place import Place
-from muster.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
-from muster.aws.training_job import Description, Summary
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
+from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
+from muster.objects.aws.listing import Page, Since
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import Description, Summary
 from sagemaker_service import wire
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import Jobs

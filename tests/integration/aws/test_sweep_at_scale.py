@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 
 import virtual_time
-from muster.aws.client import Aws
-from muster.aws.place import Place
-from muster.aws.sweep import SWEEP_SECONDS, Watch
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import SWEEP_SECONDS, Watch
+from muster.objects.aws.place import Place
 from sagemaker_service import wire
 from sagemaker_service.faults import Fault, share
 from sagemaker_service.script import Script, Stage

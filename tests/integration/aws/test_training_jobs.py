@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.config import Config
 
-from muster.aws import connection
-from muster.aws.client import Aws
-from muster.aws.errors import (
+from muster.clients.aws import connection
+from muster.clients.aws.client import Aws
+from muster.objects.aws.errors import (
     AlreadyExists,
     AwsError,
     Invalid,
@@ -15,8 +15,8 @@ from muster.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Endpoints, Place
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import Stage, completing, failing
 from sagemaker_service.service import Service

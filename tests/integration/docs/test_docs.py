@@ -14,11 +14,11 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.validate import validate
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 from muster.cli.commands import app
-from muster.cli.run_training import TOOLKIT
+from muster.cli.run.run_training import TOOLKIT
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])

@@ -9,13 +9,13 @@ import re
 import sys
 import time
 
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import PODS
-from muster.runtime.cluster.elector import ElectorOptions
-from muster.runtime.cluster.elector_process import elector_process
-from muster.runtime.cluster.health import Check, listen
-from muster.runtime.cluster.leader_election import LeaderElection
+from muster.clients.kubernetes.client import Client
+from muster.controller.health import Check, listen
+from muster.controller.leader.election import LeaderElection
+from muster.controller.leader.elector import ElectorOptions
+from muster.controller.leader.process import elector_process
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS
 
 
 def say(text: str) -> None:

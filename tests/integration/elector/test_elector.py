@@ -20,7 +20,7 @@ import pytest
 
 from api_client import api_client
 from integration.elector.lease_server import LeaseServer
-from muster.kube.election import GIVE_UP_SECONDS, RENEW_SECONDS
+from muster.clients.kubernetes.election import GIVE_UP_SECONDS, RENEW_SECONDS
 
 PROGRAM = Path(__file__).with_name("leading_program.py")
 BUSY_SECONDS = GIVE_UP_SECONDS + 2.0

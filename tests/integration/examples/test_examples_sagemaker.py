@@ -12,7 +12,7 @@ import pytest
 
 import mpi_installs
 from example_runs import BIN, EXAMPLES, ROOT, finish, start
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
 from muster_dev import kept_folder
 

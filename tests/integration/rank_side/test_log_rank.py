@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from marked_processes import left_after
-from muster.backends.sagemaker.rank_reports import report_files
+from muster.render.sagemaker.rank_reports import report_files
 from muster_worker import log_line
 from muster_worker.log_line import RankLine
 from rank_side_agent import PYTHONS

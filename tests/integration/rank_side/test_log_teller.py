@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.backends.agent_archive import agent_archive
+from muster.render.agent_archive import agent_archive
 from muster_worker import hook_environment, log_line, progress, progress_file
 from muster_worker.log_line import RankLine
 from muster_worker.log_place import LogPlace

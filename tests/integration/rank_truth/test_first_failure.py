@@ -19,8 +19,8 @@ from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
-from muster.runtime.local_run import LocalRun
-from muster.runtime.reconcile import ReconcileResult
+from muster.engine.local_run import LocalRun
+from muster.engine.reconcile import ReconcileResult
 from valid_jobs import job_of
 
 WORLD = 6

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.backends.agent_archive import agent_archive
+from muster.render.agent_archive import agent_archive
 from remote_rank_group import RemoteRankGroup
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.rank_group_credentials import derive
+from muster.collector.trust.rank_group_credentials import derive
 from muster_worker import processes, remote_frames
 from muster_worker.calls import MAX_STRANGERS
 from muster_worker.contract import Credentials

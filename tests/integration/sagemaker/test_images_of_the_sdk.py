@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.images import NoSuchImage, Wanted, training_image
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.images import NoSuchImage, Wanted, training_image
 from muster_dev import image_facts as refresh
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT

@@ -15,11 +15,11 @@ import pytest
 import s3_server
 import virtual_time
 from muster.api.timestamps import to_seconds
-from muster.aws.client import Aws
-from muster.aws.job_logs import GROUP, JobLogs
-from muster.aws.place import Endpoints, Place
 from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import GROUP, JobLogs
+from muster.objects.aws.place import Endpoints, Place
 from muster_worker import log_line
 from muster_worker.log_line import Event, RankLine
 from unit.plan.builders import UID, job

@@ -11,16 +11,16 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.load import load_bytes
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load_bytes
 from muster.importers.sagemaker.jobs import Sources, imported
 from muster.importers.sagemaker.notebook import Part
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.translate.translation import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.validation.validate import validate
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 
 PROGRAM = """\
 import json, os, sys

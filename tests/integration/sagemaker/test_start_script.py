@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.sagemaker_distribution import Distribution, SageMakerMpi
-from muster.api.sagemaker_launch import Launch
-from muster.backends.agent_archive import agent_archive
-from muster.backends.sagemaker.request.start_script import start_files
+from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi
+from muster.api.spec.sagemaker.launch import Launch
+from muster.render.agent_archive import agent_archive
+from muster.render.sagemaker.request.start_script import start_files
 from unit.sagemaker.builders import sagemaker_job
 
 HOSTS = ["algo-1", "algo-2"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from muster.api import tenancy
-from muster.api.tenancy_spec import BucketGrant, Tenant
-from muster.runtime.cluster.resource import FINALIZER
+from muster.api.config import tenancy
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
+from muster.objects.kubernetes.resource import FINALIZER
 from sagemaker_service.script import failing, until_training
 from sagemaker_site.life import Life, lived_on
 from sagemaker_site.site import HERE, THERE, Site, Wire, spec

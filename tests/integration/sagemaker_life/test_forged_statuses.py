@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import virtual_time
-from muster.runtime.cluster.resource import FINALIZER
+from muster.objects.kubernetes.resource import FINALIZER
 from sagemaker_service.jobs import ENDED
 from sagemaker_service.script import until_training
 from sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from muster.aws.training_job import ENDED
+from muster.objects.aws.training_job import ENDED
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import until_training
 from sagemaker_site.life import lived

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import Document
-from muster.api.validate import validate
-from muster.backends.sagemaker.notes import training_notes
-from muster.runtime.cluster.resource import FINALIZER
+from muster.api.validation.validate import validate
+from muster.objects.kubernetes.resource import FINALIZER
+from muster.render.sagemaker.notes import training_notes
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import ENDED
 from sagemaker_service.policy import Policy

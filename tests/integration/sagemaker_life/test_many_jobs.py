@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 import virtual_time
-from muster.aws.sweep import SWEEP_SECONDS
+from muster.clients.aws.sweep import SWEEP_SECONDS
 from sagemaker_service.faults import Fault, share
 from sagemaker_service.script import Script, Stage
 from sagemaker_service.service import RATES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.runtime.cluster.resource import FINALIZER
+from muster.objects.kubernetes.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import until_training
 from sagemaker_site.life import Life, lived_on

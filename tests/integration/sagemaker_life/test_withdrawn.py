@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from muster.api.spec import Job
-from muster.aws.place import Place
+from muster.api.spec.job import Job
+from muster.objects.aws.place import Place
 from sagemaker_site.life import lived
 from sagemaker_site.site import Site, Wire, spec
 

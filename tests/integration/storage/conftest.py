@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import s3_server
-from muster.storage.bucket import s3_client
 from muster.storage.dependencies import StorageDependencies
+from muster.storage.s3.bucket import s3_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 
 import s3_server
-from muster.storage.bucket import s3_client
+from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
-from muster.storage.storage_plan import S3Channel, StoragePlan
+from muster.storage.s3.bucket import s3_client
 
 url, uri, root = sys.argv[1:]
 os.environ.update({**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url})

@@ -12,13 +12,13 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
-from muster.api.source_spec import ConfigMapSource, GitSource, SecretKeyRef, Source
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
+from muster.api.spec.job import Job
+from muster.api.spec.source import ConfigMapSource, GitSource, SecretKeyRef, Source
+from muster.api.validation.validate import validate
 from muster.backends.sagemaker.requests import PreparedRequests
-from muster.storage.source_files import SourceFiles, from_texts
+from muster.clients.aws.client import Aws
+from muster.objects.aws.place import Endpoints, Place
+from muster.render.storage.source_files import SourceFiles, from_texts
 from muster.storage.source_folder import read_archive
 from s3_server import contents
 

@@ -16,15 +16,15 @@ import pytest
 from breaking_proxy import breaking_proxy
 from made_up_s3 import made_up_s3
 from muster.api.s3_uri import S3Uri
-from muster.storage import download
-from muster.storage.bucket import CONNECTIONS, Bucket, s3_client
+from muster.render.storage.errors import StorageError
+from muster.render.storage.objects import Placed, placed
+from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.download import Into, fetch
-from muster.storage.errors import StorageError
 from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
-from muster.storage.objects import Placed, placed
-from muster.storage.storage_plan import S3Channel, StoragePlan
+from muster.storage.s3 import download
+from muster.storage.s3.bucket import CONNECTIONS, Bucket, s3_client
+from muster.storage.s3.download import Into, fetch
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from git_server import GitServer, commit, git, git_server, new_repository
-from muster.storage import git_source
-from muster.storage.errors import StorageError
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
-from muster.storage.source_files import SourceFile
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.render.storage.source_files import SourceFile
+from muster.storage.git.source import fetch_commit
 
 
 @pytest.fixture

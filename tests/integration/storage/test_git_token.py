@@ -15,16 +15,16 @@ import pytest
 from archive_orders import order
 from git_server import GitServer, commit, git_server, new_repository
 from http_site import At
-from muster.ranks.certificate import issue, server_context
+from muster.collector.trust.certificate import issue, server_context
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_token import checked_token
+from muster.render.storage.source_files import SourceFile
+from muster.render.storage.storage_plan import CodePlan
+from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.code import code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.errors import StorageError
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
-from muster.storage.git_token import checked_token
-from muster.storage.isolated_archive import make_archive
-from muster.storage.source_files import SourceFile
-from muster.storage.storage_plan import CodePlan
+from muster.storage.git.source import fetch_commit
 
 TOKEN = "ghp-5up3r-53cr3t"
 BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()

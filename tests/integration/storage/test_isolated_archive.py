@@ -19,13 +19,13 @@ import pytest
 import packs
 from archive_orders import LIMITS, order
 from git_server import commit, git_server, new_repository, pack_server
-from muster.storage import isolated_archive
-from muster.storage.archive_order import ArchiveOrder
-from muster.storage.errors import StorageError
-from muster.storage.isolated_archive import make_archive
-from muster.storage.reach import Reach
-from muster.storage.source_archive import SourceArchive, members_of, pack
-from muster.storage.source_files import SourceFile
+from muster.render.storage.errors import StorageError
+from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_files import SourceFile
+from muster.storage.archive import isolated_archive
+from muster.storage.archive.isolated_archive import make_archive
+from muster.storage.archive.order import ArchiveOrder
+from muster.storage.git.reach import Reach
 from packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
 from slow_host import SlowHost, slow_host
 
@@ -192,7 +192,7 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
         import asyncio
         from tempfile import TemporaryFile
         from archive_orders import order
-        from muster.storage.isolated_archive import make_archive
+        from muster.storage.archive.isolated_archive import make_archive
         with TemporaryFile() as into:
             asyncio.run(make_archive(order("http://{slow.netloc}/code.git"), into))
         """
@@ -247,7 +247,7 @@ def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
 
 CONFINED = """
 import os, signal, socket, subprocess, sys
-from muster.storage.confinement import Limits, confine, leave_with_parent
+from muster.storage.archive.confinement import Limits, confine, leave_with_parent
 leave_with_parent(os.getppid())
 known = open({known!r}, "w+b")
 if not confine(Limits(2**28, 2**31, 60, 2**20, 60.0)):

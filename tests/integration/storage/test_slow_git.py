@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muster.storage import git_source
-from muster.storage.errors import StorageError
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.storage.git.source import fetch_commit
 from slow_host import slow_host
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"

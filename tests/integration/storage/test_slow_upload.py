@@ -13,17 +13,17 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
-from muster.api.source_spec import GitSource, SecretKeyRef, Source
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.errors import Unavailable
-from muster.aws.place import Endpoints, Place
-from muster.aws.threads import MAX_THREADS
+from muster.api.spec.job import Job
+from muster.api.spec.source import GitSource, SecretKeyRef, Source
+from muster.api.validation.validate import validate
 from muster.backends.sagemaker import requests
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.backends.sagemaker.timely_file import TimelyFile
-from muster.storage.source_files import SourceFiles
+from muster.clients.aws.client import Aws
+from muster.clients.aws.threads import MAX_THREADS
+from muster.objects.aws.errors import Unavailable
+from muster.objects.aws.place import Endpoints, Place
+from muster.render.storage.source_files import SourceFiles
 from s3_server import contents
 from slow_host import SlowHost, slow_host
 

@@ -19,12 +19,12 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
+from muster.render.storage.errors import StorageError
+from muster.render.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.errors import StorageError
 from muster.storage.node_download import download_node
 from muster.storage.node_folders import NodeFolders, below
 from muster.storage.node_sync import NodeSync
-from muster.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.sync_server import serve
 from s3_server import contents
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from muster.api.crd import crd
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.load import load
-from muster.api.validate import validate
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 
 HERE = Path(__file__).parent
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document, Path, shown
 from muster.api.field_problems import InvalidResource
-from muster.api.validate import MAX_SPEC_BYTES, validate
+from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import (
     BadResource,
     bad_resources,

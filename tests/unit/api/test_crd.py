@@ -8,8 +8,8 @@ import yaml
 
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON
-from muster.api.rule import Rule
-from muster.api.rules import RULES
+from muster.api.validation.all_rules import RULES
+from muster.api.validation.rule import Rule
 from unit.api.api_resources import fields, openapi_schema, part
 
 CHECKED_IN = Path(__file__).parents[3] / "crds" / "muster.dev_distributedtrainingjobs.yaml"

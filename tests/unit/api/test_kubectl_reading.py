@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.load import NotReadable, load
+from muster.api.yaml.load import NotReadable, load
 
 CASES = json.loads((Path(__file__).parent / "kubectl_scalars.json").read_text())["cases"]
 

@@ -6,12 +6,12 @@ from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
 from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import file_and_folder
-from muster.api.override_rules import MAX_KINDS
-from muster.api.status import Status
-from muster.api.status_reader import status_of
-from muster.api.status_rules import status_problems
-from muster.api.validate import MAX_PROBLEMS, validate
-from muster.status.refused import refused
+from muster.api.status.reader import status_of
+from muster.api.status.rules import status_problems
+from muster.api.status.status import Status
+from muster.api.validation.rules.overrides import MAX_KINDS
+from muster.api.validation.validate import MAX_PROBLEMS, validate
+from muster.core.status.refused import refused
 
 from .api_resources import problems, resource, spec
 

@@ -3,9 +3,9 @@
 import pytest
 
 from muster.api.field_problems import InvalidResource
-from muster.api.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
-from muster.api.spec import EnvVar
-from muster.api.validate import validate
+from muster.api.spec.job import EnvVar
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
 
 TWO = """\
 # a comment

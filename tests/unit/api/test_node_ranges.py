@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.node_ranges import alike, parse
-from muster.api.spec import NodeOverride
+from muster.api.spec.job import NodeOverride
+from muster.api.spec.node_ranges import alike, parse
 
 _RANGE = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: f"{pair[0]}-{pair[1]}")
 _TEXT = st.lists(st.one_of(_RANGE, st.integers(0, 30).map(str)), min_size=1, max_size=12).map(",".join)

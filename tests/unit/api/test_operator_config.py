@@ -2,12 +2,12 @@
 
 import pytest
 
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
-from muster.api.load import load
-from muster.api.node_pool import NamedPool
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
+from muster.api.spec.node_pool import NamedPool
+from muster.api.yaml.load import load
 
 POOLS = """\
 nodePools:

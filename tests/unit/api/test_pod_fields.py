@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.pod_fields import wrong_fields
-from muster.api.pod_schema import POD_SPEC, pod_schema
-from muster.api.rules import LASTING_RULES
-from muster.api.validate import MAX_SPEC_BYTES, validate
+from muster.api.validation.all_rules import LASTING_RULES
+from muster.api.validation.rules.pods.fields import wrong_fields
+from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
+from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import resource, spec
 
 SCALARS: dict[str, JSON] = {

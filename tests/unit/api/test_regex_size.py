@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.api.regex_size import MAX_DEPTH, MAX_RANGES, MAX_WIDE_CLASSES, size_objection
-from muster.api.regexes import objection
+from muster.api.validation.rules.regex_size import MAX_DEPTH, MAX_RANGES, MAX_WIDE_CLASSES, size_objection
+from muster.api.validation.rules.regexes import objection
 
 
 @pytest.mark.parametrize(

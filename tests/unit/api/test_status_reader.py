@@ -7,9 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, NodeCounts, Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.api.status_reader import status_of
+from muster.api.status.reader import status_of
+from muster.api.status.status import (
+    Condition,
+    NodeCounts,
+    Progress,
+    RankDetail,
+    RankStatus,
+    StateRange,
+    Status,
+    StepRange,
+)
+from muster.api.yaml.serialise import status_fields
 from unit.api.test_bad_resources import paths_of
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8"), max_size=7)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, Status
-from muster.api.status_rules import status_problems
+from muster.api.status.rules import status_problems
+from muster.api.status.status import Condition, Status
+from muster.api.yaml.serialise import status_fields
 from unit.api.test_status_reader import JUNK
 
 AT = "2026-01-01T00:00:00Z"

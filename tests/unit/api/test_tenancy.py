@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.tenancy import check
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.tenancy import check
-from muster.api.validate import validate
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 from unit.api.api_resources import resource, spec
 
 ROLE = "arn:aws:iam::111122223333:role/training"

@@ -11,13 +11,13 @@ from typing import get_args
 import pytest
 from pydantic.alias_generators import to_camel
 
+from muster.api.config.tenancy import check
+from muster.api.config.tenancy_fields import LISTED, Allowance
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.schema import spec_schema
-from muster.api.spec import Job, Metadata, Spec
-from muster.api.tenancy import check
-from muster.api.tenancy_fields import LISTED, Allowance
-from muster.api.tenancy_spec import BucketGrant, Tenant
+from muster.api.spec.job import Job, Metadata, Spec
 
 _OF_THE_NAMESPACE = "of the job's namespace, or its pods': RBAC, Pod Security and quotas of the cluster allow it"
 _OF_THE_RANKS = "the operator hands it on: what is done with it is done with the rights of the job's role, or its pods'"

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
-from muster.api.interfaces import objection
-from muster.api.load import load
-from muster.api.serialise import resource as as_resource
-from muster.api.serialise import status_fields, to_yaml
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.api.validate import is_job, validate
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.validation.rules.interfaces import objection
+from muster.api.validation.validate import is_job, validate
+from muster.api.yaml.load import load
+from muster.api.yaml.serialise import resource as as_resource
+from muster.api.yaml.serialise import status_fields, to_yaml
 from unit.api.api_resources import full_resource, problems, resource, spec
 from valid_jobs import job_of
 

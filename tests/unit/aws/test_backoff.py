@@ -1,7 +1,7 @@
 import pytest
 
-from muster.aws.backoff import MAX_SECONDS, backoff_seconds
-from muster.aws.errors import AccessDenied, AwsError, Throttled, Unavailable
+from muster.clients.aws.backoff import MAX_SECONDS, backoff_seconds
+from muster.objects.aws.errors import AccessDenied, AwsError, Throttled, Unavailable
 
 GONE = Unavailable("no answer")
 DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")

@@ -12,8 +12,8 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 
-from muster.aws.classify import MAX_TEXT_CHARS, classified, iam_action
-from muster.aws.errors import (
+from muster.diagnose.aws import MAX_TEXT_CHARS, classified, iam_action
+from muster.objects.aws.errors import (
     AccessDenied,
     AlreadyExists,
     AwsError,
@@ -25,7 +25,7 @@ from muster.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.aws.place import Place
+from muster.objects.aws.place import Place
 
 HERE = Place("us-west-2")
 WHO = "arn:aws:sts::111122223333:assumed-role/muster/pod"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.aws import decode
-from muster.aws.errors import Unavailable
-from muster.aws.training_job import Description, FinalMetric, Transition
+from muster.objects.aws import decode
+from muster.objects.aws.errors import Unavailable
+from muster.objects.aws.training_job import Description, FinalMetric, Transition
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 import virtual_time
-from muster.aws.errors import NotFound, Throttled
-from muster.aws.gate import Gate
-from muster.aws.quotas import Quota
+from muster.clients.aws.gate import Gate
+from muster.clients.aws.quotas import Quota
+from muster.objects.aws.errors import NotFound, Throttled
 
 ANSWER_SECONDS = 0.3
 

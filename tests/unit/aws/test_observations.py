@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.aws.listing import Page
-from muster.aws.observations import CLOCKS_DIFFER, OVERLAP, Observations, Reach
-from muster.aws.training_job import Description, Summary, Transition
+from muster.clients.aws.observations import CLOCKS_DIFFER, OVERLAP, Observations, Reach
+from muster.objects.aws.listing import Page
+from muster.objects.aws.training_job import Description, Summary, Transition
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,7 +3,7 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.aws.pace import MAX_WIDTH, Pace
+from muster.clients.aws.pace import MAX_WIDTH, Pace
 
 
 def sent_at(pace: Pace, arrivals: list[float]) -> list[float]:

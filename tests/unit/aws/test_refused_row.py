@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.aws import errors
-from muster.aws.refused_row import RefusedRow
+from muster.objects.aws import errors
+from muster.objects.aws.refused_row import RefusedRow
 
 REFUSALS = (
     errors.AccessDenied("no", "sagemaker:StopTrainingJob", "arn"),

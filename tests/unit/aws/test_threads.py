@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from muster.aws.threads import MAX_THREADS, Threads
+from muster.clients.aws.threads import MAX_THREADS, Threads
 
 STUCK = """
 import asyncio, threading
-from muster.aws.threads import Threads
+from muster.clients.aws.threads import Threads
 
 async def main():
     threads = Threads()

@@ -2,11 +2,11 @@ import io
 
 from rich.console import Console
 
-from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.cli.board import board
+from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
+from muster.cli.board.board import board
+from muster.cli.board.view import View, clock, node_rows, rank_rows, rank_states
 from muster.cli.display import plain_line
-from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
-from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract import MetricValue, RankReport, Report
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.spec import Spec
-from muster.cli.cluster_fields import cluster_notes
+from muster.api.spec.job import Spec
 from muster.cli.options import RunOptions
+from muster.cli.run.cluster_fields import cluster_notes
 from valid_jobs import job_of
 
 OPTIONS = RunOptions(

@@ -1,8 +1,8 @@
 import pytest
 
-from muster.cli.cluster import Wanted, check_names, sentence
+from muster.cli.jobs.cluster import Wanted, check_names, sentence
 from muster.cli.problem import BadInput
-from muster.kube.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 NO_JOB = ApiError(404, "NotFound", 'distributedtrainingjobs.muster.dev "digits" not found')
 NO_KIND = ApiError(404, "NotFound", "404 page not found")

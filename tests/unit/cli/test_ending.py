@@ -2,9 +2,9 @@
 
 import pytest
 
-from muster.api.status import RankDetail, RankStatus, Status
-from muster.cli.ending import RootCause, find_root_cause
-from muster.plan.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster.api.status.status import RankDetail, RankStatus, Status
+from muster.cli.run.ending import RootCause, find_root_cause
+from muster.core.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract import LauncherEnd, RankReport, Report
 
 DETAIL = RankDetail(rank=1, node=1, state="Failed", reason="RankFailed")

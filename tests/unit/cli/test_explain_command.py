@@ -8,20 +8,20 @@ import pytest
 from rich.console import Console
 
 from muster.api.document import JSON
-from muster.api.mpi_options import VARIABLES, is_option, way_options, world_options
-from muster.api.spec import Job
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.owner_patches import owner_patches
-from muster.backends.kubernetes.pod_patch import stacked
-from muster.backends.kubernetes.render import pod
-from muster.backends.kubernetes.settings import settings
-from muster.cli.explain import explain_job, plain_text, tables
-from muster.cli.explanation import Explanation
-from muster.cli.explanations import GROUPS, explanations
-from muster.cli.launch_preview import preview
+from muster.api.spec.job import Job
+from muster.api.validation.rules.mpi.options import VARIABLES, is_option, way_options, world_options
+from muster.cli.explain.explain import explain_job, plain_text, tables
+from muster.cli.explain.explanation import Explanation
+from muster.cli.explain.explanations import GROUPS, explanations
+from muster.cli.explain.launch_preview import preview
 from muster.cli.problem import BadInput
-from muster.cli.render import SETTING, as_applied
-from muster.plan.render import render_plan
+from muster.cli.render.render import SETTING, as_applied
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.owner_patches import owner_patches
+from muster.render.kubernetes.pod_patch import stacked
+from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.settings import settings
 from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
 from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
 

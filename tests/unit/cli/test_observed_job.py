@@ -3,10 +3,10 @@ import io
 from rich.console import Console
 
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, NodeCounts, RankStatus, Status
-from muster.cli.board import board
-from muster.cli.observed_job import NOBODY_LOOKED, ObservedJob, elapsed, procs_per_node, read, view_of
+from muster.api.status.status import Condition, NodeCounts, RankStatus, Status
+from muster.api.yaml.serialise import status_fields
+from muster.cli.board.board import board
+from muster.cli.board.observed_job import NOBODY_LOOKED, ObservedJob, elapsed, procs_per_node, read, view_of
 
 CREATED = "2026-11-21T05:00:00Z"
 CREATED_AT = 1795237200.0

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import mapping
-from muster.backends.kubernetes.render import pod, service
 from muster.cli.job_file import read_job
-from muster.cli.render import SETTING, as_applied, render_text
+from muster.cli.render.render import SETTING, as_applied, render_text
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import mapping
+from muster.render.kubernetes.render import pod, service
 from muster_dev.generated import EXAMPLES, POOLS
 from muster_dev.golden_render import rendered
 from unit.kubernetes.cluster_jobs import cluster_job

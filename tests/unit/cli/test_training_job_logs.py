@@ -2,10 +2,10 @@
 
 import pytest
 
-from muster.api.sagemaker_status import BackendStatus, SageMakerStatus
-from muster.api.status import Status
-from muster.cli.logs import refuse_training_job
-from muster.cli.observed_job import ObservedJob
+from muster.api.status.sagemaker import BackendStatus, SageMakerStatus
+from muster.api.status.status import Status
+from muster.cli.board.observed_job import ObservedJob
+from muster.cli.jobs.logs import refuse_training_job
 from muster.cli.problem import BadInput
 
 TRAINING = SageMakerStatus(

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.spec import Spec
-from muster.backends.sagemaker.notes import training_notes
+from muster.api.spec.job import Spec
 from muster.cli.problem import BadInput
-from muster.cli.training_request import request_text
-from muster.cli.validate import check_file
+from muster.cli.render.training_request import request_text
+from muster.cli.render.validate import check_file
+from muster.render.sagemaker.notes import training_notes
 from unit.sagemaker.builders import ROLE, sagemaker_job
 
 ALONE: dict[str, JSON] = {

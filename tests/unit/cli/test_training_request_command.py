@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.api.load import load_bytes
-from muster.api.operator_config import OperatorConfig
-from muster.api.sagemaker_config import SageMakerConfig
-from muster.api.spec import Job
-from muster.cli.explain import explain_job
+from muster.api.config.operator import OperatorConfig
+from muster.api.config.sagemaker import SageMakerConfig
+from muster.api.spec.job import Job
+from muster.api.yaml.load import load_bytes
+from muster.cli.explain.explain import explain_job
+from muster.cli.explain.training_explanations import training_explanations
+from muster.cli.explain.training_origins import GROUPS
 from muster.cli.problem import BadInput
-from muster.cli.training_explanations import training_explanations
-from muster.cli.training_origins import GROUPS
-from muster.cli.training_request import made_request, request_text
-from muster.cli.validate import check_files
+from muster.cli.render.training_request import made_request, request_text
+from muster.cli.render.validate import check_files
 from unit.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
 
 REGION = "us-west-2"

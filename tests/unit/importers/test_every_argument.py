@@ -7,9 +7,9 @@ import pytest
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.jobs import Imported, Sources, imported
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun, record
 from muster.importers.sagemaker.standin.muster_standin import estimators, trainer
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun, record
+from muster.importers.sagemaker.translate.translation import Place
 
 ROLE = "arn:aws:iam::111122223333:role/R"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.importers.sagemaker.hyperparameters import hyperparameters
-from muster.importers.sagemaker.naming import MAX_CHARS, job_name
 from muster.importers.sagemaker.notebook import parts
-from muster.importers.sagemaker.reading import Problems
-from muster.importers.sagemaker.recording import Value
+from muster.importers.sagemaker.translate.hyperparameters import hyperparameters
+from muster.importers.sagemaker.translate.naming import MAX_CHARS, job_name
+from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.translate.recording import Value
 
 LABEL = re.compile("[a-z]([a-z0-9-]*[a-z0-9])?")
 

@@ -8,8 +8,8 @@ from typing import Self
 import pytest
 from kubernetes.aio.config import incluster_config
 
-from muster.kube.access import NoCluster, find
-from muster.ranks.certificate import make_authority
+from muster.clients.kubernetes.access import NoCluster, find
+from muster.collector.trust.certificate import make_authority
 
 
 class InAMinute(datetime):
@@ -97,7 +97,7 @@ async def test_a_pods_token_is_read_again_for_the_kubelet_changes_it(
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("namespace", "token", "ca.crt"):
         (tmp_path / name).write_text("old")
-    monkeypatch.setattr("muster.kube.access._POD_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setattr("muster.clients.kubernetes.access._POD_NAMESPACE", tmp_path / "namespace")
     (tmp_path / "ca.crt").write_text(make_authority(time.time(), 60.0).certificate)
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))

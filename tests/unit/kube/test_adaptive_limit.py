@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import virtual_time
-from muster.kube.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, AdaptiveLimit
-from muster.kube.fair_slots import LATE_SECONDS, FairSlots
-from muster.kube.session import MAX_IN_FLIGHT as MOST
+from muster.clients.kubernetes.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, AdaptiveLimit
+from muster.clients.kubernetes.fair_slots import LATE_SECONDS, FairSlots
+from muster.clients.kubernetes.session import MAX_IN_FLIGHT as MOST
 
 POD_SECONDS = 0.01
 """Of the API server's time, for one pod."""

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from muster.kube.answers import decoded, refusal
-from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.kube.kinds import Reading
+from muster.objects.kubernetes.answers import decoded, refusal
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
+from muster.objects.kubernetes.kinds import Reading
 
 STATUS = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "it is wrong"}
 CAUSES = [{"reason": "FieldValueRequired", "field": "spec.x", "message": "Required value"}, {"field": "spec.y"}]

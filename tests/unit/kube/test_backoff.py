@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.backoff import FIRST_SECONDS, MAX_SECONDS, backoff_seconds
-from muster.kube.errors import ApiError
+from muster.clients.kubernetes.backoff import FIRST_SECONDS, MAX_SECONDS, backoff_seconds
+from muster.objects.kubernetes.errors import ApiError
 
 DRAWS = st.floats(min_value=0, max_value=1, exclude_max=True)
 

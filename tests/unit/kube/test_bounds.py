@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.lines import Lines
-from muster.kube.skipped import MAX_LINES, WINDOW_SECONDS, SkippedLog
-from muster.ranks.memory_shares import MemoryShares, Share
+from muster.clients.kubernetes.lines import Lines
+from muster.clients.kubernetes.skipped import MAX_LINES, WINDOW_SECONDS, SkippedLog
+from muster.collector.memory_shares import MemoryShares, Share
 
 
 @given(st.lists(st.binary(max_size=12), max_size=8), st.integers(1, 7))

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from api_client import api_client
-from muster.kube.adaptive_limit import FIRST
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import PODS, Object
+from muster.clients.kubernetes.adaptive_limit import FIRST
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS, Object
 
 POD: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.kube.election import (
+from muster.clients.kubernetes.election import (
     LEASE_SECONDS,
     Record,
     Step,
@@ -14,7 +14,7 @@ from muster.kube.election import (
     renewed,
     taken,
 )
-from muster.kube.kinds import Object
+from muster.objects.kubernetes.kinds import Object
 
 NOW = 1_800_000_000.0
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import virtual_time
-from muster.kube.fair_slots import FairSlots
+from muster.clients.kubernetes.fair_slots import FairSlots
 
 TOTAL = 64
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.kube.json_parts import MAX_LEVELS, Malformed, Part, TooDeep, value_in
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, Part, TooDeep, value_in
 
 MEGABYTE = 1_400_000
 SECONDS = 2.0

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.client import Change, ChangeType
-from muster.kube.kinds import Object
-from muster.kube.object_versions import ObjectVersions, key
+from muster.clients.kubernetes.client import Change, ChangeType
+from muster.clients.kubernetes.object_versions import ObjectVersions, key
+from muster.objects.kubernetes.kinds import Object
 
 
 def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:

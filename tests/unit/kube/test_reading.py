@@ -5,10 +5,10 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.kube.answers import read_page
-from muster.kube.json_parts import MAX_LEVELS, Malformed, value_in
-from muster.kube.kinds import Object, Reading
-from muster.kube.reading import LAST_APPLIED, identity_only, left_out, parsed, read_object
+from muster.objects.kubernetes.answers import read_page
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, value_in
+from muster.objects.kubernetes.kinds import Object, Reading
+from muster.objects.kubernetes.reading import LAST_APPLIED, identity_only, left_out, parsed, read_object
 
 DEEP = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
 IDENTITY: dict[str, JSON] = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cluster.api_proxy import serving, write_kubeconfig
 from cluster.authority import Authority
-from muster.kube.client import Client
-from muster.kube.kinds import PODS
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import PODS
 
 HOST = "127.0.0.1"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.spec import Job, Metadata, Spec
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
-from muster.backends.kubernetes.render import pod
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.kinds import Object
+from muster.api.spec.job import Job, Metadata, Spec
+from muster.objects.kubernetes.kinds import Object
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import entries, mapping, trainer_of
+from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.setting import Setting
 
 SETTING = Setting(
     cluster_domain="cluster.local",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.kube.kinds import Object
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.objects.kubernetes.warnings import Warned, read_warning
 
 _CASES = Path(__file__).parent / "pods"
 

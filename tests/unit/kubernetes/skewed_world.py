@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
-from muster.backends.kubernetes.containers import Container, Running, Terminated, Waiting
-from muster.backends.kubernetes.node_facts import as_heard
-from muster.backends.kubernetes.observations import Observations, look
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.backends.kubernetes.pods import Condition, PodView
-from muster.plan.facts import NodeFacts, ProcessState
+from muster.core.facts import NodeFacts, ProcessState
+from muster.diagnose.kubernetes.node_facts import as_heard
+from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
+from muster.objects.kubernetes.observations import Observations, look
+from muster.objects.kubernetes.pods import Condition, PodView
 from unit.plan.builders import T0, UID, job
 from unit.plan.simulated import SimulatedNode, World
 

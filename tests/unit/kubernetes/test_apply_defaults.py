@@ -3,10 +3,10 @@
 import pytest
 
 from muster.api.field_problems import InvalidResource
-from muster.api.node_pool import NamedPool
-from muster.api.status import RankStatus, Status
-from muster.backends.kubernetes.apply_defaults import apply_defaults
-from muster.plan.world import procs_per_node
+from muster.api.spec.node_pool import NamedPool
+from muster.api.status.status import RankStatus, Status
+from muster.core.world import procs_per_node
+from muster.render.kubernetes.apply_defaults import apply_defaults
 from unit.kubernetes.cluster_jobs import cluster_job
 
 POOLS = (NamedPool(name="gpus", instance_type="p5.48xlarge"),)

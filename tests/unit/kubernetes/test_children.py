@@ -7,13 +7,13 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Metadata
-from muster.backends.kubernetes.devices import with_procs
-from muster.backends.kubernetes.names import children_name, pod_name
-from muster.backends.kubernetes.pod_patch import mapping
-from muster.backends.kubernetes.render import config_map, service
-from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.plan.render import render_plan
+from muster.api.spec.job import Metadata
+from muster.objects.kubernetes.names import children_name, pod_name
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.pod_patch import mapping
+from muster.render.kubernetes.render import config_map, service
+from muster.render.kubernetes.spec_hash import spec_hash
 from muster_worker import wire
 from muster_worker.contract import Plan
 from unit.kubernetes.cluster_jobs import SETTING, UID, cluster_job, labels, pod_spec, rendered, with_trainer

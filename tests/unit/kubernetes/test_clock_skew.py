@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.backends.kubernetes.containers import Running, Terminated
-from muster.backends.kubernetes.node_facts import as_heard
-from muster.backends.kubernetes.observations import Observation, Observations, look
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.backends.kubernetes.pods import Condition, PodView
-from muster.plan.facts import ProcessFacts
-from muster.plan.outcome import final_condition
-from muster.plan.problems import UNREACHABLE_SECONDS, unreachable_at
+from muster.core.facts import ProcessFacts
+from muster.core.failure.problems import UNREACHABLE_SECONDS, unreachable_at
+from muster.core.judge import final_condition
+from muster.diagnose.kubernetes.node_facts import as_heard
+from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.containers import Running, Terminated
+from muster.objects.kubernetes.observations import Observation, Observations, look
+from muster.objects.kubernetes.pods import Condition, PodView
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.kubernetes.skewed_world import skewed_world

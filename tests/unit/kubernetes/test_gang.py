@@ -12,19 +12,19 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 
 from muster.api.document import JSON
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
 from muster.backends.kubernetes.creation import Creation
-from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.ledger import Ledger
-from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.pod_patch import entries, mapping
-from muster.backends.kubernetes.pods import read_pod
-from muster.backends.kubernetes.scheduling import unplaced
-from muster.kube.client import Client
-from muster.plan.actions import CreateNode
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.collector.store import RankStore
+from muster.core.actions import CreateNode
+from muster.diagnose.kubernetes.scheduling import unplaced
+from muster.objects.kubernetes.pods import read_pod
+from muster.render.kubernetes.gang import pod_group
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import entries, mapping
 from unit.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
 from unit.runtime_cluster.api_server import ApiServer, failure, merged, served
 

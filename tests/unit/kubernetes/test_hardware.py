@@ -6,11 +6,11 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.backends.kubernetes.devices import with_procs
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
-from muster.plan.instances import INSTANCES, instance_of, sentence
+from muster.core.instances import INSTANCES, instance_of, sentence
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.pod_patch import entries, mapping
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.merge import Fields, merge
+from muster.render.kubernetes.merge import Fields, merge
 
 NAMES = st.sampled_from(["name", "env", "volumes", "ports", "labels", "tolerations", "a", "b", "args"])
 SCALARS: st.SearchStrategy[JSON] = st.one_of(st.booleans(), st.integers(0, 9), st.text("xyz", max_size=2))

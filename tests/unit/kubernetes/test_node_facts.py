@@ -6,11 +6,11 @@ import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS, REMOVAL_SECONDS, Ledger, Removal
-from muster.backends.kubernetes.node_facts import as_heard, is_own_doing, missing_process
-from muster.backends.kubernetes.observations import is_cut_off
-from muster.backends.kubernetes.pods import Condition
-from muster.plan.facts import Problem, ProcessFacts, ProcessState
-from muster.plan.lost_nodes import LOST_SECONDS
+from muster.core.facts import Problem, ProcessFacts, ProcessState
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.diagnose.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.objects.kubernetes.observations import is_cut_off
+from muster.objects.kubernetes.pods import Condition
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.plan.builders import START, agent

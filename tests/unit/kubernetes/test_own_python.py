@@ -3,15 +3,15 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.backends.kubernetes import own_python
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
-from muster.backends.kubernetes.render import pod
-from muster.backends.kubernetes.setting import Setting
-from muster.cli.explanations import explanations
-from muster.cli.launch_preview import preview
-from muster.plan.render import render_plan
+from muster.cli.explain.explanations import explanations
+from muster.cli.explain.launch_preview import preview
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes import own_python
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.pod_patch import entries, mapping
+from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.setting import Setting
 from muster_dev import own_python as maker
 from unit.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 

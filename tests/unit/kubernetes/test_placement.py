@@ -2,14 +2,14 @@
 
 import pytest
 
+from muster.api.config.pools import with_pool
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.node_pool import NamedPool
-from muster.api.pools import with_pool
-from muster.backends.kubernetes.fields import in_job
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping
-from muster.backends.kubernetes.spec_hash import spec_hash
+from muster.api.spec.node_pool import NamedPool
+from muster.render.kubernetes.fields import in_job
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import entries, mapping
+from muster.render.kubernetes.spec_hash import spec_hash
 from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
 
 ZONE = "topology.kubernetes.io/zone"

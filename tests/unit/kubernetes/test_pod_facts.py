@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.plan.facts import Problem, ProcessState
+from muster.core.facts import Problem, ProcessState
+from muster.diagnose.kubernetes.pod_facts import process_facts
 from unit.kubernetes import pod_cases
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view, warned
 

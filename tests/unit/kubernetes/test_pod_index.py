@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from muster.api.document import JSON
 from muster.backends.kubernetes.early_warnings import MAX_PODS, MAX_PODS_IN_ALL
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.kube.client import Change, ChangeType
-from muster.kube.kinds import Object
-from muster.plan.facts import ProcessState
-from muster.ranks.directory import Member
-from muster.ranks.memory_shares import MemoryShares
+from muster.clients.kubernetes.client import Change, ChangeType
+from muster.collector.directory import Member
+from muster.collector.memory_shares import MemoryShares
+from muster.core.facts import ProcessState
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.pods import PodView, read_pod
 from unit.kubernetes.cluster_jobs import UID, cluster_job, rendered
 from unit.plan.builders import START
 

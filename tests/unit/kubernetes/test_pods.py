@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.backends.kubernetes.pods import read_pod
-from muster.backends.kubernetes.warnings import read_warning
+from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.pods import read_pod
+from muster.objects.kubernetes.warnings import read_warning
 from unit.kubernetes.pod_cases import JSONObject, names, part, source
 
 JUNK: st.SearchStrategy[JSON] = st.recursive(

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.problems import find_problem
-from muster.backends.kubernetes.quoting import MAX_CHARS, quote
-from muster.backends.kubernetes.scheduling import lacks, verdict
-from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.plan.facts import Problem
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.problems import find_problem
+from muster.diagnose.kubernetes.quoting import MAX_CHARS, quote
+from muster.diagnose.kubernetes.scheduling import lacks, verdict
+from muster.objects.kubernetes.warnings import Warned, read_warning
 from muster_worker.contract import UNUSABLE_PYTHON
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from muster.backends.kubernetes.quoting import quote
+from muster.diagnose.kubernetes.quoting import quote
 
 TEXTS = 200
 """Of 4 KiB each: a pod's containers may leave one each."""

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.refusals import Refusal, read_refusal
-from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.plan.facts import Problem
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, read_refusal
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
 from unit.kubernetes.cluster_jobs import cluster_job, rendered
 
 FORBIDDEN = 'pods "vit-0-0" is forbidden: '

@@ -9,14 +9,14 @@ from aiohttp import web
 from api_client import api_client
 from loop_rounds import measured_rounds
 from muster.api.document import JSON
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.kubernetes.backend import NODES_AT_ONCE, KubernetesBackend
 from muster.backends.kubernetes.creation import AT_ONCE
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.kube.client import Client
-from muster.plan.actions import CreateNode
-from muster.ranks.rank_group_credentials import SEED_BYTES
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.core.actions import CreateNode
 
 from .cluster_jobs import SETTING, cluster_job
 

@@ -5,15 +5,15 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.backends.kubernetes import fields
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
-from muster.backends.kubernetes.render import config_map, pod
-from muster.backends.kubernetes.setting import Setting
-from muster.cli.explanations import explanations
-from muster.plan.render import render_plan
-from muster.storage.storage_plan import from_json, storage_plan
+from muster.cli.explain.explanations import explanations
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes import fields
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.pod_patch import entries, mapping
+from muster.render.kubernetes.render import config_map, pod
+from muster.render.kubernetes.setting import Setting
+from muster.render.storage.storage_plan import from_json, storage_plan
 from unit.kubernetes.cluster_jobs import (
     cluster_job,
     mounts,

@@ -3,15 +3,15 @@
 import secrets
 from pathlib import Path
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses
-from muster.plan.actions import SendCommand
-from muster.plan.world import procs_per_node
-from muster.ranks.check import Shape
-from muster.ranks.rank_group_credentials import SEED_BYTES, derive
-from muster.ranks.store import RankStore
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.core.actions import SendCommand
+from muster.core.reports.check import Shape
+from muster.core.world import procs_per_node
 from muster_worker.contract import CommandKind
 from unit.plan.builders import T0, UID, command, mpi_job
 

@@ -1,7 +1,7 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.environment import (
     MissingVariable,
     PythonHome,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import hosts_file, node_address

@@ -1,8 +1,8 @@
 """What SageMaker would read of a trial's output."""
 
-from muster.api.spec import Metric
+from muster.api.spec.job import Metric
 from muster.backends.local.toolkit.metrics import OutputMetrics
-from muster.plan.facts import MetricFacts
+from muster.core.facts import MetricFacts
 from muster_worker.contract import MetricValue
 from unit.plan.training_world import job
 

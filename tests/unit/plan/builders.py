@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from muster.api.launcher_spec import Direct, LauncherSpec, Mpi
-from muster.api.spec import Job, Metadata, Spec
-from muster.api.status import Status
-from muster.plan.decide import decide
-from muster.plan.facts import (
+from muster.api.spec.job import Job, Metadata, Spec
+from muster.api.spec.launcher import Direct, LauncherSpec, Mpi
+from muster.api.status.status import Status
+from muster.core.decide import decide
+from muster.core.facts import (
     AgentFacts,
     JobFacts,
     LauncherFacts,
@@ -19,9 +19,9 @@ from muster.plan.facts import (
     RankFacts,
     StopRequest,
 )
-from muster.plan.inference import infer
-from muster.plan.outcome import judge
-from muster.status.summarise import summarise
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.status.summarise import summarise
 from muster_worker.contract import (
     AgentPhase,
     AgentProblem,

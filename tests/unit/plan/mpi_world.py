@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster_worker.contract import Command, CommandKind, LauncherEnd, Order
 from unit.plan.simulated import SimulatedNode, SimulatedRank, World
 

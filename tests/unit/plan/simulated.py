@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, field, replace
 
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
-from muster.plan.decide import decide
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
-from muster.plan.inference import infer
-from muster.plan.lost_nodes import lost_at
-from muster.plan.nodes import is_gone
-from muster.plan.outcome import judge
-from muster.plan.termination_log import read_termination_message
-from muster.ranks.merge import merge
-from muster.status.summarise import summarise
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
+from muster.core.decide import decide
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
+from muster.core.failure.lost_nodes import lost_at
+from muster.core.failure.termination_log import read_termination_message
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.nodes import is_gone
+from muster.core.reports.merge import merge
+from muster.core.status.summarise import summarise
 from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID

@@ -2,7 +2,7 @@
 
 import re
 
-from muster.api.status import Status
+from muster.api.status.status import Status
 
 _ONE_OF_MANY = re.compile(r"\b1 (?:ranks|nodes|steps|others|files|of 1 )")
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.admission import JobChange, objections
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.admission import JobChange, objections
 from unit.api.api_resources import bad_resources, full_resource, problems, resource, spec
 
 NOW = "2026-01-01T00:00:00Z"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import Action, CreateNode, SendCommand
-from muster.plan.outcome import final_condition
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action, CreateNode, SendCommand
+from muster.core.judge import final_condition
 from muster_worker.contract import CommandKind
 from unit.plan.builders import job
 from unit.plan.simulated import SimulatedNode, World

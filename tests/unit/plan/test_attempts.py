@@ -2,13 +2,13 @@
 
 import pytest
 
-from muster.api.status import Condition, Status
-from muster.plan.actions import CreateNode, SendCommand
-from muster.plan.attempts import was_started
-from muster.plan.decide import decide
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
-from muster.plan.inference import infer
-from muster.plan.outcome import Verdict, judge
+from muster.api.status.status import Condition, Status
+from muster.core.actions import CreateNode, SendCommand
+from muster.core.attempts import was_started
+from muster.core.decide import decide
+from muster.core.facts import JobFacts, ProcessFacts, ProcessState
+from muster.core.inference import infer
+from muster.core.judge import Verdict, judge
 from unit.plan.builders import START, T0, done, ended, facts, job, missing, node, rank, ready, running, status_of
 
 AT = "2025-11-21T04:05:05Z"

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.spec import Job
-from muster.api.status import Condition, Status
-from muster.plan.actions import Action, DeleteResource, RemoveNode
-from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
-from muster.plan.outcome import judge
+from muster.api.spec.job import Job
+from muster.api.status.status import Condition, Status
+from muster.core.actions import Action, DeleteResource, RemoveNode
+from muster.core.decide import decide, next_wake
+from muster.core.facts import JobFacts, ProcessFacts, ProcessState
+from muster.core.judge import judge
 from unit.plan.builders import T0, exited, facts, job, missing, node, running_process
 
 OVER = Status(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.status import Condition, Status
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
-from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.outcome import judge
+from muster.api.status.status import Condition, Status
+from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.decide import decide, next_wake
+from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState
+from muster.core.judge import judge
 from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
     START,

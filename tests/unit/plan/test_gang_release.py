@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.queue import Queue
-from muster.api.spec import Job
-from muster.api.status import Placement, Status
+from muster.api.spec.job import Job
+from muster.api.spec.queue import Queue
+from muster.api.status.status import Placement, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.actions import Action, CreateNode, RemoveNode
-from muster.plan.clean_up import REMOVE_GRACE_SECONDS
-from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
-from muster.plan.outcome import judge
-from muster.status.events import notes
+from muster.core.actions import Action, CreateNode, RemoveNode
+from muster.core.clean_up import REMOVE_GRACE_SECONDS
+from muster.core.decide import decide, next_wake
+from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
+from muster.core.judge import judge
+from muster.core.status.events import notes
 from unit.plan.builders import T0, UID, facts, job, missing, node, ready, status_of
 from unit.plan.simulated import SimulatedNode, World
 

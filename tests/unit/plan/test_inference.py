@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.status import Condition, Status
-from muster.plan.facts import NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.inference import infer
-from muster.plan.problems import POD_DELETED
+from muster.api.status.status import Condition, Status
+from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.failure.problems import POD_DELETED
+from muster.core.inference import infer
 from muster_worker.contract import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 

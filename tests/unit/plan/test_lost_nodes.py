@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import KillNode
-from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState
-from muster.plan.lost_nodes import LOST_SECONDS, lost_at
-from muster.plan.outcome import final_condition
-from muster.plan.problems import NODE_SILENT
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import KillNode
+from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState
+from muster.core.failure.lost_nodes import LOST_SECONDS, lost_at
+from muster.core.failure.problems import NODE_SILENT
+from muster.core.judge import final_condition
 from muster_worker.contract import AgentPhase
 from unit.plan.builders import (
     HEARTBEAT_SECONDS,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.status import Status
-from muster.plan.actions import SendCommand
-from muster.plan.decide import decide
-from muster.plan.facts import NodeFacts
-from muster.plan.inference import infer
-from muster.plan.meeting import meet, mismatch
-from muster.plan.outcome import NETWORK_MISMATCH, Verdict, judge
+from muster.api.status.status import Status
+from muster.core.actions import SendCommand
+from muster.core.decide import decide
+from muster.core.facts import NodeFacts
+from muster.core.inference import infer
+from muster.core.judge import NETWORK_MISMATCH, Verdict, judge
+from muster.core.meeting import meet, mismatch
 from muster_worker.contract import AgentPhase, CommandKind, Link
 from unit.plan.builders import START, agent, facts, job, node, status_of
 

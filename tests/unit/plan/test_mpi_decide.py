@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from muster.api.status import Status
-from muster.plan.actions import Action, KillNode, SendCommand
-from muster.plan.decide import HUNG_SECONDS, decide, next_wake
-from muster.plan.facts import JobFacts, NodeFacts
-from muster.plan.outcome import judge
+from muster.api.status.status import Status
+from muster.core.actions import Action, KillNode, SendCommand
+from muster.core.decide import HUNG_SECONDS, decide, next_wake
+from muster.core.facts import JobFacts, NodeFacts
+from muster.core.judge import judge
 from muster_worker.contract import Command, CommandKind
 from unit.plan.builders import START, UID, command, done, ended, facts, halted, launcher, mpi_job, rank, ready, running
 

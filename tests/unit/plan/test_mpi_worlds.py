@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.status import Condition
-from muster.plan.actions import CreateNode
-from muster.plan.facts import StopRequest
-from muster.plan.outcome import final_condition
+from muster.api.status.status import Condition
+from muster.core.actions import CreateNode
+from muster.core.facts import StopRequest
+from muster.core.judge import final_condition
 from unit.plan.builders import T0, mpi_job
 from unit.plan.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 

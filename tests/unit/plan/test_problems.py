@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.status import Status
-from muster.plan.decide import next_wake
-from muster.plan.facts import JobFacts, NodeFacts, Problem
-from muster.plan.inference import infer
-from muster.plan.outcome import judge
+from muster.api.status.status import Status
+from muster.core.decide import next_wake
+from muster.core.facts import JobFacts, NodeFacts, Problem
+from muster.core.inference import infer
+from muster.core.judge import judge
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.plan.rank_output import (
+from muster.core.failure.rank_output import (
     calls_abort,
     clean,
     collective,

@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from muster.api.spec import Job
-from muster.api.status import Condition, Status
-from muster.plan.actions import Action, CreateNode, RemoveNode, SendCommand
-from muster.plan.decide import decide, next_wake
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.inference import infer
-from muster.plan.outcome import Outcome, Verdict, judge
+from muster.api.spec.job import Job
+from muster.api.status.status import Condition, Status
+from muster.core.actions import Action, CreateNode, RemoveNode, SendCommand
+from muster.core.decide import decide, next_wake
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.inference import infer
+from muster.core.judge import Outcome, Verdict, judge
 from muster_worker.contract import AgentPhase, Command, CommandKind
 from unit.plan.builders import (
     START,

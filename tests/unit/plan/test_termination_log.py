@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.status import Status
-from muster.plan.facts import NodeFacts, TerminationMessage
-from muster.plan.termination_log import read_termination_message
+from muster.api.status.status import Status
+from muster.core.facts import NodeFacts, TerminationMessage
+from muster.core.failure.termination_log import read_termination_message
 from muster_worker.contract import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
 from muster_worker.termination import summary
 from unit.plan.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of

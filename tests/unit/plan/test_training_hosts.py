@@ -2,10 +2,10 @@
 
 import pytest
 
-from muster.api.sagemaker_distribution import Distribution, Switch
-from muster.api.sagemaker_resources import InstanceGroup
-from muster.api.sagemaker_spec import SageMaker
-from muster.plan.training_hosts import host_names, node_names
+from muster.api.spec.sagemaker.distribution import Distribution, Switch
+from muster.api.spec.sagemaker.resources import InstanceGroup
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.core.training_job.hosts import host_names, node_names
 from unit.plan.training_world import job
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import DeleteResource
-from muster.plan.facts import Problem
-from muster.plan.training_job import (
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import DeleteResource
+from muster.core.facts import Problem
+from muster.core.training_job.course import CREATION_SECONDS
+from muster.core.training_job.decide import (
     CreateTrainingJob,
     DeleteTrainingJob,
     HoldResource,
@@ -14,8 +15,7 @@ from muster.plan.training_job import (
     StopTrainingJob,
     TrainingAction,
 )
-from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import FailureKind, Location, TrainingFacts, TrainingJob
+from muster.core.training_job.facts import FailureKind, Location, TrainingFacts, TrainingJob
 from unit.plan.training_world import (
     BEGUN,
     CAPACITY,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from muster.api.status import Status
-from muster.plan.facts import Problem
-from muster.plan.training_job_backoff import retry_at
-from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import FailureKind, TrainingFacts
-from muster.plan.training_job_leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
+from muster.api.status.status import Status
+from muster.core.facts import Problem
+from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.course import CREATION_SECONDS
+from muster.core.training_job.facts import FailureKind, TrainingFacts
+from muster.core.training_job.leaving import GIVE_UP_SECONDS, Leave, LetGo, Stop, Wait, decide_leaving
 from unit.plan.training_world import (
     BEGUN,
     DONE,

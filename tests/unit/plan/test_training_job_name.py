@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.api.spec import Metadata
-from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
+from muster.api.spec.job import Metadata
+from muster.core.training_job.name import attempt_of, name_stem, training_job_name
 
 VIT = Metadata(name="vit", uid="uid-1")
 STEM = name_stem(VIT)

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.data_spec import Output
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import KillNode, SendCommand
-from muster.plan.decide import decide
-from muster.plan.facts import AgentFacts, JobFacts
-from muster.plan.outcome import Verdict, judge
-from muster.status.summarise import summarise
+from muster.api.spec.data import Output
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import KillNode, SendCommand
+from muster.core.decide import decide
+from muster.core.facts import AgentFacts, JobFacts
+from muster.core.judge import Verdict, judge
+from muster.core.status.summarise import summarise
 from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,

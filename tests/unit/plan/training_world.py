@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from muster.api.failure_policy import FailurePolicy
-from muster.api.launcher_spec import LauncherSpec, PerNode
-from muster.api.sagemaker_spec import SageMaker
-from muster.api.spec import Job, Metadata, Spec
-from muster.api.status import Status
-from muster.plan.facts import Problem
-from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
-from muster.plan.training_job_facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
-from muster.plan.training_job_outcome import Judgement, judge_training_job
-from muster.status.training_job import summarise_training_job
+from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.spec.job import Job, Metadata, Spec
+from muster.api.spec.launcher import LauncherSpec, PerNode
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.status.status import Status
+from muster.core.facts import Problem
+from muster.core.status.training_job.summarise import summarise_training_job
+from muster.core.training_job.decide import TrainingAction, decide_training_job, training_wake
+from muster.core.training_job.facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
+from muster.core.training_job.judge import Judgement, judge_training_job
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z: the job was created
 UID = "uid-1"

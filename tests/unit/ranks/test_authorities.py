@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.authorities import (
+from muster.collector.trust.authorities import (
     AUTHORITY_SECONDS,
     SERVING_SECONDS,
     SPREAD_SECONDS,
@@ -16,7 +16,7 @@ from muster.ranks.authorities import (
     signer,
     to_text,
 )
-from muster.ranks.certificate import Authority, make_authority, sign
+from muster.collector.trust.certificate import Authority, make_authority, sign
 from unit.ranks.test_certificate import shake_hands
 
 DAY = 24 * 3600.0

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from muster.ranks.certificate import ServingCertificate, issue, server_context
+from muster.collector.trust.certificate import ServingCertificate, issue, server_context
 
 
 def shake_hands(certificate: ServingCertificate, authority: str, host: str) -> None:

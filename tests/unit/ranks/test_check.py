@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.check import Implausible, check
+from muster.core.reports.check import Implausible, check
 from muster_worker.contract import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 

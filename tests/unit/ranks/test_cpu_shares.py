@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.ranks.cpu_shares import (
+from muster.collector.door.cpu_shares import (
     ADDRESS_RATE,
     CUT_OFF_DEBT,
     POD_RATE,
@@ -11,7 +11,7 @@ from muster.ranks.cpu_shares import (
     CpuShares,
     FairShares,
 )
-from muster.ranks.limits import Rate
+from muster.collector.door.limits import Rate
 
 
 def one_each(_: str) -> float:

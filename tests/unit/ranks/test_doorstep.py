@@ -1,7 +1,7 @@
 """Whose handshake is next."""
 
-from muster.ranks.cpu_shares import ADDRESS_RATE, STRANGERS_RATE, CpuShares
-from muster.ranks.doorstep import Doorstep
+from muster.collector.door.cpu_shares import ADDRESS_RATE, STRANGERS_RATE, CpuShares
+from muster.collector.door.doorstep import Doorstep
 
 
 def doorstep(max_greeted: int = 100, max_per_address: int = 2) -> Doorstep[str]:

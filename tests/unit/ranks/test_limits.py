@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.limits import Limiter, Rate
-from muster.ranks.pace import MAX_REPORTS_PER_SECOND, heartbeat_seconds
+from muster.collector.door.limits import Limiter, Rate
+from muster.collector.pace import MAX_REPORTS_PER_SECOND, heartbeat_seconds
 
 
 def test_a_burst_passes_and_then_only_the_rate() -> None:

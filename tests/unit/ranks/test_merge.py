@@ -3,8 +3,8 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.plan.facts import AgentFacts
-from muster.ranks.merge import merge
+from muster.core.facts import AgentFacts
+from muster.core.reports.merge import merge
 from muster_worker.contract import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
 from unit.ranks.rank_reports import T0, exited, report, running
 

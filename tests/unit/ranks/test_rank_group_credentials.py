@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.spec import Job
-from muster.ranks.rank_group_credentials import SEED_BYTES, derive, with_credentials
+from muster.api.spec.job import Job
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive, with_credentials
 from muster_worker import wire
 from muster_worker.contract import Command, CommandKind, Credentials
 from unit.plan.builders import command, job, mpi_job

@@ -1,7 +1,7 @@
 """Refusals are counted, and told in little space."""
 
-from muster.ranks.refusal import Reason
-from muster.ranks.refusals import MAX_SOURCES, OTHERS, Refusals
+from muster.collector.door.refusal import Reason
+from muster.collector.door.refusals import MAX_SOURCES, OTHERS, Refusals
 
 
 def test_a_line_has_the_reasons_and_who_was_refused_most() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.report_bounds import MAX_DEPTH, OutOfBounds, check_bounds
+from muster.core.reports.bounds import MAX_DEPTH, OutOfBounds, check_bounds
 from muster_worker import wire
 from muster_worker.contract import (
     MAX_LAST_LINES,

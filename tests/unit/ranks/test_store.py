@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.ranks.check import Implausible
-from muster.ranks.directory import Member
-from muster.ranks.store import RankStore, UnknownJob
+from muster.collector.directory import Member
+from muster.collector.store import RankStore, UnknownJob
+from muster.core.reports.check import Implausible
 from muster_worker.contract import Command, CommandKind
 from unit.ranks.rank_reports import SHAPE, T0, UID, report, running
 

@@ -3,10 +3,10 @@
 import tracemalloc
 from dataclasses import replace
 
-from muster.ranks.check import Shape
-from muster.ranks.directory import Member
-from muster.ranks.memory_shares import MemoryShares
-from muster.ranks.store import RankStore
+from muster.collector.directory import Member
+from muster.collector.memory_shares import MemoryShares
+from muster.collector.store import RankStore
+from muster.core.reports.check import Shape
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 
 MIB = 1024 * 1024

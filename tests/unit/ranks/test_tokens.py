@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from muster.ranks.keys import read_keys
-from muster.ranks.refusal import Reason, Refused
-from muster.ranks.tokens import LEEWAY_SECONDS, LocalIssuer, PodClaim, Verifier
+from muster.collector.door.refusal import Reason, Refused
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LEEWAY_SECONDS, LocalIssuer, PodClaim, Verifier
 
 ISSUER, AUDIENCE = "https://issuer.test", "muster-collector"
 NOW = 1_700_000_000.0

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from muster.ranks.turnstile import TURN_SECONDS, Turnstile
+from muster.collector.door.turnstile import TURN_SECONDS, Turnstile
 
 
 def work(seconds: float) -> None:

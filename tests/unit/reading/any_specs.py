@@ -8,8 +8,8 @@ from typing import cast
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.pod_schema import POD_SPEC, pod_schema
 from muster.api.schema import Schema, spec_schema
+from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
 
 _PIECES = (
     *("a", "0", "a/", "/a", "a,", "0,", "0-9,", "-", ".", "a-", "é", "\u0001", "\uffff", "\U0001f600", " ", "\\", '"'),

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from loop_rounds import measured_rounds
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import Action
-from muster.plan.facts import JobFacts
-from muster.runtime.apart import apart, charge
-from muster.runtime.reconcile import RANKS_AT_ONCE, reconcile
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action
+from muster.core.facts import JobFacts
+from muster.engine.apart import apart, charge
+from muster.engine.reconcile import RANKS_AT_ONCE, reconcile
 from unit.plan.builders import START, facts, job, rank, running
 
 RANKS = 5 * RANKS_AT_ONCE

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.actions import Action, KillNode, SendCommand
-from muster.plan.facts import JobFacts
-from muster.runtime.reconcile import reconcile
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action, KillNode, SendCommand
+from muster.core.facts import JobFacts
+from muster.engine.reconcile import reconcile
 from unit.plan.builders import START, T0, facts, job, rank, running
 
 

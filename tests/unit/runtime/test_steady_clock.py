@@ -1,4 +1,4 @@
-from muster.runtime.steady_clock import steady_clock
+from muster.engine.steady_clock import steady_clock
 
 
 def test_it_begins_now_and_goes_on_by_the_monotonic_clock() -> None:

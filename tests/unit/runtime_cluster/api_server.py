@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from api_client import api_client
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 Mishap = Callable[["ApiServer"], web.Response | None]
 """Called instead of doing what was asked; an answer is sent, None breaks the connection."""

@@ -1,7 +1,7 @@
 """Resources as the API server sends them."""
 
 from muster.api.document import JSON
-from muster.kube.kinds import Object
+from muster.objects.kubernetes.kinds import Object
 
 CREATED = "2026-11-21T04:05:19Z"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muster.runtime.cluster.collector_endpoints import (
+from muster.controller.trust.collector_endpoints import (
     LEADER_TERM,
     CollectorEndpoints,
     is_as_wanted,

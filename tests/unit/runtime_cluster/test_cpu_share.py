@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.runtime.cluster.cpu_share import SAVED_SECONDS, SHARE, CpuShare
+from muster.controller.jobs.cpu_share import SAVED_SECONDS, SHARE, CpuShare
 
 
 def test_the_turns_of_a_start_follow_one_another_at_once() -> None:

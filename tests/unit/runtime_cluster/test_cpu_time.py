@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from muster.runtime.apart import apart
-from muster.runtime.cluster.cpu_time import Metered
-from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.controller.jobs.cpu_time import Metered
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.engine.apart import apart
 
 
 class Processor:

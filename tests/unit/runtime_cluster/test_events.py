@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.status import Condition, Status
+from muster.api.status.status import Condition, Status
 from muster.api.timestamps import from_text
-from muster.runtime.cluster.events import KEPT_SECONDS, MAX_MESSAGE_CHARS, EventPoster, event
-from muster.runtime.cluster.resource import read_resource
-from muster.status.events import Note
+from muster.controller.status.events import KEPT_SECONDS, MAX_MESSAGE_CHARS, EventPoster, event
+from muster.core.status.events import Note
+from muster.objects.kubernetes.resource import read_resource
 from unit.runtime_cluster.api_server import ApiServer, failure, served
 from unit.runtime_cluster.cluster_resources import CREATED, resource
 

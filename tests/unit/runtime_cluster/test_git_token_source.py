@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from muster.api.source_spec import SecretKeyRef
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.session import Request, Session
-from muster.runtime.cluster.git_token_source import GitTokenSource
-from muster.storage.errors import StorageError
+from muster.api.spec.source import SecretKeyRef
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.session import Request, Session
+from muster.controller.sources.git_token_source import GitTokenSource
+from muster.objects.kubernetes.errors import ApiError
+from muster.render.storage.errors import StorageError
 
 REF = SecretKeyRef(name="git-token", key="token")
 

@@ -4,7 +4,7 @@ import contextlib
 import aiohttp
 import pytest
 
-from muster.runtime.cluster.health import MAX_CONNECTIONS, Check, failed, listen, serve_health
+from muster.controller.health import MAX_CONNECTIONS, Check, failed, listen, serve_health
 
 
 @pytest.mark.parametrize(

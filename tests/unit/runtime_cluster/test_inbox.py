@@ -5,9 +5,9 @@ from typing import Literal
 
 import pytest
 
-from muster.kube.client import Change
-from muster.runtime.cluster.inbox import Inbox
-from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.clients.kubernetes.client import Change
+from muster.controller.jobs.inbox import Inbox
+from muster.controller.jobs.processor_queue import ProcessorQueue
 
 
 class Reader:

@@ -8,15 +8,15 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.spec import Job
-from muster.api.validate import MAX_SPEC_BYTES
-from muster.kube.json_parts import value_in
-from muster.kube.kinds import Object
-from muster.kube.reading import read_object
-from muster.ranks.memory_shares import MemoryShares
-from muster.runtime.cluster.job_room import JOB_BYTES, JobRoom
-from muster.runtime.cluster.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, identity_of
-from muster.runtime.cluster.resource import NO_ROOM, read_resource
+from muster.api.spec.job import Job
+from muster.api.validation.validate import MAX_SPEC_BYTES
+from muster.collector.memory_shares import MemoryShares
+from muster.controller.jobs.job_room import JOB_BYTES, JobRoom
+from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, identity_of
+from muster.objects.kubernetes.json_parts import value_in
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.resource import NO_ROOM, read_resource
 from unit.runtime_cluster.cluster_resources import resource
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from muster.kube.client import Change
-from muster.kube.errors import ApiError
-from muster.plan.facts import ProcessFacts, ProcessState
-from muster.ranks.directory import Member
-from muster.ranks.store import UnknownJob
+from muster.clients.kubernetes.client import Change
+from muster.collector.directory import Member
+from muster.collector.store import UnknownJob
+from muster.core.facts import ProcessFacts, ProcessState
+from muster.objects.kubernetes.errors import ApiError
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 from unit.runtime_cluster.api_server import failure
 from unit.runtime_cluster.cluster_resources import CREATED, resource

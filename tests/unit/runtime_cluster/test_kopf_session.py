@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from muster.kube.reading import left_out, read_object
-from muster.runtime.cluster.job_source import WATCHED_JOBS
-from muster.runtime.cluster.kopf_session import response_class
+from muster.controller.watch.kopf_session import response_class
+from muster.objects.kubernetes.job_source import WATCHED_JOBS
+from muster.objects.kubernetes.reading import left_out, read_object
 
 DEEP = b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000
 STATUS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":410,"message":"too old"}'

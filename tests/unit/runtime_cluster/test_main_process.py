@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from muster.runtime.cluster.elector import STUCK_SECONDS, MainProcess, is_stopped
-from muster.runtime.cluster.elector_messages import LeaseState, Pulse, encode, read_state
+from muster.controller.leader.elector import STUCK_SECONDS, MainProcess, is_stopped
+from muster.controller.leader.messages import LeaseState, Pulse, encode, read_state
 
 
 @contextmanager

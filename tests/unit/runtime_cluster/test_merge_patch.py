@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.runtime.cluster.merge_patch import diff
+from muster.controller.status.merge_patch import diff
 
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2))
 VALUES = st.recursive(

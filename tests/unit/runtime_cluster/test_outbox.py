@@ -1,6 +1,6 @@
 """What waits to be sent goes out fairly, and no namespace has all the place."""
 
-from muster.runtime.cluster.outbox import Outbox
+from muster.controller.status.outbox import Outbox
 
 
 async def test_namespaces_take_turns_and_ranks_hold_within_one() -> None:

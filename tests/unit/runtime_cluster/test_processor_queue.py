@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 import virtual_time
-from muster.runtime.cluster.cpu_time import Metered
-from muster.runtime.cluster.processor_queue import ProcessorQueue
+from muster.controller.jobs.cpu_time import Metered
+from muster.controller.jobs.processor_queue import ProcessorQueue
 
 STEP_SECONDS = 0.003
 STEPS = 6

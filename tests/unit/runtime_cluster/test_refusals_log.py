@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from muster.ranks.refusal import Reason
-from muster.ranks.refusals import Refusals
-from muster.runtime.cluster.refusals_log import tell_refusals
+from muster.collector.door.refusal import Reason
+from muster.collector.door.refusals import Refusals
+from muster.controller.trust.refusals_log import tell_refusals
 
 
 async def test_a_line_says_what_was_refused_and_then_nothing_more(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,8 +2,8 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Job
-from muster.runtime.cluster.resource import read_resource
+from muster.api.spec.job import Job
+from muster.objects.kubernetes.resource import read_resource
 from unit.runtime_cluster.cluster_resources import CREATED, resource
 
 

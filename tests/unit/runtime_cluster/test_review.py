@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.kube.json_parts import Malformed
-from muster.runtime.cluster.review import (
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.controller.webhook.review import (
     MAX_PROBLEMS,
     MAX_REVIEW_BYTES,
     denial,
@@ -20,6 +19,7 @@ from muster.runtime.cluster.review import (
     read_review,
     refused_status,
 )
+from muster.objects.kubernetes.json_parts import Malformed
 from unit.api.api_resources import resource, spec
 
 RESOURCE: JSON = {"group": "muster.dev", "version": "v1alpha1", "resource": "distributedtrainingjobs"}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from muster.api.spec import Job
-from muster.kube.client import Change
-from muster.plan.actions import Action, SendCommand
-from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
-from muster.ranks.merge import merge
+from muster.api.spec.job import Job
+from muster.clients.kubernetes.client import Change
+from muster.core.actions import Action, SendCommand
+from muster.core.facts import JobFacts, ProcessFacts, ProcessState
+from muster.core.reports.merge import merge
 from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
 from unit.runtime_cluster.api_server import ApiServer, Mishap, failure, lost_answer, served
 from unit.runtime_cluster.cluster_resources import CREATED, resource

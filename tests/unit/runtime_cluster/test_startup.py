@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.kube.errors import ApiError
-from muster.kube.kinds import PODS
-from muster.runtime.cluster import startup
-from muster.runtime.cluster.startup import CannotStart, check_cluster, with_retries
+from muster.controller import startup
+from muster.controller.startup import CannotStart, check_cluster, with_retries
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS
 from unit.runtime_cluster.api_server import ApiServer, failure, served
 
 FORBIDDEN = 'pods is forbidden: User "muster" cannot list resource "pods" in API group "" in the namespace "team"'

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from muster.api.status import Progress, Status
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.runtime.cluster.resource import Resource, read_resource
-from muster.runtime.cluster.status_writer import (
+from muster.api.status.status import Progress, Status
+from muster.clients.kubernetes.client import Client
+from muster.controller.status.write_budget import WriteBudget
+from muster.controller.status.writer import (
     PROGRESS_SECONDS,
     JobGone,
     NotLeading,
@@ -20,7 +19,8 @@ from muster.runtime.cluster.status_writer import (
     StatusWriterDependencies,
     Superseded,
 )
-from muster.runtime.cluster.write_budget import WriteBudget
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.resource import Resource, read_resource
 from unit.runtime_cluster.api_server import ApiServer, failure, lost_answer, served
 from unit.runtime_cluster.cluster_resources import resource
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import virtual_time
-from muster.runtime.cluster.supervision import GOOD_SECONDS, supervised
+from muster.controller.supervision import GOOD_SECONDS, supervised
 
 
 def test_what_fails_is_begun_again_at_growing_pauses(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.kube.client import Listing
-from muster.runtime.cluster import sweep
-from muster.runtime.cluster.resource import read_resource
-from muster.runtime.cluster.sweep import Sweep, vanished
+from muster.clients.kubernetes.client import Listing
+from muster.controller.jobs import sweep
+from muster.controller.jobs.sweep import Sweep, vanished
+from muster.objects.kubernetes.resource import read_resource
 from unit.runtime_cluster.api_server import ApiServer, failure, served
 from unit.runtime_cluster.cluster_resources import resource
 

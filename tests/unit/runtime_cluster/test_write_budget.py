@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.runtime.cluster.write_budget import MAX_DEBT_SECONDS, PER_SECOND, WriteBudget
+from muster.controller.status.write_budget import MAX_DEBT_SECONDS, PER_SECOND, WriteBudget
 
 
 def test_who_comes_alone_writes_at_once() -> None:

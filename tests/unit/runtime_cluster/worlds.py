@@ -11,21 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muster.api.spec import Job
-from muster.api.tenancy import check
-from muster.aws.client import Aws
-from muster.backends.kubernetes.apply_defaults import apply_defaults
-from muster.kube.client import Change, Client
-from muster.plan.actions import Action
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.ranks.store import RankStore
-from muster.runtime.cluster.job_controller import JobControllerDependencies
-from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.resource import Resource
-from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
-from muster.runtime.cluster.write_budget import WriteBudget
+from muster.api.config.tenancy import check
+from muster.api.spec.job import Job
+from muster.clients.aws.client import Aws
+from muster.clients.kubernetes.client import Change, Client
+from muster.collector.store import RankStore
+from muster.controller.jobs.job_controller import JobControllerDependencies
+from muster.controller.jobs.jobs import Jobs
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.training_parts import training_life
+from muster.controller.status.write_budget import WriteBudget
+from muster.controller.status.writer import StatusWriterDependencies
+from muster.core.actions import Action
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.objects.kubernetes.resource import Resource
+from muster.render.kubernetes.apply_defaults import apply_defaults
 from unit.runtime_cluster.api_server import ApiServer, served
 from unit.runtime_cluster.cluster_resources import resource
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from valid_jobs import job_of
 
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"

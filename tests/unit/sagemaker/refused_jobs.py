@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.api.load import load
+from muster.api.yaml.load import load
 from unit.sagemaker.builders import sagemaker_spec
 
 _TABLE = Path(__file__).with_suffix(".yaml")

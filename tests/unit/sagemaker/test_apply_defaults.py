@@ -6,9 +6,9 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.backends.sagemaker.apply_defaults import apply_defaults
+from muster.api.spec.job import Job
+from muster.api.validation.validate import validate
+from muster.render.sagemaker.apply_defaults import apply_defaults
 
 PYTORCH: dict[str, JSON] = {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"}
 TENSORFLOW = {"name": "TensorFlow", "version": "2.11.0", "pythonVersion": "py39"}

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.load import load_bytes
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load_bytes
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 
 HERE = Path(__file__).parent
 ROWS = sorted(path.stem for path in (HERE / "golden").glob("*.json") if path.stem != "cases")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.images import NoSuchImage, Part, Wanted, deciding_type, processor_of, training_image
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.images import NoSuchImage, Part, Wanted, deciding_type, processor_of, training_image
 
 PYTORCH = Wanted("PyTorch", "2.0.1", "us-west-2", "ml.p4d.24xlarge")
 TRAINIUM = replace(PYTORCH, instance_type="ml.trn1.32xlarge")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import virtual_time
-from muster.aws.job_logs import LogEvent, Mark
-from muster.aws.place import Place
 from muster.backends.sagemaker.log_follower import SLICE_LINES, SLICE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
+from muster.clients.aws.job_logs import LogEvent, Mark
+from muster.objects.aws.place import Place
 from unit.plan.builders import job
 
 SLICES = 40

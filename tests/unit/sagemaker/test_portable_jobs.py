@@ -7,15 +7,15 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Job
-from muster.backends.sagemaker.apply_defaults import apply_defaults
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.rank_reports import may_report
-from muster.backends.sagemaker.request.identity import own_tags
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
-from muster.backends.sagemaker.request.training_request import TrainingRequest
-from muster.plan.training_job_name import training_job_name
+from muster.api.spec.job import Job
+from muster.core.training_job.name import training_job_name
+from muster.render.sagemaker.apply_defaults import apply_defaults
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.rank_reports import may_report
+from muster.render.sagemaker.request.identity import own_tags
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.training_request import TrainingRequest
 from unit.sagemaker.builders import sagemaker_job, sagemaker_spec
 
 PLAIN: dict[str, JSON] = {"framework": None}

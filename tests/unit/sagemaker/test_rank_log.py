@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.failure import find_failure
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.failure.failure import find_failure
+from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster_worker import log_line
 from muster_worker.contract import AgentPhase, RankState
 from muster_worker.log_line import Event, RankLine

@@ -8,9 +8,9 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.backends.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
-from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
-from muster.cli.training_request import made_request
+from muster.cli.render.training_request import made_request
+from muster.render.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
+from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from unit.sagemaker.builders import sagemaker_job
 
 Wanted = Literal["Auto", "On", "Off"]

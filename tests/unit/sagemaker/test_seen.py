@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from muster.aws import errors
-from muster.aws.training_job import Description, FinalMetric, Transition
-from muster.backends.sagemaker.described import training_job_of
-from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.request_failures import counted, request_failure_of
-from muster.plan.training_job_facts import FailureKind
+from muster.core.training_job.facts import FailureKind
+from muster.diagnose.sagemaker.described import training_job_of
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws import errors
+from muster.objects.aws.training_job import Description, FinalMetric, Transition
+from muster.render.sagemaker.ownership import is_of
 
 T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.load import load
-from muster.api.validate import validate
-from muster.backends.sagemaker.request.training_request import Fields
-from muster.cli.training_request import made_request
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.cli.render.training_request import made_request
+from muster.render.sagemaker.request.training_request import Fields
 
 JOBS = sorted((Path(__file__).parent / "jobs").glob("*.yaml"))
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.status import Status
-from muster.plan.actions import KillNode
-from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
-from muster.plan.outcome import final_condition
-from muster.ranks.merge import merge
+from muster.api.status.status import Status
+from muster.core.actions import KillNode
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
+from muster.core.judge import final_condition
+from muster.core.reports.merge import merge
 from muster_worker.contract import AgentPhase, CommandKind, RankReport, RankState, Report
 from unit.plan.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
 from unit.plan.simulated import SimulatedNode, World

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.spec import Job
-from muster.api.status import Condition, Status
+from muster.api.spec.job import Job
+from muster.api.status.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.attempts import was_started
-from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.outcome import final_condition
-from muster.status.after_the_end import after_the_end
-from muster.status.events import notes
-from muster.status.refused import refused
+from muster.core.attempts import was_started
+from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.judge import final_condition
+from muster.core.status.after_the_end import after_the_end
+from muster.core.status.events import notes
+from muster.core.status.refused import refused
 from unit.plan.builders import (
     START,
     done,

@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.status.events import Note, notes, steps_so_far
-from muster.status.news import is_news
-from muster.status.refused import refused
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.status.events import Note, notes, steps_so_far
+from muster.core.status.news import is_news
+from muster.core.status.refused import refused
 from unit.plan.builders import (
     START,
     ctrl_c,

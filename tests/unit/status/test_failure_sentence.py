@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from muster.api.status import Status
-from muster.plan.facts import JobFacts, LauncherFacts, Problem
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, LauncherFacts, Problem
 from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.status import Status
-from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
 from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,

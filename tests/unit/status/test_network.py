@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from muster.api.status import LinkGroup, NetworkStatus, NodeLink, Status
-from muster.plan.facts import NodeFacts
-from muster.status.network import MAX_GROUPS, MAX_NODES, network_of
+from muster.api.status.status import LinkGroup, NetworkStatus, NodeLink, Status
+from muster.core.facts import NodeFacts
+from muster.core.status.network import MAX_GROUPS, MAX_NODES, network_of
 from muster_worker.contract import AgentPhase
 from unit.plan.builders import START, agent, facts, job, missing, node, running, status_of
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.status import NetworkCheck, Status
-from muster.plan.facts import NodeFacts
-from muster.status.events import notes, steps_so_far
-from muster.status.network import network_of
-from muster.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, check_of, slow_ones
+from muster.api.status.status import NetworkCheck, Status
+from muster.core.facts import NodeFacts
+from muster.core.status.events import notes, steps_so_far
+from muster.core.status.network import network_of
+from muster.core.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, check_of, slow_ones
 from muster_worker.contract import AgentPhase, NetworkFigures
 from unit.plan.builders import START, facts, job, missing, rank, running, status_of
 

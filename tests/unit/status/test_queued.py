@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from muster.api.queue import Queue
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.plan.facts import NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.problems import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.api.spec.job import Job
+from muster.api.spec.queue import Queue
+from muster.api.status.status import Status
+from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.failure.problems import SCHEDULING_GATED, UNSCHEDULABLE
 from unit.plan.builders import T0, facts, job, missing, node, status_of
 
 

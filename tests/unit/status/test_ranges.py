@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.status.ranges import ranges
+from muster.core.status.ranges import ranges
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from muster.api.spec import Metric
-from muster.api.status import Condition, Progress, RankDetail, Status
-from muster.plan.facts import JobFacts, NodeFacts, Problem, RankFacts
+from muster.api.spec.job import Metric
+from muster.api.status.status import Condition, Progress, RankDetail, Status
+from muster.core.facts import JobFacts, NodeFacts, Problem, RankFacts
 from muster_worker.contract import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,

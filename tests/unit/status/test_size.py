@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from muster.api.status import Status
-from muster.plan.facts import MetricFacts, NodeFacts, RankFacts
+from muster.api.status.status import Status
+from muster.core.facts import MetricFacts, NodeFacts, RankFacts
 from muster_worker.contract import AgentPhase, CommandKind, MetricValue, RankReport, RankState
 from unit.plan.builders import START, agent, command, facts, job, node, status_of
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.status.stragglers import Count, steps_behind
+from muster.core.status.stragglers import Count, steps_behind
 
 
 def test_one_who_was_heard_later_is_not_ahead() -> None:

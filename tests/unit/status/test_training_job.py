@@ -6,13 +6,13 @@ import botocore.session
 import pytest
 from botocore.model import StringShape
 
-from muster.api.sagemaker_distribution import Distribution, Switch
-from muster.api.sagemaker_resources import InstanceGroup
-from muster.api.sagemaker_spec import SageMaker
-from muster.api.status import Condition, NodeCounts, Status
-from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import FailureKind, TrainingFacts, TrainingJob
-from muster.status.training_job_record import console_url
+from muster.api.spec.sagemaker.distribution import Distribution, Switch
+from muster.api.spec.sagemaker.resources import InstanceGroup
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.status.status import Condition, NodeCounts, Status
+from muster.core.status.training_job.record import console_url
+from muster.core.training_job.ends import bad_end
+from muster.core.training_job.facts import FailureKind, TrainingFacts, TrainingJob
 from unit.plan.training_world import (
     BEGUN,
     CRASHED,

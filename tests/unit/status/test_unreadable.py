@@ -2,7 +2,7 @@
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.status.unreadable import unreadable
+from muster.core.status.unreadable import unreadable
 
 PROBLEMS = (FieldProblem("status.startTime", 'found "x"; a time is expected'),)
 NOW = 1_763_697_900.0

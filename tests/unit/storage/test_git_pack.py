@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 
 import packs
 from git_server import commit, git, new_repository
-from muster.storage.git_objects import GitObjects
-from muster.storage.git_pack import TooLarge, unpack
+from muster.storage.git.objects import GitObjects
+from muster.storage.git.pack import TooLarge, unpack
 from packs import BLOB, OFS_DELTA, REF_DELTA, TREE, copy, delta, entry
 
 PARTS = some.tuples(some.integers(0, 300), some.integers(0, 300))

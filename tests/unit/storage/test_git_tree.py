@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from dulwich.objects import Blob, ObjectID, ShaFile, Tree
 
-from muster.storage.errors import StorageError
-from muster.storage.git_objects import GitObjects
-from muster.storage.git_tree import files_of
+from muster.render.storage.errors import StorageError
+from muster.storage.git.objects import GitObjects
+from muster.storage.git.tree import files_of
 
 FOLDER = 0o040000
 FILE = 0o100644

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.storage.no_way_out import held, place_file
-from muster.storage.upload import files_of
+from muster.storage.s3.upload import files_of
 
 
 @pytest.fixture

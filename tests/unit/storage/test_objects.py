@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.s3_uri import NotS3, S3Uri, is_s3, parse
-from muster.storage.errors import StorageError
-from muster.storage.objects import Placed, StoredObject, check_case, placed, share
+from muster.render.storage.errors import StorageError
+from muster.render.storage.objects import Placed, StoredObject, check_case, placed, share
 
 FIELD = "spec.inputs[0].s3.uri"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.storage.reach import AddressRefused, Reach, check_address
+from muster.storage.git.reach import AddressRefused, Reach, check_address
 
 OF_THIS_MACHINE = [
     "127.0.0.1",

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
-from muster.storage.errors import StorageError
+from muster.render.storage.errors import StorageError
 from muster.storage.retry import BACKOFF_SECONDS, retry
-from muster.storage.s3_errors import explained
+from muster.storage.s3.errors import explained
 
 PLACE = "s3://data/train/1.png"
 

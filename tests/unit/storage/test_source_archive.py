@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from muster.api import file_paths
 from muster.api.s3_uri import S3Uri
-from muster.storage import source_files, source_folder
-from muster.storage.errors import StorageError
-from muster.storage.source_archive import SourceArchive, members_of, pack
-from muster.storage.source_files import SourceFile, checked, from_texts
+from muster.render.storage import source_files
+from muster.render.storage.errors import StorageError
+from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_files import SourceFile, checked, from_texts
+from muster.storage import source_folder
 from muster.storage.source_folder import read_archive, write_files
 
 _NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)

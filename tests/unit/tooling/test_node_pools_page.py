@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from muster.api.node_pool import NodePool
-from muster.plan.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
-from muster.plan.instances import INSTANCES, instance_of
+from muster.api.spec.node_pool import NodePool
+from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
+from muster.core.instances import INSTANCES, instance_of
 from muster_dev.places import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")

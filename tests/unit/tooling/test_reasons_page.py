@@ -5,14 +5,16 @@ from types import ModuleType
 
 import pytest
 
-from muster.aws.errors import AwsError
-from muster.backends.kubernetes import end_problems, not_renderable, refusals, scheduling, start_problems
-from muster.plan import ends, outcome, problems, suspension
+from muster.core import judge, suspension
+from muster.core.failure import ends, problems
+from muster.diagnose.kubernetes import end_problems, refusals, scheduling, start_problems
+from muster.objects.aws.errors import AwsError
+from muster.render.kubernetes import not_renderable
 from muster_dev.places import ROOT
 from muster_worker.contract import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
-NOT_BAD = {outcome.SUCCEEDED, outcome.STOPPING, suspension.SUSPENDED}
+NOT_BAD = {judge.SUCCEEDED, judge.STOPPING, suspension.SUSPENDED}
 CAMEL_CASE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.launcher_spec import LauncherSpec
-from muster.api.load import load
-from muster.api.sagemaker_distribution import Distribution
-from muster.api.sagemaker_launch import launch
-from muster.api.sagemaker_spec import SageMaker
-from muster.api.sagemaker_support import (
+from muster.api.spec.launcher import LauncherSpec
+from muster.api.spec.sagemaker.distribution import Distribution
+from muster.api.spec.sagemaker.launch import launch
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.sagemaker.support import (
     DATA_PARALLEL_VERSIONS,
     TORCH_DISTRIBUTED_ON_GPU,
     TORCH_DISTRIBUTED_ON_TRAINIUM,
 )
-from muster.api.validate import validate
-from muster.cli.training_request import request_text
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.cli.render.training_request import request_text
 from muster.importers.sagemaker.standin.muster_standin import estimators
 from unit.sagemaker.builders import sagemaker_job
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from muster.api.load import load
-from muster.api.operator_config import read_config
-from muster.api.tenancy_fields import LISTED
-from muster.api.tenancy_spec import BucketGrant, Tenant
+from muster.api.config.operator import read_config
+from muster.api.config.tenancy_fields import LISTED
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
+from muster.api.yaml.load import load
 from muster.backends.sagemaker.asked_from import asked_from
 
 ROOT = Path(__file__).parents[3]

@@ -1,6 +1,6 @@
 """Which of an mpirun's words a report carries: Open MPI says first what is wrong, and then much else."""
 
-from muster.plan.rank_output import telling_paragraph
+from muster.core.failure.rank_output import telling_paragraph
 from muster_worker.contract import MAX_LAST_LINES
 from muster_worker.help_boxes import telling_lines
 from muster_worker.tail import Tail

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.backends.agent_archive import agent_archive
+from muster.render.agent_archive import agent_archive
 from muster_worker.collector_client import backoff
 from muster_worker.contract import UNUSABLE_PYTHON
 

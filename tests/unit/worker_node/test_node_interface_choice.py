@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api import interfaces as forms
+from muster.api.validation.rules import interfaces as forms
 from muster_worker.contract import MAX_LINKS, Link
 from muster_worker.interface_choice import Choice, Interface, NoChoice, agreed, choose
 

@@ -8,26 +8,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.api.timestamps import from_text
 from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS, Creation
 from muster.backends.kubernetes.ledger import Ledger, Removal, Sent
-from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.node_facts import as_heard, is_own_doing, missing_process
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.start_problems import CONFIG_MISSING
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, PODS
-from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.lost_nodes import LOST_SECONDS, lost_at
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.rank_group_credentials import with_credentials
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import with_credentials
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.failure.lost_nodes import LOST_SECONDS, lost_at
+from muster.diagnose.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, PODS
+from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.render.kubernetes.setting import Setting
 
 KILL_GRACE_SECONDS = 1
 """The least: with none the API server forgets a pod at once, and does not wait for its processes to end."""

@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.api.spec import Job
-from muster.backends.agent_archive import agent_archive
-from muster.backends.kubernetes import render
-from muster.backends.kubernetes.gang import PodGroup, pod_group
-from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.pods import owner_uid
-from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
-from muster.plan.facts import Problem
-from muster.plan.render import render_plan
+from muster.api.spec.job import Job
+from muster.clients.kubernetes.client import Client
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.objects.kubernetes.answers import mapping
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.pods import owner_uid
+from muster.render.agent_archive import agent_archive
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes import render
+from muster.render.kubernetes.gang import PodGroup, pod_group
+from muster.render.kubernetes.setting import Setting
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 

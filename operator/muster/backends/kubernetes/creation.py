@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.kubernetes import render
+from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.ledger import Ledger
-from muster.backends.kubernetes.names import pod_name
-from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.owner_patches import kinds
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.pods import read_pod
-from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.fair_slots import FairSlots
-from muster.kube.kinds import PODS, Object
-from muster.plan.actions import CreateNode
-from muster.plan.facts import Problem
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.collector.store import RankStore
+from muster.core.actions import CreateNode
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS, Object
+from muster.objects.kubernetes.names import pod_name
+from muster.objects.kubernetes.pods import read_pod
+from muster.render.kubernetes import render
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.setting import Setting
 
 AT_ONCE = 64
 """Pods that are created at a time: as many requests as the client has in flight."""

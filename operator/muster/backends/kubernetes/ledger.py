@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.kubernetes.observations import is_cut_off
-from muster.backends.kubernetes.pods import PodView
-from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.plan.facts import Problem
-from muster.plan.lost_nodes import LOST_SECONDS
+from muster.api.spec.job import Job
+from muster.core.facts import Problem
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.objects.kubernetes.observations import is_cut_off
+from muster.objects.kubernetes.pods import PodView
+from muster.render.kubernetes.spec_hash import spec_hash
 from muster_worker.contract import Command
 
 FIRST_BACKOFF_SECONDS = 1.0

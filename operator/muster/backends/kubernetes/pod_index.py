@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from muster.backends.kubernetes.early_warnings import EarlyWarnings, with_warning
-from muster.backends.kubernetes.observations import Observations, look
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.kube.answers import mapping, string
-from muster.kube.client import Change
-from muster.kube.kinds import Object
-from muster.kube.skipped import SkippedLog
-from muster.plan.facts import ProcessFacts
-from muster.ranks.directory import Member
-from muster.ranks.memory_shares import MemoryShares, Share
+from muster.clients.kubernetes.client import Change
+from muster.clients.kubernetes.skipped import SkippedLog
+from muster.collector.directory import Member
+from muster.collector.memory_shares import MemoryShares, Share
+from muster.core.facts import ProcessFacts
+from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.answers import mapping, string
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.observations import Observations, look
+from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.objects.kubernetes.warnings import Warned, read_warning
 
 WARNING_BYTES = 400
 """What one takes without its text."""

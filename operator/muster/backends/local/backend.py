@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.storage import code_folder
-from muster.plan.actions import (
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import with_credentials
+from muster.core.actions import (
     Action,
     CreateNode,
     DeleteResource,
@@ -21,10 +23,8 @@ from muster.plan.actions import (
     RemoveStray,
     SendCommand,
 )
-from muster.plan.facts import JobFacts, NodeFacts, StopRequest
-from muster.plan.world import uploads_to_s3
-from muster.ranks.rank_group_credentials import with_credentials
-from muster.ranks.store import RankStore
+from muster.core.facts import JobFacts, NodeFacts, StopRequest
+from muster.core.world import uploads_to_s3
 from muster_worker.contract import Command
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.spec import EnvVar, Job
+from muster.api.spec.job import EnvVar, Job
 from muster.backends.local.devices import VISIBLE
-from muster.storage.git_token import VARIABLE
+from muster.render.storage.git_token import VARIABLE
 from muster_worker.rendezvous import is_rendezvous_variable
 
 _FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout, link_folder
 
 

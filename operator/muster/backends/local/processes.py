@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 
 from muster.backends.local.lines import AgentLineReader
 from muster.backends.local.tree import kill_tree
-from muster.plan.facts import ProcessFacts, ProcessState
+from muster.core.facts import ProcessFacts, ProcessState
 
 _CHUNK = 64 * 1024
 _DRAIN_SECONDS = 2.0

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.agent_archive import agent_archive
+from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.devices import split_gpus
 from muster.backends.local.environment import node_environment
@@ -19,17 +18,18 @@ from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.backends.local.tree import kill_marked
-from muster.plan.render import render_plan
-from muster.plan.world import procs_per_node, world_size
-from muster.ranks.certificate import issue
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.rank_group_credentials import SEED_BYTES
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import issue
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
+from muster.core.world import procs_per_node, world_size
+from muster.render.agent_archive import agent_archive
+from muster.render.agent_plan import render_plan
 from muster_worker import wire
 from muster_worker.contract import TOKEN_AUDIENCE
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
+from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.storage_plan import StoragePlan, storage_plan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.git_token import VARIABLE
 from muster.storage.node_folders import NodeFolders, below
-from muster.storage.storage_plan import StoragePlan, storage_plan
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -119,7 +119,7 @@ def _own(layout: RunLayout, node: int) -> Path:
 def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
-        from muster.storage.bucket import s3_client
+        from muster.storage.s3.bucket import s3_client
 
         return s3_client()
 

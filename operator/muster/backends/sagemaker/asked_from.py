@@ -1,6 +1,6 @@
 """From where muster asks for a job's training jobs, and on whose behalf. Pure."""
 
-from muster.aws.place import Place
+from muster.objects.aws.place import Place
 
 EXTERNAL_ID_PREFIX = "muster/"
 

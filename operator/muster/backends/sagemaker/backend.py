@@ -6,27 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from muster.api.spec import Job, Metadata
-from muster.api.status import Status
+from muster.api.spec.job import Job, Metadata
+from muster.api.status.status import Status
 from muster.api.timestamps import from_text
-from muster.aws.client import Aws
 from muster.backends.sagemaker.census import Census
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import Lookout, ObservedTrainingJob
-from muster.backends.sagemaker.notes import training_notes
 from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.rank_news import LogSource, RankNews
-from muster.backends.sagemaker.rank_reports import launchers_tell, may_report
 from muster.backends.sagemaker.surroundings import Surroundings
 from muster.backends.sagemaker.targets import Target, location, places_of, remains_of, target_of
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.attempts import current_attempt
-from muster.plan.outcome import final_condition
-from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
-from muster.plan.training_job_course import attempt_looked_at, sagemaker_status_of
-from muster.plan.training_job_facts import FAILED, Location, TrainingFacts, TrainingJob
-from muster.plan.training_job_name import training_job_name
+from muster.clients.aws.client import Aws
+from muster.core.attempts import current_attempt
+from muster.core.judge import final_condition
+from muster.core.training_job.course import attempt_looked_at, sagemaker_status_of
+from muster.core.training_job.decide import CreateTrainingJob, DeleteTrainingJob
+from muster.core.training_job.facts import FAILED, Location, TrainingFacts, TrainingJob
+from muster.core.training_job.name import training_job_name
+from muster.render.sagemaker.notes import training_notes
+from muster.render.sagemaker.rank_reports import launchers_tell, may_report
 
 NEWS_SECONDS = 30.0
 """How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muster.api.spec import Metadata
-from muster.aws.client import Aws
-from muster.aws.errors import NotFound
-from muster.aws.place import Place
-from muster.aws.training_job import ENDED
-from muster.backends.sagemaker.ownership import is_of
-from muster.plan.training_job_name import attempt_of, name_stem
+from muster.api.spec.job import Metadata
+from muster.clients.aws.client import Aws
+from muster.core.training_job.name import attempt_of, name_stem
+from muster.objects.aws.errors import NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED
+from muster.render.sagemaker.ownership import is_of
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from muster.api.spec import Metadata
-from muster.aws.place import Place
-from muster.aws.sweep import Watch
-from muster.aws.training_job import Description
+from muster.api.spec.job import Metadata
 from muster.backends.sagemaker.census import UnrecordedTrainingJob
-from muster.plan.facts import Problem
-from muster.plan.training_job_facts import FailureKind, RequestFailure
-from muster.plan.training_job_name import training_job_name
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, RequestFailure
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import Description
 
 
 @dataclass

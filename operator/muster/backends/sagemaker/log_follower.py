@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from muster.api.timestamps import from_text
-from muster.aws.errors import AwsError, NotFound
-from muster.aws.job_logs import LATE_SECONDS, LogEvent, Mark
-from muster.aws.place import Place
-from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.backends.sagemaker.rank_news import LogSource
-from muster.plan.facts import AgentFacts
-from muster.plan.world import procs_per_node, rank_nodes
+from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, Mark
+from muster.core.facts import AgentFacts
+from muster.core.world import procs_per_node, rank_nodes
+from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
+from muster.objects.aws.errors import AwsError, NotFound
+from muster.objects.aws.place import Place
 from muster_worker.contract import RankState
 from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
 

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from muster.aws.client import Aws
-from muster.aws.errors import AlreadyExists, AwsError, NotFound
-from muster.aws.place import Place
-from muster.aws.sweep import Watch
-from muster.aws.training_job import ENDED, Description, Summary
-from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.request_failures import counted, request_failure_of
 from muster.backends.sagemaker.targets import Target
-from muster.plan.facts import Problem
-from muster.plan.training_job_facts import FailureKind, Location, RequestFailure, TrainingJob
-from muster.plan.training_job_problems import WORTH_A_WORD
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
+from muster.core.training_job.problems import WORTH_A_WORD
+from muster.diagnose.sagemaker.described import training_job_of
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED, Description, Summary
+from muster.render.sagemaker.ownership import is_of
 
 LOST_SECONDS = 600.0
 """How long a training job that was there is not given up: one that works can't be deleted (API_DeleteTrainingJob)."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.api.spec import Job
-from muster.aws.place import Place
-from muster.plan.facts import AgentFacts
+from muster.api.spec.job import Job
+from muster.core.facts import AgentFacts
+from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)

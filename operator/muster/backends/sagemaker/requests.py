@@ -15,32 +15,32 @@ from urllib.parse import urlsplit
 from muster.api.document import quoted
 from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
-from muster.api.sagemaker_block import block_of
-from muster.api.source_spec import GitSource, SecretKeyRef
-from muster.api.spec import Job
-from muster.aws.client import Aws
-from muster.aws.connection import Answer
-from muster.aws.errors import AccessDenied, NotFound, Unavailable
-from muster.aws.place import Place
-from muster.aws.threads import in_own_thread
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.identity import own_tags
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
-from muster.backends.sagemaker.request.shared_code import names, shared_uri, with_uri
-from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.api.spec.job import Job
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.source import GitSource, SecretKeyRef
 from muster.backends.sagemaker.timely_file import TimelyFile
 from muster.backends.sagemaker.turns import TurnCut, Turns
-from muster.plan.training_job_name import training_job_name
-from muster.storage.archive_order import ArchiveOrder
-from muster.storage.confinement import Limits
-from muster.storage.errors import GIT_TOO_SLOW, StorageError
-from muster.storage.git_place import ORIGIN
-from muster.storage.isolated_archive import make_archive
-from muster.storage.reach import Reach
-from muster.storage.source_archive import SourceArchive, members_of, pack
-from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
-from muster.storage.storage_plan import git_place
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import Answer
+from muster.clients.aws.threads import in_own_thread
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.identity import own_tags
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.shared_code import names, shared_uri, with_uri
+from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
+from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.storage_plan import git_place
+from muster.storage.archive.confinement import Limits
+from muster.storage.archive.isolated_archive import make_archive
+from muster.storage.archive.order import ArchiveOrder
+from muster.storage.git.reach import Reach
 
 FETCHES = 4
 """Commits that are fetched at once, each of another namespace: each may take MEMORY_BYTES of the container's memory."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.api.spec import Metadata
-from muster.aws.errors import AwsError
-from muster.aws.place import Place
+from muster.api.spec.job import Metadata
 from muster.backends.sagemaker.census import Census, UnrecordedTrainingJob
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import UNSEEN, Lookout, ObservedTrainingJob
-from muster.backends.sagemaker.request_failures import counted, request_failure_of
 from muster.backends.sagemaker.targets import Target, since
-from muster.plan.facts import Problem
-from muster.plan.training_job_backoff import retry_at
-from muster.plan.training_job_course import CREATION_SECONDS
-from muster.plan.training_job_facts import FailureKind, RequestFailure
+from muster.core.facts import Problem
+from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.course import CREATION_SECONDS
+from muster.core.training_job.facts import FailureKind, RequestFailure
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AwsError
+from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from muster.api.sagemaker_block import block_of
-from muster.api.spec import Job, Metadata
-from muster.api.status import Status
+from muster.api.spec.job import Job, Metadata
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.status.status import Status
 from muster.api.timestamps import from_text
-from muster.aws.place import Place
 from muster.backends.sagemaker.asked_from import asked_from
-from muster.plan.outcome import final_condition
-from muster.plan.training_job_course import sagemaker_status_of
-from muster.plan.training_job_facts import Location
-from muster.plan.training_job_name import training_job_name
+from muster.core.judge import final_condition
+from muster.core.training_job.course import sagemaker_status_of
+from muster.core.training_job.facts import Location
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
 
 SINCE = timedelta(hours=1)
 """An earlier request may have made the training job that the last one found there."""

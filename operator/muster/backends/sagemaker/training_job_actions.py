@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Job, Metadata
-from muster.aws.client import Aws
-from muster.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
-from muster.aws.place import Place
-from muster.aws.training_jobs import TrainingJobs
+from muster.api.spec.job import Job, Metadata
 from muster.backends.sagemaker.census import UnrecordedTrainingJob
 from muster.backends.sagemaker.ledger import Ledger
 from muster.backends.sagemaker.lookout import taken_by_others
-from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.request_failures import counted, request_failure_of
 from muster.backends.sagemaker.targets import location, place_of
 from muster.backends.sagemaker.withdrawal import Withdrawal, Withdrawn
-from muster.plan.facts import Problem
-from muster.plan.training_job_facts import FailureKind, Location, RequestFailure
-from muster.plan.training_job_name import attempt_of, name_stem, training_job_name
-from muster.storage.errors import StorageError
+from muster.clients.aws.client import Aws
+from muster.clients.aws.training_jobs import TrainingJobs
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, Location, RequestFailure
+from muster.core.training_job.name import attempt_of, name_stem, training_job_name
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.ownership import is_of
+from muster.render.storage.errors import StorageError
 
 
 class Requests(Protocol):

@@ -8,18 +8,18 @@ from pathlib import Path, PurePath
 
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.importers.sagemaker.document import job_text, job_value
-from muster.importers.sagemaker.entry import Folder
-from muster.importers.sagemaker.estimator import translated as translated_fit
-from muster.importers.sagemaker.naming import job_name
-from muster.importers.sagemaker.reading import Problems
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
-from muster.importers.sagemaker.secret_names import warn_of_secrets
+from muster.api.spec.job import Job
+from muster.api.validation.validate import validate
 from muster.importers.sagemaker.source import NotInline, inline
-from muster.importers.sagemaker.trainer import translated as translated_run
-from muster.importers.sagemaker.translation import Place, Translated
+from muster.importers.sagemaker.translate.document import job_text, job_value
+from muster.importers.sagemaker.translate.entry import Folder
+from muster.importers.sagemaker.translate.estimator.estimator import translated as translated_fit
+from muster.importers.sagemaker.translate.naming import job_name
+from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.translate.secret_names import warn_of_secrets
+from muster.importers.sagemaker.translate.trainer.trainer import translated as translated_run
+from muster.importers.sagemaker.translate.translation import Place, Translated
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from muster.importers.sagemaker.notebook import Part
-from muster.importers.sagemaker.recording import (
+from muster.importers.sagemaker.translate.recording import (
     Done,
     EstimatorFit,
     Failure,

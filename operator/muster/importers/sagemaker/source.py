@@ -9,11 +9,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.api.source_spec import MAX_FILE_CHARS, MAX_FILES
-from muster.importers.sagemaker.entry import Folder
+from muster.api.spec.source import MAX_FILE_CHARS, MAX_FILES
+from muster.importers.sagemaker.translate.entry import Folder
 
 MAX_INLINE_CHARS = 128 * 1024
-"""Half of what a whole spec may have (api/validate.py): the job's file stays one that people read."""
+"""Half of what a whole spec may have (api/validation/validate.py): the job's file stays one that people read."""
 
 _LEFT_OUT = frozenset({".git", ".ipynb_checkpoints", "__pycache__", ".DS_Store"})
 """What tools leave in folders: no training script reads it. Told when it is met."""

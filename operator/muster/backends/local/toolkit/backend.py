@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
-from muster.plan import rank_output
-from muster.plan.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import (
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import (
     AgentFacts,
     JobFacts,
     MetricFacts,
@@ -29,7 +28,8 @@ from muster.plan.facts import (
     RankFacts,
     StopRequest,
 )
-from muster.plan.world import procs_per_node
+from muster.core.failure import rank_output
+from muster.core.world import procs_per_node
 from muster_worker.contract import (
     AgentPhase,
     Command,

@@ -1,8 +1,8 @@
 """What SageMaker would read of a training job's output by its MetricDefinitions: each metric's last value."""
 
-from muster.api.spec import Job
-from muster.plan.facts import MetricFacts
-from muster.plan.world import procs_per_node
+from muster.api.spec.job import Job
+from muster.core.facts import MetricFacts
+from muster.core.world import procs_per_node
 from muster_worker.contract import Metric, MetricValue
 from muster_worker.metrics import MetricReader
 

@@ -1,0 +1,17 @@
+"""`spec.agent` as a type: how muster's agent gets into the pods."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from muster.api.spec.model import Model
+
+
+class Agent(Model):
+    """muster's part in the ranks' container."""
+
+    inject: Literal["ConfigMap", "InitContainer"] = Field(
+        default="ConfigMap",
+        description="ConfigMap: the image's own python3, 3.8 or newer, runs it. InitContainer: it brings a Python of "
+        "its own, copied from the operator's image, into any Linux image, also one without a shell.",
+    )

@@ -1,0 +1,168 @@
+"""How SageMaker starts a job's ranks: what its toolkit is told, which file it starts, whether by muster's start script.
+
+Where `distribution` isn't given the portable launcher decides. What SageMaker's toolkit can do it is told to do; for
+all else muster's start script lies in the source archive, and the toolkit or the container runs it once a node. Pure.
+"""
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi, Switch
+from muster.api.spec.sagemaker.resources import InstanceGroup
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.sagemaker.support import (
+    TORCH_DISTRIBUTED_ON_GPU,
+    TORCH_DISTRIBUTED_ON_TRAINIUM,
+    has_gpus,
+    is_trainium,
+)
+
+START_SCRIPT = "muster_start.py"
+
+SERVICE_COMMAND = ("train",)
+"""What SageMaker itself passes to an image's entry point (Developer Guide, "How Amazon SageMaker AI Runs Your Training
+Image"): a job with this command in an image of its own leaves the start to the image."""
+
+_PYTHON = re.compile(r"python[0-9.]*")
+_FILE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
+"""A path that the toolkit takes for its program: sagemaker-training 5.1.4, process.validate_entry_point."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How the ranks are started.
+
+    `distribution` is what the toolkit is told, None: nothing. `program` is the file of the source archive that it
+    starts, "" where the container starts by itself. `by_script` says that muster's start script runs the command, from
+    the source archive; with Channels it always does, from a channel of its own.
+    """
+
+    start: Literal["Toolkit", "Container", "Channels"]
+    distribution: Distribution | None = None
+    program: str = ""
+    by_script: bool = False
+
+
+def launch(spec: Spec) -> Launch:
+    """How SageMaker starts the ranks of a job."""
+    block = block_of(spec)
+    if block.start == "Channels":
+        return Launch("Channels")
+    if not uses_toolkit(block):
+        return Launch("Container", by_script=_container_needs_script(spec, block))
+    distribution = distribution_of(spec)
+    file = program_file(spec.command, distribution)
+    if file is None or _by_script(spec, block, distribution):
+        return Launch("Toolkit", distribution, START_SCRIPT, by_script=True)
+    return Launch("Toolkit", distribution, file)
+
+
+def uses_toolkit(block: SageMaker) -> bool:
+    """Whether SageMaker's training toolkit runs the command."""
+    if block.start == "Auto":
+        return block.framework is not None
+    return block.start == "Toolkit"
+
+
+def distribution_of(spec: Spec) -> Distribution | None:
+    """What the toolkit is told of the ranks: what the job says, else what its launcher means."""
+    block = block_of(spec)
+    if block.distribution is not None or block.framework is None:
+        return block.distribution
+    launcher = spec.launcher
+    if launcher.mpi is not None:
+        return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
+    if launcher.torchrun is None or launcher.torchrun.args or torch_objection(spec, block) is not None:
+        return None
+    # The toolkit would start a torchrun for each group, with a world of its own.
+    return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
+
+
+def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
+    """The file that the toolkit can start just as the command does; None when it can't.
+
+    `python train.py` is train.py, and ./train.sh is train.sh; with mpirun `python -m mpi4py train.py` is train.py too,
+    for so the toolkit starts it.
+    """
+    if command[1:3] == ("-m", "mpi4py") and by_mpirun(distribution):
+        command = (command[0], *command[3:])
+    words = len(command)
+    if words == len(("python", "train.py")) and _PYTHON.fullmatch(posixpath.basename(command[0])):
+        return command[1] if command[1].endswith(".py") and _is_file(command[1]) else None
+    if words == 1 and command[0].startswith("./"):
+        name = command[0].removeprefix("./")
+        return name if _is_file(name) and not name.endswith(".py") else None
+    return None
+
+
+def by_mpirun(distribution: Distribution | None) -> bool:
+    """Whether the toolkit's mpirun starts the ranks: its own, or that of SageMaker's data parallel library."""
+    if distribution is None:
+        return False
+    ways = (distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp)
+    return any(way is not None and way.enabled for way in ways)
+
+
+def torch_objection(spec: Spec, block: SageMaker) -> str | None:
+    """What speaks against SageMaker's own torchrun, in words; None when nothing does."""
+    framework = block.framework
+    if framework is None or framework.name == "TensorFlow" or framework.tensorflow_version is not None:
+        return "an image that isn't PyTorch's"
+    if spec.image is not None:
+        return None
+    instance_type = rank_instance_type(block)
+    version = framework.pytorch_version if framework.name == "HuggingFace" else framework.version
+    if not has_gpus(instance_type) and not is_trainium(instance_type):
+        return f"{instance_type}, which has neither GPUs nor Trainium"
+    supported = TORCH_DISTRIBUTED_ON_GPU if has_gpus(instance_type) else TORCH_DISTRIBUTED_ON_TRAINIUM
+    return None if version in supported else f"PyTorch {version} on {instance_type}"
+
+
+def said_procs(spec: Spec) -> int | None:
+    """The ranks on each node, where the job says a number; None for Auto, also once muster has found one for it."""
+    procs = spec.procs_per_node
+    return None if isinstance(procs, str) or "procs_per_node" not in spec.model_fields_set else procs
+
+
+def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
+    """The instance groups that the ranks run on: the one that the distribution names, or the only one there is."""
+    groups = block.instance_groups
+    chosen = block.distribution.instance_group if block.distribution is not None else None
+    return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
+
+
+def is_on_some_instances(block: SageMaker) -> bool:
+    """Whether the ranks run on one of several instance groups, and the others do something else."""
+    return len(block.instance_groups) > 1 and bool(rank_groups(block))
+
+
+def rank_instance_type(block: SageMaker) -> str:
+    """The type of the instances that the ranks run on; "" when the job doesn't say."""
+    if block.instance_type is not None:
+        return block.instance_type
+    groups = rank_groups(block) or block.instance_groups
+    return groups[0].instance_type if groups else ""
+
+
+def _by_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
+    if block.distribution is not None:
+        return False
+    return spec.launcher.direct is not None or (spec.launcher.torchrun is not None and distribution is None)
+
+
+def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
+    if block.container_entrypoint or block.container_arguments:
+        return False
+    if spec.launcher.per_node is None:
+        return True
+    # A script for SageMaker reads its variables, and code in an archive is most likely one.
+    return spec.source is not None and spec.command != SERVICE_COMMAND
+
+
+def _is_file(name: str) -> bool:
+    return _FILE.fullmatch(name) is not None and not {".", ".."} & set(name.split("/"))

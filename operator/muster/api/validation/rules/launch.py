@@ -1,0 +1,173 @@
+"""Rules about how the ranks are started: launcher, command, image, network and how many there are."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from muster.api.document import quoted
+from muster.api.spec.job import MAX_WORLD, Spec
+from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rules import interfaces, reserved
+from muster.api.validation.rules.mpi.rules import RUNNERS, is_runner
+
+
+def _launchers(spec: Spec) -> Iterator[Breach]:
+    launcher = spec.launcher
+    value = {
+        "torchrun": launcher.torchrun,
+        "mpi": launcher.mpi,
+        "direct": launcher.direct,
+        "perNode": launcher.per_node,
+    }
+    chosen = [name for name, fields in value.items() if fields is not None]
+    if len(chosen) != 1:
+        yield Breach(("launcher",), " and ".join(chosen) or "none of them")
+
+
+def _torchrun_options(spec: Spec) -> Iterator[Breach]:
+    args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
+    for index, argument in enumerate(args):
+        if reserved.is_torchrun_option(argument):
+            yield Breach(("launcher", "torchrun", "args", index), quoted(argument))
+
+
+def _torchrun_words(spec: Spec) -> Iterator[Breach]:
+    args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
+    for index, argument in enumerate(args):
+        follows_option = index > 0 and args[index - 1].startswith("-") and "=" not in args[index - 1]
+        if not argument.startswith("-") and not follows_option:
+            yield Breach(("launcher", "torchrun", "args", index), quoted(argument))
+
+
+def _empty_command(spec: Spec) -> Iterator[Breach]:
+    if not spec.command[0].strip():
+        yield Breach(("command", 0), quoted(spec.command[0]))
+
+
+def _whole_line(spec: Spec) -> Iterator[Breach]:
+    # a program may lie in a folder whose name has a space in it
+    if re.match(rf"([^\s/]+|\S*/({RUNNERS}))\s+\S", spec.command[0]):
+        yield Breach(("command", 0), quoted(spec.command[0]))
+
+
+def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
+    if spec.launcher.per_node is not None:
+        return
+    if posixpath.basename(spec.command[0]) in reserved.LAUNCHERS:
+        yield Breach(("command", 0), quoted(spec.command[0]))
+    index = _module(spec.command)
+    if index is not None and spec.command[index] in reserved.LAUNCHER_MODULES:
+        yield Breach(("command", index), quoted(spec.command[index]))
+
+
+def _module(command: Sequence[str]) -> int | None:
+    """Which word of a Python's command line is the module that it runs."""
+    if not re.fullmatch(r"python[0-9.]*", posixpath.basename(command[0])):
+        return None
+    index = 1
+    while index + 1 < len(command) and command[index].startswith("-"):
+        if command[index] == "-m":
+            return index + 1
+        index += 2 if command[index] in ("-W", "-X") else 1
+    return None
+
+
+def _mpirun_in_launcher(spec: Spec) -> Iterator[Breach]:
+    takes_it = spec.launcher.per_node is not None or spec.launcher.mpi is not None
+    if not takes_it and is_runner(spec.command[0]):
+        yield Breach(("command", 0), quoted(spec.command[0]))
+
+
+def _image(spec: Spec) -> Iterator[Breach]:
+    if spec.image is not None and re.search(r"\s", spec.image):
+        yield Breach(("image",), quoted(spec.image))
+
+
+def _interface(spec: Spec) -> Iterator[Breach]:
+    objection = interfaces.objection(spec.network.interface)
+    if objection is not None:
+        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}: {objection}")
+
+
+def _world(spec: Spec) -> Iterator[Breach]:
+    if spec.procs_per_node != "Auto" and spec.nodes * spec.procs_per_node > MAX_WORLD:
+        yield Breach(("nodes",), f"{spec.nodes} nodes of {spec.procs_per_node} ranks")
+
+
+_OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in reserved.TORCHRUN_OPTIONS)
+_NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
+
+LAUNCH_RULES = (
+    Rule(
+        places=("spec.launcher",),
+        why="Two launchers would start the ranks twice, none never.",
+        sentence="exactly one of torchrun, mpi, direct and perNode must be set, for example torchrun: {}",
+        breaches=_launchers,
+        cel="[has(self.torchrun), has(self.mpi), has(self.direct), has(self.perNode)].exists_one(chosen, chosen)",
+    ),
+    Rule(
+        places=("spec.launcher.torchrun.args[]",),
+        why="A second rendezvous or world would contradict the one that the status speaks of.",
+        sentence="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
+        breaches=_torchrun_options,
+        cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
+    ),
+    Rule(
+        places=("spec.launcher.torchrun.args",),
+        why="torchrun would take the first word that belongs to no option for the script.",
+        sentence="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
+        breaches=_torchrun_words,
+        cel="self.size() == 0 || self[0].startsWith('-')",
+    ),
+    Rule(
+        places=("spec.command",),
+        why="Nothing can be started without a name.",
+        sentence="the first word names the program to start",
+        breaches=_empty_command,
+        cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
+    ),
+    Rule(
+        places=("spec.command",),
+        why="It would be looked for as one program with spaces in its name.",
+        sentence="each word is an entry of its own: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
+        breaches=_whole_line,
+    ),
+    Rule(
+        places=("spec",),
+        why="Each rank would become a launcher of as many ranks again.",
+        sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
+        breaches=_launcher_in_launcher,
+        cel="has(self.launcher.perNode) || self.command.size() == 0"
+        f" || !self.command[0].matches('(^|/)({'|'.join(reserved.LAUNCHERS)})$')",
+    ),
+    Rule(
+        places=("spec",),
+        why="Each rank would become the mpirun of as many ranks again.",
+        sentence="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
+        breaches=_mpirun_in_launcher,
+        cel="has(self.launcher.perNode) || has(self.launcher.mpi) || self.command.size() == 0"
+        f" || !self.command[0].matches('(^|/)({RUNNERS})$')",
+    ),
+    Rule(
+        places=("spec.image",),
+        why="A line end that slipped in looks like an image that doesn't exist.",
+        sentence="an image's name has no spaces or line ends in it; remove them",
+        breaches=_image,
+        cel=r"!self.matches('\\s')",
+    ),
+    Rule(
+        places=("spec.network.interface",),
+        why="A form that isn't understood would quietly leave the choice to the library.",
+        sentence="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
+        "(10.0.0.0/16)",
+        breaches=_interface,
+        cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{_NAMES_CEL}')) || isCIDR(self)",
+    ),
+    Rule(
+        places=("spec",),
+        why="The rank store and the status are sized for it.",
+        sentence=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
+        breaches=_world,
+        cel=f"type(self.procsPerNode) == string || self.nodes * int(self.procsPerNode) <= {MAX_WORLD}",
+    ),
+)

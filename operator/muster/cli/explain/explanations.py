@@ -1,0 +1,125 @@
+"""What muster adds to one node of a job, setting by setting. Pure: derived from what renders and starts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from muster.api.document import JSON
+from muster.api.spec.job import Job
+from muster.cli.explain.agent_reasons import CHECK_VALUE, part_reason, variable_reason
+from muster.cli.explain.explanation import Explanation
+from muster.cli.explain.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
+from muster.cli.render.render import SETTING, as_applied
+from muster.core.instances import sentence
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.machine_type import machine_type
+from muster.render.kubernetes.pod_patch import PodPatch, stacked
+from muster.render.kubernetes.pod_patches import PodPatchs, pod_patchs
+from muster.render.kubernetes.settings import LISTED, settings
+from muster_worker.contract import Plan
+
+GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
+
+_TRAINER = "spec.containers[trainer]."
+_YOURS = "yours wins; muster's would be "
+
+
+def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
+    """Every setting that muster adds to the node, in the order of `GROUPS`.
+
+    Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster as it is.
+    """
+    applied = with_procs(as_applied(job))
+    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    patches = pod_patchs(applied, node, 0, SETTING)
+    bare = pod_patchs(_without_template(applied), node, 0, SETTING)
+    start = preview(applied, plan, node)
+    result = [
+        *_machine(applied, patches.owners),
+        *_pod(patches, bare),
+        *_environment(applied, plan, node, patches.owners, start),
+        *_launcher(plan, start.command),
+    ]
+    return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
+
+
+def _without_template(job: Job) -> Job:
+    # What EFA the job insists on may hang on the machine that its template names.
+    network = job.spec.network.model_copy(update={"efa": "Auto"})
+    bare = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
+
+
+def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
+    """What is known of the node's machine: it is why the pod asks for what it asks for."""
+    machine = machine_type(job, stacked(owners))
+    if machine is None:
+        return []
+    why = "muster knows nothing of this type: devices, EFA and tolerations are yours to set"
+    if machine.facts is not None:
+        why = f"it has {sentence(machine.facts)}"
+    return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
+
+
+def _pod(patches: PodPatchs, bare: PodPatchs) -> list[Explanation]:
+    final = settings(stacked(patches.all))
+    found: dict[str, Explanation] = {}  # folders that share a volume need it once
+    for patch in (*patches.defaults, *patches.fixed):
+        for setting, value in settings(patch.fields).items():
+            found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+    for patch in bare.defaults:
+        # what gave way to the owner's word before it became a patch, such as a folder that the owner mounts
+        for setting, value in settings(patch.fields).items():
+            if setting in final and setting not in found:
+                found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+    return list(found.values())
+
+
+def _setting(
+    setting: str, value: JSON, final: Mapping[str, JSON], patch: PodPatch, owners: tuple[PodPatch, ...]
+) -> Explanation:
+    group, name = _place(setting)
+    if setting in final and final[setting] == value:
+        return Explanation(group, name, _text(value), patch.source, patch.why)
+    shown = _text(final[setting]) if setting in final else "none"
+    return Explanation(group, name, shown, _whose(setting, owners), _YOURS + _text(value))
+
+
+def _whose(setting: str, owners: tuple[PodPatch, ...]) -> str:
+    return [owner.source for owner in owners if setting in settings(owner.fields)][-1]
+
+
+def _place(setting: str) -> tuple[str, str]:
+    path = setting.partition(LISTED)[0]
+    if path.startswith(("spec.volumes", f"{_TRAINER}volumeMounts")):
+        return "Files", path.removeprefix(_TRAINER)
+    return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)
+
+
+def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: Preview) -> list[Explanation]:
+    found: list[Explanation] = []
+    own = start.own
+    for name, value in sorted(added(job, plan, node).items()):
+        if name not in start.environment and name not in HOOK_VARIABLES:
+            continue  # it gives way to another one of the owner's
+        source, why = variable_reason(name)
+        if name in own:
+            source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value
+        found.append(Explanation("Environment", name, own.get(name, value), source, why))
+    return found
+
+
+def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
+    found: list[Explanation] = []
+    first = (("network check", CHECK_VALUE),)
+    is_checked = plan.network_check and plan.nodes > 1
+    for part, value in (*(first if is_checked else ()), *parts(plan, command)):
+        source, why = part_reason(part)
+        found.append(Explanation("Launcher", part, value, source, why))
+    return found
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

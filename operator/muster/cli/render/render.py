@@ -1,0 +1,110 @@
+"""`muster render`: what a job becomes, as text; nothing is started, and no cluster or machine is asked. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+
+from muster.api.config.operator import OperatorConfig
+from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import Job
+from muster.api.yaml.serialise import resource, to_yaml
+from muster.cli.config_file import with_config
+from muster.cli.explain.launch_preview import preview
+from muster.core.status.ranges import ranges
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.names import ARCHIVE_KEY
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.gang import pod_group
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.pod_patch import mapping
+from muster.render.kubernetes.render import config_map, pod, service
+from muster.render.kubernetes.setting import Setting
+from muster_worker.contract import Launcher, Plan
+
+SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
+"""What a cluster would say of itself."""
+
+_UID = "UID"
+
+
+def as_applied(job: Job) -> Job:
+    """The job as the API server would hand it on."""
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
+
+
+def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
+    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, each kind of node with its pod.
+
+    A comment above each pod says what its agent starts. Nodes that differ in nothing but their number are shown once.
+    What is only known on the cluster stands in capitals. `archive` is the agent's, `config` the operator's (None:
+    unknown).
+    """
+    head = to_yaml(resource(job))
+    try:
+        applied = with_procs(as_applied(with_config(job, config)))
+    except InvalidResource as invalid:
+        return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
+    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
+    group = pod_group(applied)
+    if group is not None:
+        parts.append(to_yaml(dict(group.body)))
+    parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]
+    return "---\n".join(parts)
+
+
+def _config_map_text(child: Object, archive: bytes) -> str:
+    data: Fields = {name: _indented(str(text)) for name, text in mapping(child["data"]).items()}
+    shown: Fields = {**child, "data": data}
+    shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
+    return to_yaml(shown)
+
+
+def _indented(text: str) -> str:
+    value: JSON = json.loads(text)
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
+    result = preview(job, plan, nodes[0])
+    command = f"$ {shlex.join(result.command)}" if result.command else "its ranks are started by mpirun on node 0"
+    lines = [*_titles(plan, nodes), command]
+    lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
+    return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
+
+
+def _pod_text(job: Job, node: int) -> str:
+    try:
+        return to_yaml(dict(pod(job, node, 0, SETTING)))
+    except NotRenderable as error:
+        return f"# no pod: {one_line(str(error))}\n"
+
+
+def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
+    first = nodes[0]
+    titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
+    if len(nodes) > 1:
+        difference = " and in node 0's mpirun" if plan.launcher == Launcher.MPI and first == 0 else ""
+        titles.insert(
+            0, f"nodes {ranges(nodes)}, which differ in nothing but their number{difference}; the first of them:"
+        )
+    return titles
+
+
+def _ranks(plan: Plan, node: int) -> str:
+    first = node * plan.procs_per_node
+    if plan.procs_per_node == 1:
+        return f"rank {first}"
+    shown = " (rank by rank; the first one's environment is shown)" if plan.launcher == Launcher.DIRECT else ""
+    return f"ranks {first} to {first + plan.procs_per_node - 1}{shown}"
+
+
+def one_line(text: str) -> str:
+    """A line that stays one: what would begin another is shown by its code."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -1,0 +1,135 @@
+"""Who may use how much of the collector's processor time. Pure but for what it remembers.
+
+All amounts are seconds of processor time, all moments seconds of one monotonic clock.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.collector.door.limits import Balances, Rate
+
+POD_RATE = Rate(per_second=0.03, burst=0.5)
+"""128 ranks' reports at the shortest heartbeat cost less than 0.02 on a slow core."""
+
+ADDRESS_RATE = Rate(per_second=0.01, burst=0.15)
+"""Connections that have not shown a known pod's token. A TLS handshake costs 1 to 2 ms."""
+
+STRANGERS_RATE = Rate(per_second=0.25, burst=0.25)
+"""All such connections together: a flood of handshakes leaves most of the core to agents that are connected."""
+
+TOTAL_RATE = Rate(per_second=0.5, burst=0.5)
+"""All known pods together; `burst` is one namespace's. The other half of the core is for the jobs themselves."""
+
+MIN_WEIGHT = 16.0
+"""Pods that every namespace counts as: a small job among large ones is heard, too."""
+
+CUT_OFF_DEBT = 0.5
+"""A pod that sends more although muster asks it to wait loses its connection at this debt."""
+
+MAX_PODS = 50_000
+MAX_ADDRESSES = 10_000
+
+_REFILL_SECONDS = 0.02
+_NOTHING = 1e-9
+
+
+@dataclass
+class _Share:
+    balance: float
+    weight: float
+
+
+@dataclass
+class FairShares:
+    """Divides `rate` between the keys that use it, by `weight`; what one leaves over goes to the others.
+
+    A key that asks rarely finds its whole burst. Only keys below their burst are remembered.
+    """
+
+    rate: Rate
+    weight: Callable[[str], float]
+    _shares: dict[str, _Share] = field(default_factory=dict)
+    _filled_at: float | None = None
+
+    def balance(self, key: str, now: float) -> float:
+        """What the key may use at once; below 0 it has to wait."""
+        self._refill(now)
+        share = self._shares.get(key)
+        return self.rate.burst if share is None else share.balance
+
+    def charge(self, key: str, seconds: float, now: float) -> None:
+        """The key used so much."""
+        self._refill(now)
+        share = self._shares.get(key)
+        if share is None:
+            share = self._shares[key] = _Share(self.rate.burst, 0.0)
+        share.weight = max(MIN_WEIGHT, self.weight(key))
+        share.balance -= seconds
+
+    def wait(self, key: str, now: float) -> float:
+        """Seconds until the key may ask again; 0 when it may."""
+        balance = self.balance(key, now)
+        if balance > 0.0:
+            return 0.0
+        own, total = self._shares[key].weight, sum(share.weight for share in self._shares.values())
+        return -balance * total / own / self.rate.per_second
+
+    def _refill(self, now: float) -> None:
+        filled_at = now if self._filled_at is None else self._filled_at
+        if self._filled_at is not None and now - filled_at < _REFILL_SECONDS:
+            return
+        self._filled_at = now
+        left = self.rate.per_second * (now - filled_at)
+        # each round fills at least one share, or hands out all that is left
+        while left > _NOTHING and self._shares:
+            left = self._pour(left)
+
+    def _pour(self, amount: float) -> float:
+        total = sum(share.weight for share in self._shares.values())
+        left = 0.0
+        for key, share in list(self._shares.items()):
+            share.balance += amount * share.weight / total
+            if share.balance >= self.rate.burst:
+                left += share.balance - self.rate.burst
+                del self._shares[key]
+        return left
+
+
+class CpuShares:
+    """The processor time of pods, of their namespaces, and of connections that are not known to be a pod's."""
+
+    def __init__(self, connected_pods: Callable[[str], float]) -> None:
+        self._pods = Balances(POD_RATE, MAX_PODS)
+        self._namespaces = FairShares(TOTAL_RATE, connected_pods)
+        self._addresses = Balances(ADDRESS_RATE, MAX_ADDRESSES)
+        self._strangers = Balances(STRANGERS_RATE, 1)
+
+    def wait(self, namespace: str, pod_uid: str, now: float) -> float:
+        """Seconds until this pod's next request is handled; 0: at once."""
+        return max(self._pods.wait(pod_uid, now), self._namespaces.wait(namespace, now))
+
+    def is_cut_off(self, pod_uid: str, now: float) -> bool:
+        """Whether the pod ignored the request to wait."""
+        return self._pods.balance(pod_uid, now) < -CUT_OFF_DEBT
+
+    def namespace_balance(self, namespace: str, now: float) -> float:
+        """The more is left, the sooner its turn comes."""
+        return self._namespaces.balance(namespace, now)
+
+    def charge_pod(self, namespace: str, pod_uid: str, seconds: float, now: float) -> None:
+        """A request or bytes of this pod took so long."""
+        self._pods.charge(pod_uid, seconds, now)
+        self._namespaces.charge(namespace, seconds, now)
+
+    def charge_stranger(self, address: str, seconds: float, now: float) -> None:
+        """A connection from this address took so long. Below 0 seconds: it was a pod's, which pays for it."""
+        self._addresses.charge(address, seconds, now)
+        self._strangers.charge("", seconds, now)
+
+    def may_greet_any(self, now: float) -> bool:
+        """Whether there is time for another handshake at all."""
+        return self._strangers.balance("", now) > 0.0
+
+    def may_greet(self, address: str, now: float) -> bool:
+        """Whether this address has time left for another handshake."""
+        return self._addresses.balance(address, now) > 0.0

@@ -1,0 +1,88 @@
+"""Whose handshake is next: connections of all addresses in turn, so that no address can keep the others waiting."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from muster.collector.door.cpu_shares import CpuShares
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass
+class _Address(Generic[T]):
+    # dictionaries are ordered sets: the oldest comes first
+    waiting: dict[T, None] = field(default_factory=dict)
+    greeted: dict[T, None] = field(default_factory=dict)
+
+    @property
+    def places(self) -> int:
+        return len(self.waiting) + len(self.greeted)
+
+
+@dataclass
+class Doorstep(Generic[T]):
+    """Strangers by address: those that wait for their handshake, and those whose handshake has begun.
+
+    At most `max_greeted` at once have begun, and `max_per_address` of one address.
+    """
+
+    max_greeted: int
+    max_per_address: int
+    cpu: CpuShares
+    _addresses: OrderedDict[str, _Address[T]] = field(default_factory=OrderedDict)
+    _waiting: int = 0
+    _greeted: int = 0
+
+    def __len__(self) -> int:
+        return self._waiting + self._greeted
+
+    @property
+    def is_anyone_waiting(self) -> bool:
+        """Whether a connection waits for its handshake."""
+        return self._waiting > 0
+
+    def places(self, address: str) -> int:
+        """How many strangers of this address there are."""
+        entry = self._addresses.get(address)
+        return 0 if entry is None else entry.places
+
+    def arrive(self, guest: T, address: str) -> None:
+        """Add a connection that waits."""
+        self._addresses.setdefault(address, _Address()).waiting[guest] = None
+        self._waiting += 1
+
+    def leave(self, guest: T, address: str) -> None:
+        """The stranger is gone, or is none any more."""
+        entry = self._addresses[address]
+        if guest in entry.waiting:
+            del entry.waiting[guest]
+            self._waiting -= 1
+        else:
+            del entry.greeted[guest]
+            self._greeted -= 1
+        if not entry.places:
+            del self._addresses[address]
+
+    def next(self, now: float) -> T | None:
+        """Whose handshake begins at `now` (monotonic seconds); None while none may."""
+        if self._greeted >= self.max_greeted or not self.cpu.may_greet_any(now):
+            return None
+        for address, known in self._addresses.items():
+            if known.waiting and len(known.greeted) < self.max_per_address and self.cpu.may_greet(address, now):
+                guest = next(iter(known.waiting))
+                del known.waiting[guest]
+                known.greeted[guest] = None
+                self._waiting -= 1
+                self._greeted += 1
+                self._addresses.move_to_end(address)
+                return guest
+        return None
+
+    def oldest_of_busiest(self, address: str) -> T | None:
+        """The connection that makes room for one of `address`; None when no address has more places than it."""
+        busiest = max(self._addresses.values(), key=lambda one: one.places, default=None)
+        if busiest is None or busiest.places <= self.places(address):
+            return None
+        return next(iter(busiest.waiting or busiest.greeted))

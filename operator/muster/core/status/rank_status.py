@@ -1,0 +1,28 @@
+"""All ranks of a job, as the status tells of them."""
+
+from muster.api.status.status import RankStatus, StateRange
+from muster.core.status.details import rank_details
+from muster.core.status.ranges import ranges
+from muster.core.status.steps import step_ranges
+from muster.core.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
+
+
+def rank_status(picture: Picture) -> RankStatus:
+    """The ranks by state and by step, and those with something to say."""
+    by_state: dict[str, list[int]] = {}
+    for view in picture.views:
+        by_state.setdefault(view.state, []).append(view.rank)
+    order = (RUNNING, STARTING, PENDING, SUCCEEDED, FAILED, STOPPED, UNKNOWN)
+    running = len(by_state.get(RUNNING, ()))
+    return RankStatus(
+        world=len(picture.views),
+        running=running,
+        ready=f"{running}/{len(picture.views)}",
+        by_state=tuple(
+            StateRange(state=state, count=len(by_state[state]), ranks=ranges(by_state[state]))
+            for state in order
+            if state in by_state
+        ),
+        by_step=step_ranges(picture.views),
+        details=rank_details(picture.views, picture.outcome),
+    )

@@ -1,0 +1,142 @@
+"""From what is known of a job on SageMaker to its status: what every job's has, and its training jobs."""
+
+from collections.abc import Sequence
+
+from muster.api.spec.job import Job
+from muster.api.status.status import NodeCounts, Progress, Status
+from muster.api.timestamps import to_seconds
+from muster.core.attempts import REFUSED, was_started
+from muster.core.facts import ProcessState
+from muster.core.judge import Verdict, final_condition
+from muster.core.nodes import is_silent
+from muster.core.status.after_the_end import after_the_end
+from muster.core.status.conditions import conditions, refusal_of
+from muster.core.status.progress import MAX_METRICS, progress_of
+from muster.core.status.rank_status import rank_status
+from muster.core.status.training_job.blind import blinded
+from muster.core.status.training_job.record import training_record
+from muster.core.status.training_job.sentences import training_sentence
+from muster.core.status.views import Picture
+from muster.core.training_job.course import sagemaker_status_of
+from muster.core.training_job.decide import CreateTrainingJob, TrainingAction
+from muster.core.training_job.ends import Sequel
+from muster.core.training_job.facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
+from muster.core.training_job.judge import Judgement
+
+_ENDS = {
+    Verdict.SUSPENDED: "Suspended",
+    Verdict.SUCCEEDED: "Succeeded",
+    Verdict.FAILED: "Failed",
+    Verdict.STOPPED: "Failed",
+}
+
+# By SageMaker itself: on other instances, or once it has some again.
+_BEFORE = {PENDING: "Queued", INTERRUPTED: "Restarting", RESTARTING: "Restarting"}
+
+
+def summarise_training_job(  # noqa: PLR0917 - all that was found out and decided in a turn
+    job: Job,
+    previous: Status,
+    facts: TrainingFacts,
+    judgement: Judgement,
+    actions: Sequence[TrainingAction],
+    now: float,
+) -> Status:
+    """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
+    generation = job.metadata.generation
+    if final_condition(previous) is not None:
+        return after_the_end(previous, generation, now)
+    # Who sees nothing takes back nothing of what was seen.
+    if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
+        return blinded(previous, judgement.facts.problem, generation, now)
+    picture = Picture(job, previous, judgement.facts, judgement.outcome, now)
+    progress = _progress(picture, facts)
+    phase = _phase(picture, facts, judgement)
+    message = training_sentence(picture, progress, facts, judgement)
+    creates = any(isinstance(action, CreateTrainingJob) for action in actions)
+    return Status(
+        observed_generation=generation,
+        phase=phase,
+        message=message,
+        conditions=conditions(picture, phase, message),
+        nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(picture)),
+        ranks=rank_status(picture),
+        progress=progress,
+        backend=training_record(picture, facts, judgement, now if creates else None),
+        attempt=judgement.course.attempt if creates or _is_begun(previous, judgement) else previous.attempt,
+        start_time=_start_time(picture, facts, creates=creates),
+        completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
+    )
+
+
+def _is_begun(previous: Status, judgement: Judgement) -> bool:
+    return was_started(previous) and not judgement.course.is_next
+
+
+def _phase(picture: Picture, facts: TrainingFacts, judgement: Judgement) -> str:
+    outcome, training = judgement.outcome, facts.training
+    if outcome.is_decided and not outcome.settled:
+        return "Stopping"
+    if outcome.is_decided:
+        return _ENDS[outcome.verdict]
+    if refusal_of(picture) is not None and (training is None or judgement.course.is_next):
+        return REFUSED
+    # A training job failed, or could not begin, and another one is to follow.
+    if judgement.course.is_next:
+        ended = judgement.course.ended
+        return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
+    if training is None:
+        return "Restarting" if judgement.course.restarts else "Pending"
+    return _phase_of(picture, training)
+
+
+def _phase_of(picture: Picture, training: TrainingJob) -> str:
+    # What ranks said of its end is still being read.
+    if training.is_over:
+        return picture.previous.phase
+    # By somebody else.
+    if training.is_asked_to_end:
+        return "Stopping"
+    if any(node.process.state is ProcessState.RUNNING for node in picture.facts.nodes):
+        return "Running"
+    return _BEFORE.get(training.secondary_status, "Starting")
+
+
+def _ready(picture: Picture) -> int:
+    nodes = picture.facts.nodes
+    running = (node for node in nodes if node.process.state is ProcessState.RUNNING)
+    return sum(not is_silent(node, picture.facts, picture.now) for node in running)
+
+
+def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:
+    """What ranks reported, and for metrics that none reported what SageMaker read from the output itself."""
+    progress = progress_of(picture)
+    training = facts.training
+    read = {metric.name: metric.value for metric in training.metrics} if training is not None else {}
+    if not read:
+        return progress
+    current = Progress() if progress is None else progress
+    names = {**dict.fromkeys(metric.name for metric in picture.job.spec.metrics), **current.metrics, **read}
+    values = {name: {**read, **current.metrics}[name] for name in names if name in current.metrics or name in read}
+    left_out = len(values) - MAX_METRICS + (current.metrics_left_out or 0)
+    return current.model_copy(
+        update={
+            "metrics": dict(list(values.items())[:MAX_METRICS]),
+            "metrics_left_out": left_out if left_out > 0 else None,
+        }
+    )
+
+
+def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str | None:
+    """When the job's first training job was asked for. It is written before: a job that has it is not begun again."""
+    outcome = picture.outcome
+    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+        return None
+    if picture.previous.start_time is not None:
+        return picture.previous.start_time
+    if creates:
+        return to_seconds(picture.now)
+    # The status of a running job was emptied.
+    return (
+        None if facts.training is None or not was_started(picture.previous) else to_seconds(facts.training.created_at)
+    )

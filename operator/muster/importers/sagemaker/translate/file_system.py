@@ -1,0 +1,22 @@
+"""A file system that both SDKs describe alike, as what an input is read from. Pure."""
+
+from __future__ import annotations
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.translate.reading import Arguments, shown
+
+_ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
+
+
+def file_system(settings: Arguments, default_mode: str | None) -> JSON:
+    """`inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's where none is given; None: it wants one."""
+    value = settings.text("file_system_access_mode")
+    mode = default_mode if value is None else value
+    if mode not in _ACCESS:
+        settings.problems.add(settings.where("file_system_access_mode"), f"found {shown(mode)}; ro or rw is expected")
+    return {
+        "type": settings.text("file_system_type"),
+        "id": settings.text("file_system_id"),
+        "path": settings.text("directory_path"),
+        "access": _ACCESS.get(mode),
+    }

@@ -1,0 +1,18 @@
+"""The tags by which muster knows its own training jobs again. Pure."""
+
+from muster.api.spec.job import Job
+
+UID_TAG = "muster.dev/job-uid"
+NAMESPACE_TAG = "muster.dev/namespace"
+NAME_TAG = "muster.dev/name"
+ATTEMPT_TAG = "muster.dev/attempt"
+
+
+def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
+    """The tags of the job's training job number `attempt`."""
+    return (
+        (UID_TAG, job.metadata.uid),
+        (NAMESPACE_TAG, job.metadata.namespace),
+        (NAME_TAG, job.metadata.name),
+        (ATTEMPT_TAG, str(attempt)),
+    )

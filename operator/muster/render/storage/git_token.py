@@ -1,0 +1,22 @@
+"""A token for a git host, as the user wrote it. Pure."""
+
+from __future__ import annotations
+
+from muster.render.storage.errors import GIT_TOKEN_MISSING, StorageError
+
+VARIABLE = "MUSTER_GIT_TOKEN"
+"""The variable with the token, in the container that fetches the commit and for `muster run`."""
+
+MAX_CHARS = 8192
+
+
+def checked_token(text: bytes, origin: str) -> str:
+    """The token, without the line's end that editors add. Raises `StorageError`, whose words never repeat it."""
+    try:
+        token = text.decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
+        words = "what is there is no token: one line of letters, digits and signs is expected"
+        raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {words}")
+    return token

@@ -1,0 +1,120 @@
+"""Objects of S3 as files of a folder. What an earlier attempt brought is not fetched again. Blocks.
+
+boto3's own transfers begin a file anew when they are interrupted, and remember nothing once their process is gone: here
+large objects are fetched in ranges, and those that arrived are noted beside the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from muster.render.storage.errors import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageError
+from muster.render.storage.objects import Placed
+from muster.storage.no_way_out import place_file
+from muster.storage.retry import Sleep, retry
+from muster.storage.s3.bucket import Bucket
+from muster.storage.s3.fetched import Fetched
+from muster.storage.s3.partial import Partial, part_path
+from muster.storage.s3.side_by_side import side_by_side
+
+RANGE_BYTES = 32 * 2**20
+"""What is fetched at once, and lost at most when it is interrupted."""
+
+Progress = Callable[[int], object]
+"""Hears of each number of bytes that arrived."""
+
+
+@dataclass(frozen=True)
+class Into:
+    """`folder` is for the files. `notes` lies on the same file system: for what isn't whole yet, and what is."""
+
+    folder: Path
+    notes: Path
+
+
+def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, progress: Progress) -> int:
+    """Download all of them; return how many were missing here. Raises `StorageError`."""
+    try:
+        into.folder.mkdir(parents=True, exist_ok=True)
+        into.notes.mkdir(parents=True, exist_ok=True)
+        with Fetched(into.notes / "fetched.jsonl") as fetched:
+            missing = [one for one in objects if not fetched.has(one, into.folder)]
+            side_by_side(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
+    except OSError as error:
+        raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
+    return len(missing)
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    bucket: Bucket
+    into: Into
+    fetched: Fetched
+    sleep: Sleep
+    progress: Progress
+
+    def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
+        """What has to be done, in pieces of at most `RANGE_BYTES`, in no order."""
+        for one in objects:
+            if one.stored.size <= RANGE_BYTES:
+                yield partial(self._whole, one)
+                continue
+            there = Partial(self.into.notes, one, RANGE_BYTES)
+            self.progress(there.bytes_there)
+            missing = there.missing()
+            for number in missing:
+                yield partial(self._range, one, there, number)
+            if not missing:
+                yield partial(self._finish, one, there)
+
+    def _whole(self, one: Placed) -> None:
+        part = part_path(self.into.notes, one)
+        self._read(one, part, 0, one.stored.size, os.O_TRUNC)
+        self._place(one, part)
+
+    def _range(self, one: Placed, there: Partial, number: int) -> None:
+        start, end = there.bounds(number)
+        self._read(one, there.part, start, end, 0)
+        if there.note(number):
+            self._finish(one, there)
+
+    def _finish(self, one: Placed, there: Partial) -> None:
+        self._place(one, there.part)
+        there.forget()
+
+    def _read(self, one: Placed, part: Path, start: int, end: int, flags: int) -> None:
+        def attempt() -> None:
+            position = start
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
+
+            def write(piece: bytes) -> None:
+                nonlocal position
+                os.pwrite(descriptor, piece, position)
+                position += len(piece)
+
+            try:
+                if end > start:
+                    self.bucket.read(one.stored, start, end, write)
+                if not flags:
+                    # its note must not outlive it when the machine fails
+                    os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+            if position != end:
+                what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} came"
+                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
+            self.progress(end - start)
+
+        retry(attempt, self.sleep)
+
+    def _place(self, one: Placed, part: Path) -> None:
+        size = part.stat().st_size
+        if size != one.stored.size:
+            what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"
+            raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {what}")
+        place_file(part, self.into.folder, one.path)
+        self.fetched.add(one)

@@ -1,0 +1,75 @@
+"""A large object of which some ranges have arrived: its file, and beside it a note of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from threading import Lock
+
+from muster.render.storage.objects import Placed
+
+
+def part_path(notes: Path, one: Placed) -> Path:
+    """Where an object is kept until it is whole: a name of bounded length, whatever its key is."""
+    return notes / f"{hashlib.sha256(one.path.encode('utf-8')).hexdigest()[:32]}.part"
+
+
+class Partial:
+    """Ranges are numbered from 0; all have `range_bytes` but the last one."""
+
+    def __init__(self, notes: Path, one: Placed, range_bytes: int) -> None:
+        """Take up what is there of the same content, or begin anew. Raises `OSError`."""
+        self.part = part_path(notes, one)
+        self._note = self.part.with_suffix(".ranges")
+        self._size, self._range_bytes = one.stored.size, range_bytes
+        self._lock = Lock()
+        head = json.dumps([one.stored.etag, one.stored.size, range_bytes])
+        current = self._read_parts(head)
+        self._there = set() if current is None else current
+        if current is None:
+            self._note.unlink(missing_ok=True)
+            # as large as it will be, and empty: each range has its place
+            with self.part.open("wb") as file:
+                os.truncate(file.fileno(), self._size)
+            self._note.write_text(f"{head}\n", encoding="utf-8")
+
+    def _read_parts(self, head: str) -> set[int] | None:
+        if not self._note.exists() or not self.part.exists() or self.part.stat().st_size != self._size:
+            return None
+        lines = self._note.read_text(encoding="utf-8", errors="replace").split("\n")
+        if lines[0] != head:
+            return None
+        # the last line may have been cut off: 1 of 12
+        return {int(line) for line in lines[1:-1] if line.isdigit() and int(line) < self.count}
+
+    @property
+    def count(self) -> int:
+        """How many ranges it has."""
+        return -(-self._size // self._range_bytes)
+
+    @property
+    def bytes_there(self) -> int:
+        """How much of it has arrived."""
+        return sum(end - start for start, end in map(self.bounds, self._there))
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Where a range begins, and where it is over."""
+        start = number * self._range_bytes
+        return start, min(start + self._range_bytes, self._size)
+
+    def missing(self) -> list[int]:
+        """The ranges that have not arrived."""
+        return [number for number in range(self.count) if number not in self._there]
+
+    def note(self, number: int) -> bool:
+        """Note that a range is there; whether it was the last one. Raises `OSError`."""
+        with self._lock, self._note.open("a", encoding="utf-8") as file:
+            file.write(f"{number}\n")
+            self._there.add(number)
+            return len(self._there) == self.count
+
+    def forget(self) -> None:
+        """The object is whole, and elsewhere. Raises `OSError`."""
+        self._note.unlink()

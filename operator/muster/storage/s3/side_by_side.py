@@ -1,0 +1,32 @@
+"""Many things that wait, done side by side by a few threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from muster.storage.s3.bucket import CONNECTIONS
+
+
+def side_by_side(steps: Iterable[Callable[[], None]]) -> None:
+    """Do all of them. The first exception is raised once those that had begun are over; nothing is begun after it."""
+    with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
+        under_way: set[Future[None]] = set()
+        try:
+            for step in steps:
+                under_way.add(pool.submit(step))
+                # not all at once: there may be millions
+                if len(under_way) >= 2 * CONNECTIONS:
+                    under_way = _settled(under_way)
+            while under_way:
+                under_way = _settled(under_way)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _settled(under_way: set[Future[None]]) -> set[Future[None]]:
+    done, rest = wait(under_way, return_when=FIRST_COMPLETED)
+    for future in done:
+        future.result()
+    return rest
