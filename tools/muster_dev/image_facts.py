@@ -15,7 +15,7 @@ from typing import Any
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 
-FILE = ROOT / "operator" / "muster" / "backends" / "sagemaker" / "image_facts.json"
+FILE = ROOT / "operator/muster/render/sagemaker/image_facts.json"
 
 CATALOGUES = {
     "pytorch": "pytorch",

@@ -42,7 +42,7 @@ class StatusWriter(Protocol):
     """Where a job's status is kept."""
 
     async def write(self, status: Status) -> None:
-        """Keep it. What `muster.core.status.news.is_news` says of it is kept when this returns; mere progress may wait."""
+        """Keep it. What `news.is_news` says of it is kept when this returns; mere progress may wait."""
         ...
 
 

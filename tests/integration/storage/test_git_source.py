@@ -10,6 +10,7 @@ from git_server import GitServer, commit, git, git_server, new_repository
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
 from muster.render.storage.source_files import SourceFile
+from muster.storage.git import source as git_source
 from muster.storage.git.source import fetch_commit
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
+from muster.storage.git import source as git_source
 from muster.storage.git.source import fetch_commit
 from slow_host import slow_host
 

@@ -25,7 +25,7 @@ def reasons(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, outcome]
+    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, judge]
 )
 def test_the_page_has_every_reason(module: ModuleType) -> None:
     result = reasons(module) - NOT_BAD

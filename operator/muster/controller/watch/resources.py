@@ -126,7 +126,7 @@ def _settings() -> kopf.OperatorSettings:
 
 
 def _login(room: JobRoom, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
-    """The same way to the same cluster as `muster.clients.kubernetes.client` goes, with answers that kopf can be given."""
+    """The same way to the same cluster as `clients.kubernetes.client` goes, with answers that kopf can be given."""
     read = response_class(
         lambda part: room.place(read_object(part, WATCHED_JOBS.reading)),
         lambda why: skipped.tell(f"{JOBS.name}, unknown which one,", "", why),

@@ -139,7 +139,7 @@ REFUSALS = (FailureKind.ACCESS, FailureKind.REFUSED)
 class RequestFailure:
     """What a request came to, `tries` times in a row, last at `at`. `problem` says it in words.
 
-    `refused_seconds` is for how long tries have been refused in a row, and none has succeeded (`objects/aws/refused_row.py`).
+    `refused_seconds` is for how long tries have been refused in a row, and none has succeeded (`refused_row.py`).
     """
 
     kind: FailureKind
