@@ -18,7 +18,7 @@ from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, Kind, Object
 from unit.api.api_resources import BadResource, bad_resources, fields, full_resource, part, problems, resource, spec
-from unit.sagemaker.builders import sagemaker_spec
+from unit.render.sagemaker.builders import sagemaker_spec
 
 TWIN = Kind("twin.test", JOBS.version, JOBS.plural, JOBS.name)
 """The resource in another group, which no operator of the cluster looks at."""

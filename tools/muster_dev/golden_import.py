@@ -15,8 +15,8 @@ from pathlib import Path
 from muster.api.document import JSON
 from muster.cli.import_script import ImportOptions, import_script
 
-JOBS = "tests/unit/sagemaker/jobs"
-GOLDEN = "tests/unit/sagemaker/golden"
+JOBS = "tests/unit/render/sagemaker/jobs"
+GOLDEN = "tests/unit/render/sagemaker/golden"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
 OPTIONS = ImportOptions(

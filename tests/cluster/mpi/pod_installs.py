@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mpi_installs
 from cluster.images import PATH
+from support import mpi_installs
 
 AT = "/mpi"
 IN_THE_IMAGE = "openmpi4"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
 from cluster.ended_job import succeeded
 from cluster.mpi.mpi_site import RESTRICTED, ROOT, USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 from cluster.reasons import machine
+from support import mpi_installs
 
 WORLD, SUM = 4, 6
 MEET = """

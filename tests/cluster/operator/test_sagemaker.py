@@ -13,17 +13,17 @@ import pytest
 from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
-from made_up_credentials import MADE_UP
+from fakes.made_up_credentials import MADE_UP
+from fakes.sagemaker_service.script import completing, until_training
+from fakes.sagemaker_service.server import serving
+from fakes.sagemaker_service.service import Service
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS
 from muster.objects.kubernetes.resource import FINALIZER
-from sagemaker_service.script import completing, until_training
-from sagemaker_service.server import serving
-from sagemaker_service.service import Service
 from unit.api.api_resources import resource
-from unit.sagemaker.builders import ROLE
-from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
+from unit.render.sagemaker.builders import ROLE
+from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
 FOLLOWED_SECONDS = 120

@@ -15,8 +15,8 @@ import jwt
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-import s3_server
 from cluster import lan
+from fakes import s3_server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import git_server
 from cluster.authority import Authority
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage
@@ -21,7 +20,8 @@ from cluster.storage.pod_identity import ACCOUNT, AUDIENCE, ROLE
 from cluster.storage.pods_s3 import PodsS3, Role
 from cluster.storage.served import for_pods
 from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER, restricted
-from s3_server import contents
+from fakes import git_server
+from fakes.s3_server import contents
 
 KEYS = [f"train/{number:02}.png" for number in range(9)]
 TELLS_ITSELF = "import os, told; (told.MODEL / 'm').write_text(told.WORDS)"

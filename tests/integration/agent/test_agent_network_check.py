@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import JOB, PATIENCE, AgentWorld, facts_of
 from muster.core.meeting import meet
 from muster.core.status.network_check import check_of
 from muster.render.agent_archive import agent_archive
@@ -19,7 +18,8 @@ from muster_worker import wire
 from muster_worker.check_figures import Assignment
 from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
 from muster_worker.port import hold_port
-from network_nodes import NetworkNode, need_namespaces
+from support.agent_world import JOB, PATIENCE, AgentWorld, facts_of
+from support.network_nodes import NetworkNode, need_namespaces
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_machines import Machines, machines_for
-from agent_world import JOB, facts_of
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts
 from muster_dev.places import ROOT
 from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher
 from muster_worker.interface_choice import Interface
-from unit.plan.builders import job, status_of
+from support.agent_machines import Machines, machines_for
+from support.agent_world import JOB, facts_of
+from unit.core.builders import job, status_of
 
 TRAINING = ROOT / "training"
 NCCL = Path(__file__).with_name("nccl_workload.py")

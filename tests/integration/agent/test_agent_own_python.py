@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from musl_files import COMMAND, musl_files
 from muster_dev.agent import older_python
 from muster_worker.contract import CommandKind, Launcher, RankState, Report
-from other_root import (
+from support.agent_world import AgentWorld
+from support.musl_files import COMMAND, musl_files
+from support.other_root import (
     PYTHON,
     OtherRoot,
     copy_programs,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
 from muster_worker.contract import (
     AgentPhase,
     AgentProblem,
@@ -21,6 +20,7 @@ from muster_worker.contract import (
     RankReport,
     RankState,
 )
+from support.agent_world import AgentWorld
 
 PYTHON = sys.executable
 

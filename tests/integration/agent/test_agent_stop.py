@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld, terminate
-from marked_processes import left_after
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
+from support.agent_world import AgentWorld, terminate
+from support.marked_processes import left_after
 
 PYTHON = sys.executable
 STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(300)\n"

@@ -12,8 +12,8 @@ from threading import Thread
 
 import pytest
 
-from agent_world import AgentWorld
 from muster_worker.contract import AgentPhase, CommandKind, Report
+from support.agent_world import AgentWorld
 
 
 class SyncServer:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from marked_processes import left_after
 from muster_worker.contract import CommandKind, Launcher, RankState
+from support.agent_world import AgentWorld
+from support.marked_processes import left_after
 
 pytest.importorskip("torch")
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent_world import PATIENCE, AgentWorld
 from muster_worker import wire
 from muster_worker.contract import AgentPhase, CommandKind
+from support.agent_world import PATIENCE, AgentWorld
 
 SLEEPING = ("sleep", "300")
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_world import AgentWorld
 from integration.run.muster_run import await_true
 from muster_worker import processes
 from muster_worker.contract import CommandKind, EndReason, Launcher, RankState
+from support.agent_world import AgentWorld
 
 HOLD = """
 import fcntl, os, signal, sys

@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from made_up_credentials import with_made_up_credentials
+from fakes.made_up_credentials import with_made_up_credentials
+from fakes.sagemaker_service.server import serving
+from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.objects.aws.place import Endpoints, Place
-from sagemaker_service.server import serving
-from sagemaker_service.service import Service
 
 HERE = Place("us-west-2")
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from botocore.client import BaseClient
 
-import virtual_time
+from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.service import Service
+from fakes.sagemaker_service.wire import join
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import RENEW_SECONDS
 from muster.objects.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
 from muster.objects.aws.listing import Since
 from muster.objects.aws.place import Endpoints, Place
-from sagemaker_service.callers import ACCOUNT, OWN_ARN
-from sagemaker_service.faults import Fault
-from sagemaker_service.service import Service
-from sagemaker_service.wire import join
-from training_job_requests import training_job_request
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"

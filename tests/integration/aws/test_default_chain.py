@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from http_site import http_site
+from fakes.http_site import http_site
+from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.objects.aws.errors import NoCredentials, NotFound
 from muster.objects.aws.place import Place
-from sagemaker_service.service import Service
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::111122223333:role/muster-operator"

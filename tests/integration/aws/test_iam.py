@@ -11,18 +11,18 @@ import pytest
 from botocore.model import OperationModel
 from moto.server import ThreadedMotoServer
 
+from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
+from fakes.sagemaker_service.documented import documented_policy
+from fakes.sagemaker_service.policy import Right
+from fakes.sagemaker_service.script import completing
+from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import GROUP, JobLogs, Mark
 from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import Since
 from muster.objects.aws.place import Endpoints, Place
 from muster_dev.places import ROOT
-from sagemaker_service.callers import ACCOUNT, OWN_ARN
-from sagemaker_service.documented import documented_policy
-from sagemaker_service.policy import Right
-from sagemaker_service.script import completing
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"

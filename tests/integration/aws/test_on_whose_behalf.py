@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from fakes.sagemaker_service.service import Service
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
@@ -22,8 +23,7 @@ from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import training_job_name
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.request.identity import own_tags
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from support.training_job_requests import training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
 

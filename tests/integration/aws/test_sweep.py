@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service import wire
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.jobs import Jobs
+from fakes.sagemaker_service.script import Stage
+from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
 from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
 from muster.objects.aws.listing import Page, Since
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import Description, Summary
-from sagemaker_service import wire
-from sagemaker_service.faults import Fault
-from sagemaker_service.jobs import Jobs
-from sagemaker_service.script import Stage
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)

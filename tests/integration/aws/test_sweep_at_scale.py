@@ -10,15 +10,15 @@ from functools import partial
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service import wire
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_service.script import Script, Stage
+from fakes.sagemaker_service.service import RATES, Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.sweep import SWEEP_SECONDS, Watch
 from muster.objects.aws.place import Place
-from sagemaker_service import wire
-from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
-from sagemaker_service.service import RATES, Service
-from training_job_requests import training_job_request
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)

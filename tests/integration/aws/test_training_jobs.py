@@ -4,6 +4,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.config import Config
 
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import Stage, completing, failing
+from fakes.sagemaker_service.service import Service
 from muster.clients.aws import connection
 from muster.clients.aws.client import Aws
 from muster.objects.aws.errors import (
@@ -17,10 +20,7 @@ from muster.objects.aws.errors import (
 )
 from muster.objects.aws.listing import Since
 from muster.objects.aws.place import Endpoints, Place
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import Stage, completing, failing
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import Finished, torchrun
+from support.example_runs import Finished, torchrun
 
 # Two ranks show all that four do.
 RANKS = 2

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
-from example_runs import BIN, EXAMPLES, ROOT, clean_environment, finish, start
+from support import mpi_installs
+from support.example_runs import BIN, EXAMPLES, ROOT, clean_environment, finish, start
 
 EXPECTED = [
     # example, the MPI that starts it, its channels, ranks, the metrics in its status

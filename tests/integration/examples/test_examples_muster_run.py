@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from example_runs import BIN, EXAMPLES, ROOT, finish, start
+from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
 EXPECTED = [
     # example, its channels, ranks, steps, the metrics in its status, the files in the run's folder

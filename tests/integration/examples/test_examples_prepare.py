@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from example_runs import EXAMPLES, finish, start
+from support.example_runs import EXAMPLES, finish, start
 
 PREPARE = [sys.executable, str(EXAMPLES / "digits" / "prepare.py")]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
-from example_runs import BIN, EXAMPLES, ROOT, finish, start
 from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
 from muster_dev import kept_folder
+from support import mpi_installs
+from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
 EXPECTED = [
     # example, its channels, ranks, the step that they reach, the files in the run's folder

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from import_runs import Desk
 from muster.api.document import JSON
 from muster.cli.problem import BadInput
+from support.import_runs import Desk
 
 ROWS = yaml.safe_load(Path(__file__).with_name("import_jobs.yaml").read_text(encoding="utf-8"))
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from import_runs import ESTIMATOR, Desk
 from muster.cli.problem import BadInput
+from support.import_runs import ESTIMATOR, Desk
 
 
 def notebook(*cells: str, markdown: str = "# Training") -> str:

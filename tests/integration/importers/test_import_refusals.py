@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from import_runs import Desk
+from support.import_runs import Desk
 
 ROWS = yaml.safe_load(Path(__file__).with_name("import_refusals.yaml").read_text(encoding="utf-8"))
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from import_runs import Desk
 from muster.cli.problem import BadInput
+from support.import_runs import Desk
 
 STAND_IN = Path(__file__).parents[3] / "operator" / "muster" / "importers" / "sagemaker" / "standin"
 

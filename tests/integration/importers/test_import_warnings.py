@@ -2,7 +2,7 @@
 
 import pytest
 
-from import_runs import Desk
+from support.import_runs import Desk
 
 WARNINGS = [
     ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is left out"),

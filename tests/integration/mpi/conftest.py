@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from mpi_installs import NAMES, Install, installed
+from support.agent_world import AgentWorld
+from support.mpi_installs import NAMES, Install, installed
 
 
 @pytest.fixture

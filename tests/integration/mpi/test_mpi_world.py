@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from agent_world import JOB, AgentWorld
-from mpi_installs import Install, installed
 from muster_worker.contract import AgentPhase, Command, CommandKind, EndReason, Launcher, RankReport, RankState, Report
+from support.agent_world import JOB, AgentWorld
+from support.mpi_installs import Install, installed
 
 NODES, PROCS = 3, 2
 

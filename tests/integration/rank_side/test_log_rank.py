@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from marked_processes import left_after
+from fakes.rank_side_agent import PYTHONS
 from muster.render.sagemaker.rank_reports import report_files
 from muster_worker import log_line
 from muster_worker.log_line import RankLine
-from rank_side_agent import PYTHONS
+from support.marked_processes import left_after
 
 TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fakes.rank_side_agent import PYTHONS, Agent, pythons_on_path
 from muster_worker import link, progress
-from rank_side_agent import PYTHONS, Agent, pythons_on_path
 
 TOO_OLD = pythons_on_path("python2.7", "python3.6", "python3.7")
 

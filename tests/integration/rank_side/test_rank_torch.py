@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from fakes.rank_side_agent import Agent, Heard
 from muster_worker import activity, stacks
 from muster_worker.python_exec import write_python_exec
-from rank_side_agent import Agent, Heard
 
 # what a program does after START, and the steps that it makes
 PROGRAMS = {

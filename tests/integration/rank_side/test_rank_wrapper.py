@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fakes.rank_side_agent import PYTHONS, Agent
 from muster_worker import link
-from rank_side_agent import PYTHONS, Agent
 
 
 def _alive(pid: int) -> bool:

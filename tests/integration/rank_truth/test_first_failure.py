@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case
-from marked_processes import left_after
 from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
 from muster.engine.local_run import LocalRun
 from muster.engine.reconcile import ReconcileResult
-from valid_jobs import job_of
+from support.marked_processes import left_after
+from support.valid_jobs import job_of
 
 WORLD = 6
 GOES_ON = re.compile(r"rank (?P<rank>\d+) goes on as process (?P<pid>\d+)")

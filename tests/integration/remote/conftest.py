@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.render.agent_archive import agent_archive
-from remote_rank_group import RemoteRankGroup
+from support.remote_rank_group import RemoteRankGroup
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muster_worker import processes
-from remote_rank_group import RemoteRankGroup
+from support.remote_rank_group import RemoteRankGroup
 
 
 def test_outputs_and_exit_code(rank_group: RemoteRankGroup) -> None:

@@ -13,7 +13,7 @@ from muster.collector.trust.rank_group_credentials import derive
 from muster_worker import processes, remote_frames
 from muster_worker.calls import MAX_STRANGERS
 from muster_worker.contract import Credentials
-from remote_rank_group import JOB, RemoteRankGroup
+from support.remote_rank_group import JOB, RemoteRankGroup
 
 
 def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.SSLSocket:

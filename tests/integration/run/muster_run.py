@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from marked_processes import left_after, marked
+from support.marked_processes import left_after, marked
 
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"

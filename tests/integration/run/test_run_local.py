@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
-from mpi_installs import installed
 from muster_dev import kept_folder
+from support.mpi_installs import installed
 
 pytestmark = pytest.mark.usefixtures("turn_at_the_meeting_port")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import run, write_job
-from mpi_installs import installed
+from support.mpi_installs import installed
 
 MPI: dict[str, object] = {"mpi": {}}
 

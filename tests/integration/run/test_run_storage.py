@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import s3_server
+from fakes import s3_server
+from fakes.s3_server import contents
 from integration.run.muster_run import run, write_job
-from s3_server import contents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-import s3_server
-import virtual_time
+from fakes import s3_server
 from muster.api.timestamps import to_seconds
 from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
@@ -22,7 +21,8 @@ from muster.clients.aws.job_logs import GROUP, JobLogs
 from muster.objects.aws.place import Endpoints, Place
 from muster_worker import log_line
 from muster_worker.log_line import Event, RankLine
-from unit.plan.builders import UID, job
+from support import virtual_time
+from unit.core.builders import UID, job
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient

@@ -29,7 +29,7 @@ from sagemaker_sdk.launch_script import SOURCE, launch_script
 
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"
-GOLDEN = ROOT / "tests" / "unit" / "sagemaker" / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "render" / "sagemaker" / "golden"
 SCRIPTS = ["train.py", "train.sh", "parts/train.py"]
 SEED, COUNT = 20261121, 250
 

@@ -15,7 +15,7 @@ from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi
 from muster.api.spec.sagemaker.launch import Launch
 from muster.render.agent_archive import agent_archive
 from muster.render.sagemaker.request.start_script import start_files
-from unit.sagemaker.builders import sagemaker_job
+from unit.render.sagemaker.builders import sagemaker_job
 
 HOSTS = ["algo-1", "algo-2"]
 

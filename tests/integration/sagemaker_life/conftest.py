@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from made_up_credentials import with_made_up_credentials
-from sagemaker_site.site import Wire
+from fakes.made_up_credentials import with_made_up_credentials
+from fakes.sagemaker_site.site import Wire
 
 
 @pytest.fixture(scope="session")

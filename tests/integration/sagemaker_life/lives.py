@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.script import Script, completing, failing, no_capacity, until_training
-from sagemaker_site.site import Site, spec
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.script import Script, completing, failing, no_capacity, until_training
+from fakes.sagemaker_site.site import Site, spec
 
 JOB = "vit"
 CRASH = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "raise ValueError: no such layer"'

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from fakes.sagemaker_service.script import failing, until_training
+from fakes.sagemaker_site.life import Life, lived_on
+from fakes.sagemaker_site.site import HERE, THERE, Site, Wire, spec
 from muster.api.config import tenancy
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.objects.kubernetes.resource import FINALIZER
-from sagemaker_service.script import failing, until_training
-from sagemaker_site.life import Life, lived_on
-from sagemaker_site.site import HERE, THERE, Site, Wire, spec
-from training_job_requests import training_job_request
-from unit.sagemaker.builders import ROLE
+from support.training_job_requests import training_job_request
+from unit.render.sagemaker.builders import ROLE
 
 NAME = "vit-4a49acf8a6-1"
 ADMIN = "arn:aws:iam::111122223333:role/Admin"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
 from muster.objects.kubernetes.resource import FINALIZER
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.script import until_training
-from sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
-from training_job_requests import training_job_request
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 COMPLETE = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_site.site import Fate, Site, Wire
 from integration.sagemaker_life.lives import LIVES, Ending, Life, ending, wrongs
-from sagemaker_service.faults import Fault, share
-from sagemaker_site.site import Fate, Site, Wire
+from support import virtual_time
 
 SETTLE_SECONDS = 400.0
 """After all is over: what would come afterwards had time to."""

@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire, spec
 from muster.objects.aws.training_job import ENDED
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import until_training
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire, spec
 
 MINUTE = 60.0
 

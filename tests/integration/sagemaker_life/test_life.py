@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.policy import Policy
+from fakes.sagemaker_service.script import Stage, completing, failing, until_training
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire, spec
 from muster.api.document import Document
 from muster.api.validation.validate import validate
 from muster.objects.kubernetes.resource import FINALIZER
 from muster.render.sagemaker.notes import training_notes
-from sagemaker_service.faults import Fault
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.policy import Policy
-from sagemaker_service.script import Stage, completing, failing, until_training
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire, spec
 
 NAME = "vit-4a49acf8a6-1"
-LOGS = Path(__file__).parents[2] / "unit" / "sagemaker" / "logs"
+LOGS = Path(__file__).parents[2] / "unit" / "diagnose" / "sagemaker" / "logs"
 
 
 def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_service.script import Script, Stage
+from fakes.sagemaker_service.service import RATES
+from fakes.sagemaker_site.site import Site, Wire, spec
 from muster.clients.aws.sweep import SWEEP_SECONDS
-from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
-from sagemaker_service.service import RATES
-from sagemaker_site.site import Site, Wire, spec
+from support import virtual_time
 
 KNOWN_WITHIN = 1.5 * SWEEP_SECONDS
 A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))

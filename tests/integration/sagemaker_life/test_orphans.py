@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.life import Life, lived_on
+from fakes.sagemaker_site.site import Site, Wire, spec
 from muster.objects.kubernetes.resource import FINALIZER
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import until_training
-from sagemaker_site.life import Life, lived_on
-from sagemaker_site.site import Site, Wire, spec
-from training_job_requests import training_job_request
+from support.training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.sagemaker_service.script import failing
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
 from muster_worker import log_line
 from muster_worker.log_line import Event, RankLine
-from sagemaker_service.script import failing
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
 
 NAME = "vit-4a49acf8a6-1"
 TABLE = (

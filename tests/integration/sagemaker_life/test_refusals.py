@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire
 from muster.api.document import JSON
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire
-from unit.sagemaker.builders import sagemaker_spec
-from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
+from unit.render.sagemaker.builders import sagemaker_spec
+from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 NO_SUCH_PYTHON: JSON = {"name": "PyTorch", "version": "1.13.1", "pythonVersion": "py310"}
 """AWS's image for Trainium has py38."""

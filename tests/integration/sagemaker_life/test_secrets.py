@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-from made_up_credentials import MADE_UP
-from sagemaker_service.faults import Fault
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
+from fakes.made_up_credentials import MADE_UP
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
 
 PROOFS = (MADE_UP["AWS_SECRET_ACCESS_KEY"], "Signature=", "AWS4-HMAC-SHA256")
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
 from muster.api.spec.job import Job
 from muster.objects.aws.place import Place
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
 
 
 @dataclass

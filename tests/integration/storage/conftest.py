@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import s3_server
+from fakes import s3_server
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.s3.bucket import s3_client
 

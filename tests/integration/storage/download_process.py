@@ -8,7 +8,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-import s3_server
+from fakes import s3_server
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from git_server import commit, git_server, new_repository
+from fakes.git_server import commit, git_server, new_repository
+from fakes.s3_server import contents
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
 from muster.api.spec.source import ConfigMapSource, GitSource, SecretKeyRef, Source
@@ -20,7 +21,6 @@ from muster.clients.aws.client import Aws
 from muster.objects.aws.place import Endpoints, Place
 from muster.render.storage.source_files import SourceFiles, from_texts
 from muster.storage.source_folder import read_archive
-from s3_server import contents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

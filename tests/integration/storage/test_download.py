@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from breaking_proxy import breaking_proxy
-from made_up_s3 import made_up_s3
+from fakes.breaking_proxy import breaking_proxy
+from fakes.made_up_s3 import made_up_s3
 from muster.api.s3_uri import S3Uri
 from muster.render.storage.errors import StorageError
 from muster.render.storage.objects import Placed, placed

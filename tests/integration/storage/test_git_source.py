@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from git_server import GitServer, commit, git, git_server, new_repository
+from fakes.git_server import GitServer, commit, git, git_server, new_repository
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
 from muster.render.storage.source_files import SourceFile

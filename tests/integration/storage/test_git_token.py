@@ -12,9 +12,8 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from archive_orders import order
-from git_server import GitServer, commit, git_server, new_repository
-from http_site import At
+from fakes.git_server import GitServer, commit, git_server, new_repository
+from fakes.http_site import At
 from muster.collector.trust.certificate import issue, server_context
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
@@ -25,6 +24,7 @@ from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.code import code
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.git.source import fetch_commit
+from support.archive_orders import order
 
 TOKEN = "ghp-5up3r-53cr3t"
 BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()

@@ -16,9 +16,8 @@ from tempfile import TemporaryFile
 
 import pytest
 
-import packs
-from archive_orders import LIMITS, order
-from git_server import commit, git_server, new_repository, pack_server
+from fakes.git_server import commit, git_server, new_repository, pack_server
+from fakes.slow_host import SlowHost, slow_host
 from muster.render.storage.errors import StorageError
 from muster.render.storage.source_archive import SourceArchive, members_of, pack
 from muster.render.storage.source_files import SourceFile
@@ -26,8 +25,9 @@ from muster.storage.archive import isolated_archive
 from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.archive.order import ArchiveOrder
 from muster.storage.git.reach import Reach
-from packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
-from slow_host import SlowHost, slow_host
+from support import packs
+from support.archive_orders import LIMITS, order
+from support.packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
 
 PATIENCE_SECONDS = 60.0
 TESTS = Path(__file__).parents[2]
@@ -191,7 +191,7 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
         f"""
         import asyncio
         from tempfile import TemporaryFile
-        from archive_orders import order
+        from support.archive_orders import order
         from muster.storage.archive.isolated_archive import make_archive
         with TemporaryFile() as into:
             asyncio.run(make_archive(order("http://{slow.netloc}/code.git"), into))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.slow_host import slow_host
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
 from muster.storage.git import source as git_source
 from muster.storage.git.source import fetch_commit
-from slow_host import slow_host
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
 

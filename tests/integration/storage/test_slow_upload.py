@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from git_server import commit, git_server, new_repository
+from fakes.git_server import commit, git_server, new_repository
+from fakes.s3_server import contents
+from fakes.slow_host import SlowHost, slow_host
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
 from muster.api.spec.source import GitSource, SecretKeyRef, Source
@@ -24,8 +26,6 @@ from muster.clients.aws.threads import MAX_THREADS
 from muster.objects.aws.errors import Unavailable
 from muster.objects.aws.place import Endpoints, Place
 from muster.render.storage.source_files import SourceFiles
-from s3_server import contents
-from slow_host import SlowHost, slow_host
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -19,6 +19,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
+from fakes.s3_server import contents
 from muster.render.storage.errors import StorageError
 from muster.render.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.dependencies import StorageDependencies
@@ -26,7 +27,6 @@ from muster.storage.node_download import download_node
 from muster.storage.node_folders import NodeFolders, below
 from muster.storage.node_sync import NodeSync
 from muster.storage.sync_server import serve
-from s3_server import contents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

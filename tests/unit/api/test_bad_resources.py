@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from muster.api.document import JSON, Document, Path, shown
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
+from support.valid_jobs import job_of
 from unit.api.api_resources import (
     BadResource,
     bad_resources,
@@ -25,7 +26,6 @@ from unit.api.api_resources import (
     resource,
     spec,
 )
-from valid_jobs import job_of
 
 ROWS = bad_resources()
 NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]

@@ -12,8 +12,8 @@ from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import load
 from muster.api.yaml.serialise import resource as as_resource
 from muster.api.yaml.serialise import status_fields, to_yaml
+from support.valid_jobs import job_of
 from unit.api.api_resources import full_resource, problems, resource, spec
-from valid_jobs import job_of
 
 
 def test_the_smallest_job_has_its_defaults() -> None:

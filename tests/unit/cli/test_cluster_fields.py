@@ -7,7 +7,7 @@ from muster.api.document import JSON
 from muster.api.spec.job import Spec
 from muster.cli.options import RunOptions
 from muster.cli.run.cluster_fields import cluster_notes
-from valid_jobs import job_of
+from support.valid_jobs import job_of
 
 OPTIONS = RunOptions(
     file="job.yaml",

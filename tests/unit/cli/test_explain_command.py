@@ -23,7 +23,7 @@ from muster.render.kubernetes.pod_patch import stacked
 from muster.render.kubernetes.render import pod
 from muster.render.kubernetes.settings import settings
 from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
-from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
+from unit.render.kubernetes.cluster_jobs import cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}
 READ_ONLY = with_trainer(securityContext={"readOnlyRootFilesystem": True}, env=[{"name": "A", "value": "b"}])

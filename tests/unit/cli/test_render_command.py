@@ -13,7 +13,7 @@ from muster.render.kubernetes.pod_patch import mapping
 from muster.render.kubernetes.render import pod, service
 from muster_dev.generated import EXAMPLES, POOLS
 from muster_dev.golden_render import rendered
-from unit.kubernetes.cluster_jobs import cluster_job
+from unit.render.kubernetes.cluster_jobs import cluster_job
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "unit" / "golden"

@@ -11,7 +11,7 @@ from muster.cli.problem import BadInput
 from muster.cli.render.training_request import request_text
 from muster.cli.render.validate import check_file
 from muster.render.sagemaker.notes import training_notes
-from unit.sagemaker.builders import ROLE, sagemaker_job
+from unit.render.sagemaker.builders import ROLE, sagemaker_job
 
 ALONE: dict[str, JSON] = {
     "resources": {"limits": {"cpu": 1}},

@@ -17,7 +17,7 @@ from muster.cli.explain.training_origins import GROUPS
 from muster.cli.problem import BadInput
 from muster.cli.render.training_request import made_request, request_text
 from muster.cli.render.validate import check_files
-from unit.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
+from unit.render.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
 
 REGION = "us-west-2"
 ACCOUNT = "111122223333"

@@ -19,7 +19,7 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
 from muster.cli.render.training_request import request_text
 from muster.importers.sagemaker.standin.muster_standin import estimators
-from unit.sagemaker.builders import sagemaker_job
+from unit.render.sagemaker.builders import sagemaker_job
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 
 from muster_worker.contract import Launcher, Mpi
 from muster_worker.mpi_launch import mpirun
-from node_builders import a_place, a_plan
+from support.node_builders import a_place, a_plan
 
 OPEN_MPI = "mpirun (Open MPI) 4.1.4"
 HYDRA = "HYDRA build details:"

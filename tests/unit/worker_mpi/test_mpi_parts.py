@@ -12,7 +12,7 @@ from muster_worker.contract import Launcher, Mpi
 from muster_worker.mpi_command import World, implementation, is_own_mpirun, launch_command
 from muster_worker.mpi_environment import daemon_environment, launcher_environment, node_variables
 from muster_worker.mpi_settings import SETTINGS, Start, launch_variables
-from node_builders import a_place, a_plan
+from support.node_builders import a_place, a_plan
 
 OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "3",

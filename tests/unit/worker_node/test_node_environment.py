@@ -11,7 +11,7 @@ from muster_worker.contract import Scalar
 from muster_worker.environment import direct_environment, node_environment, per_node_environment
 from muster_worker.rendezvous import is_rendezvous_variable
 from muster_worker.sagemaker import input_data_config
-from node_builders import a_place, a_plan
+from support.node_builders import a_place, a_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
 

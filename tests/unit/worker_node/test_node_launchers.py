@@ -1,7 +1,7 @@
 import pytest
 
 from muster_worker import launchers
-from node_builders import a_place, a_plan
+from support.node_builders import a_place, a_plan
 
 
 def nowhere(_: str) -> None:
