@@ -50,7 +50,9 @@ HOOK = (
 
 def main(arguments: Sequence[str]) -> int:
     """Start the agents and print what the program in mpirun's place says; the exit code."""
+    from fakes import agent_collector  # noqa: PLC0415 - nothing of them where mpirun's time is taken
     from muster_worker.contract import CommandKind, Launcher  # noqa: PLC0415
+    from support import mpi_installs  # noqa: PLC0415
     from support.agent_world import AgentWorld  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

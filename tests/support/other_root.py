@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = "/muster-python/bin/python3"
 
 _LIBRARY = re.compile(r"(/\S+) \(0x", re.MULTILINE)

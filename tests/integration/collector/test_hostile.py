@@ -19,7 +19,7 @@ from muster.collector.door.connections import ConnectionLimits
 from muster.collector.door.refusal import Reason
 from muster.collector.trust.tokens import MAX_REMEMBERED_PER_POD
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

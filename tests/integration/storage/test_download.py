@@ -181,7 +181,7 @@ class _Bringing:
     """A process that brings train/ from an S3 to a folder."""
 
     def __init__(self, url: str, root: Path) -> None:
-        program = Path(__file__).with_name("bring_process.py")
+        program = Path(__file__).with_name("download_process.py")
         environment = {**os.environ, "PYTHONPATH": str(program.parents[2])}
         command = [sys.executable, str(program), url, "s3://data/train/", str(root)]
         self._process = subprocess.Popen(command, env=environment)

@@ -17,8 +17,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.rank_group_credentials import SEED_BYTES
 from muster.core.actions import CreateNode
 from support.loop_rounds import measured_rounds
-
-from .cluster_jobs import SETTING, cluster_job
+from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job
 
 NODES = 32
 
