@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from muster_dev import agent, generated, lock, package, tree
+from muster_dev import agent, generated, lock, package, purity, tree
 from muster_dev.places import BIN, ROOT
 
 
@@ -53,6 +53,7 @@ CHECKS = (
     ),
     Check("lint (ruff)", tool("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
     Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
+    Check("pure folders use no clock, randomness, environment or I/O", purity.impure),
     Check("the agent imports only the standard library", agent.foreign_imports),
     Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
     Check("what runs in launch scripts' processes is Python 3.9 (vermin)", tool("vermin", *STAND_IN)),
