@@ -9,7 +9,7 @@ from muster.api.config.operator import read_config
 from muster.api.config.tenancy_fields import LISTED
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.yaml.load import load
-from muster.backends.sagemaker.asked_from import asked_from
+from muster.backends.sagemaker.targets import asked_from
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")

@@ -5,16 +5,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig
-from muster.api.config.storage import StorageConfig
+from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig, Url
 from muster.api.config.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
 from muster.api.document import JSON, Document, Path, quoted, shown
 from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.spec.model import Model
 from muster.api.spec.node_pool import ONE_TYPE, NamedPool, two_types
 from muster.api.validation.sentences import describe_value, sentence, unknown_field
+
+
+class StorageConfig(Model):
+    """Where S3 is for pods."""
+
+    s3_endpoint: Url | None = Field(default=None, description="Instead of Amazon S3.")
+
 
 MAX_POOLS = 500
 

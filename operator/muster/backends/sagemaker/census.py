@@ -13,7 +13,7 @@ from muster.core.training_job.name import attempt_of, name_stem
 from muster.objects.aws.errors import NotFound
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import ENDED
-from muster.render.sagemaker.ownership import is_of
+from muster.render.sagemaker.request.identity import is_of
 
 
 @dataclass(frozen=True)

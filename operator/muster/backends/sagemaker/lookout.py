@@ -18,7 +18,7 @@ from muster.diagnose.sagemaker.request_failures import counted, request_failure_
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import ENDED, Description, Summary
-from muster.render.sagemaker.ownership import is_of
+from muster.render.sagemaker.request.identity import is_of
 
 LOST_SECONDS = 600.0
 """How long a training job that was there is not given up: one that works can't be deleted (API_DeleteTrainingJob)."""

@@ -11,7 +11,7 @@ from muster.clients.aws.backoff import backoff_seconds
 from muster.clients.aws.client import Aws
 from muster.objects.aws.errors import AwsError, NotFound
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.ownership import is_of
+from muster.render.sagemaker.request.identity import is_of
 
 ARRIVES_SECONDS = 60.0
 """How long one that isn't there is looked for: the request that makes it may have been under way."""

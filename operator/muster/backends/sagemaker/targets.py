@@ -10,12 +10,13 @@ from muster.api.spec.job import Job, Metadata
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.status.status import Status
 from muster.api.timestamps import from_text
-from muster.backends.sagemaker.asked_from import asked_from
 from muster.core.judge import final_condition
 from muster.core.training_job.course import sagemaker_status_of
 from muster.core.training_job.facts import Location
 from muster.core.training_job.name import training_job_name
 from muster.objects.aws.place import Place
+
+EXTERNAL_ID_PREFIX = "muster/"
 
 SINCE = timedelta(hours=1)
 """An earlier request may have made the training job that the last one found there."""
@@ -73,6 +74,18 @@ def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Pl
 def place_of(where: Location, metadata: Metadata) -> Place:
     """The same, as AWS is asked there for this job."""
     return asked_from(where.region, where.assume_role_arn, metadata.namespace)
+
+
+def asked_from(region: str, assume_role_arn: str | None, namespace: str) -> Place:
+    """The place of a namespace's jobs; `assume_role_arn` None: as the operator itself.
+
+    The external id is made here and no job can say another one. So the role's owner decides in its trust policy
+    for which namespaces muster gets in, whatever the operator's configuration allows by mistake (IAM User Guide, "The
+    confused deputy problem").
+    """
+    if assume_role_arn is None:
+        return Place(region)
+    return Place(region, assume_role_arn, f"{EXTERNAL_ID_PREFIX}{namespace}")
 
 
 def since(asked_at: str) -> datetime:

@@ -21,7 +21,7 @@ from muster.core.training_job.name import attempt_of, name_stem, training_job_na
 from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.ownership import is_of
+from muster.render.sagemaker.request.identity import is_of
 from muster.render.storage.errors import StorageError
 
 

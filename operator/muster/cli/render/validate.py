@@ -9,13 +9,18 @@ import typer
 from muster.api.config.operator import OperatorConfig
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import Job
 from muster.api.validation.validate import is_job
 from muster.api.validation.validate import validate as validate_document
 from muster.api.yaml.load import NotReadable, load_bytes
-from muster.cli.config_file import checked_with_config
+from muster.cli.config_file import checked_with_config, with_config
 from muster.cli.job_source import read_source, source_name
-from muster.cli.render.cluster_objections import cluster_objections
+from muster.cli.render.render import SETTING, as_applied
 from muster.cli.render.training_request import checked_request
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.render import pod
 from muster.render.sagemaker.notes import training_notes
 
 _INVALID = 1
@@ -58,8 +63,26 @@ def _check(document: Document, config: OperatorConfig | None, *, alone: bool) ->
         typer.echo(str(error), err=True)
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
-    for objection in cluster_objections(job, config):
+    for objection in _cluster_objections(job, config):
         typer.echo(f"{document.source}: not for a cluster yet: {objection}", err=True)
     for note in training_notes(job) if job.spec.backend == "SageMaker" else ():
         typer.echo(f"{document.source}: {note}", err=True)
     return 0
+
+
+def _cluster_objections(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
+    """Why no pods can be made of the job as it is, a sentence each; `config` is the operator's (None: unknown).
+
+    It may run on this machine all the same.
+    """
+    if job.spec.backend != "Kubernetes":
+        return ()
+    try:
+        applied = with_procs(as_applied(with_config(job, config)))
+        for nodes in kinds(applied):
+            pod(applied, nodes[0], 0, SETTING)
+    except NotRenderable as error:
+        return (str(error),)
+    except InvalidResource as invalid:
+        return tuple(map(str, invalid.problems))
+    return ()

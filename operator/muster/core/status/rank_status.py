@@ -1,10 +1,13 @@
 """All ranks of a job, as the status tells of them."""
 
-from muster.api.status.status import RankStatus, StateRange
+from muster.api.status.status import RankStatus, StateRange, StepRange
 from muster.core.status.details import rank_details
+from muster.core.status.progress import counting, step_of
 from muster.core.status.ranges import ranges
-from muster.core.status.steps import step_ranges
-from muster.core.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture
+from muster.core.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, Picture, RankView
+
+MAX_GROUPS = 16
+"""Ranks in step with each other are in two or three; of the rest the slowest are wanted."""
 
 
 def rank_status(picture: Picture) -> RankStatus:
@@ -23,6 +26,14 @@ def rank_status(picture: Picture) -> RankStatus:
             for state in order
             if state in by_state
         ),
-        by_step=step_ranges(picture.views),
+        by_step=_step_ranges(picture.views),
         details=rank_details(picture.views, picture.outcome),
     )
+
+
+def _step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
+    """At most `MAX_GROUPS` groups of ranks with as many steps, the fewest steps first."""
+    groups: dict[int, list[int]] = {}
+    for view in counting(views):
+        groups.setdefault(step_of(view), []).append(view.rank)
+    return tuple(StepRange(step=step, ranks=ranges(groups[step])) for step in sorted(groups)[:MAX_GROUPS])

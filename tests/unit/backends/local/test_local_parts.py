@@ -10,7 +10,7 @@ from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import hosts_file, node_address
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
-from muster.backends.local.lines import MAX_LINE_BYTES, AgentLineReader
+from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 from support.valid_jobs import job_of
 

@@ -10,7 +10,7 @@ from muster.diagnose.sagemaker.described import training_job_of
 from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
 from muster.objects.aws import errors
 from muster.objects.aws.training_job import Description, FinalMetric, Transition
-from muster.render.sagemaker.ownership import is_of
+from muster.render.sagemaker.request.identity import is_of
 
 T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
 

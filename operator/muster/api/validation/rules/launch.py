@@ -7,8 +7,46 @@ from collections.abc import Iterator, Sequence
 from muster.api.document import quoted
 from muster.api.spec.job import MAX_WORLD, Spec
 from muster.api.validation.rule import Breach, Rule
-from muster.api.validation.rules import interfaces, reserved
+from muster.api.validation.rules import interfaces
 from muster.api.validation.rules.mpi.rules import RUNNERS, is_runner
+
+_TORCHRUN_OPTIONS = (
+    "nnodes",
+    "nproc-per-node",
+    "node-rank",
+    "master-addr",
+    "master-port",
+    "rdzv-backend",
+    "rdzv-endpoint",
+    "rdzv-id",
+    "rdzv-conf",
+    "max-restarts",
+    "no-python",
+    "standalone",
+    "module",
+    "run-path",
+    "virtual-local-rank",  # every rank would see LOCAL_RANK 0
+    "help",  # it would end with success and no rank started
+    "print-completion",
+)
+"""Without the leading dashes; torchrun takes each also with _ for -."""
+
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+"""Commands that start a node's ranks themselves; `contract.Mpi` has those that start a whole world."""
+
+_LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+"""The same as modules: python -m torch.distributed.run."""
+
+
+def _is_torchrun_option(argument: str) -> bool:
+    """Whether the argument is one of torchrun's options that muster sets, whole, abbreviated or with `=value`."""
+    if argument == "--" or argument.startswith(("-m", "-h")):
+        return True
+    if not argument.startswith("--"):
+        return False
+    name = argument[2:].partition("=")[0].replace("_", "-")
+    # argparse takes any unambiguous beginning of an option for the option
+    return any(option.startswith(name) for option in _TORCHRUN_OPTIONS)
 
 
 def _launchers(spec: Spec) -> Iterator[Breach]:
@@ -27,7 +65,7 @@ def _launchers(spec: Spec) -> Iterator[Breach]:
 def _torchrun_options(spec: Spec) -> Iterator[Breach]:
     args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
     for index, argument in enumerate(args):
-        if reserved.is_torchrun_option(argument):
+        if _is_torchrun_option(argument):
             yield Breach(("launcher", "torchrun", "args", index), quoted(argument))
 
 
@@ -53,10 +91,10 @@ def _whole_line(spec: Spec) -> Iterator[Breach]:
 def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
     if spec.launcher.per_node is not None:
         return
-    if posixpath.basename(spec.command[0]) in reserved.LAUNCHERS:
+    if posixpath.basename(spec.command[0]) in _LAUNCHERS:
         yield Breach(("command", 0), quoted(spec.command[0]))
     index = _module(spec.command)
-    if index is not None and spec.command[index] in reserved.LAUNCHER_MODULES:
+    if index is not None and spec.command[index] in _LAUNCHER_MODULES:
         yield Breach(("command", index), quoted(spec.command[index]))
 
 
@@ -94,7 +132,7 @@ def _world(spec: Spec) -> Iterator[Breach]:
         yield Breach(("nodes",), f"{spec.nodes} nodes of {spec.procs_per_node} ranks")
 
 
-_OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in reserved.TORCHRUN_OPTIONS)
+_OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in _TORCHRUN_OPTIONS)
 _NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 
 LAUNCH_RULES = (
@@ -138,7 +176,7 @@ LAUNCH_RULES = (
         sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         breaches=_launcher_in_launcher,
         cel="has(self.launcher.perNode) || self.command.size() == 0"
-        f" || !self.command[0].matches('(^|/)({'|'.join(reserved.LAUNCHERS)})$')",
+        f" || !self.command[0].matches('(^|/)({'|'.join(_LAUNCHERS)})$')",
     ),
     Rule(
         places=("spec",),

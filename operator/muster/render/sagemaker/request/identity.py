@@ -1,5 +1,7 @@
 """The tags by which muster knows its own training jobs again. Pure."""
 
+from collections.abc import Mapping
+
 from muster.api.spec.job import Job
 
 UID_TAG = "muster.dev/job-uid"
@@ -16,3 +18,8 @@ def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
         (NAME_TAG, job.metadata.name),
         (ATTEMPT_TAG, str(attempt)),
     )
+
+
+def is_of(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
+    """By the tags that muster gives it: another user may create a training job of the same name."""
+    return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job_uid, str(attempt))
