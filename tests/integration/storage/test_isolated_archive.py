@@ -286,7 +286,7 @@ def _children() -> list[str]:
         try:
             if entry_.name.isdigit() and f"PPid:\t{os.getpid()}\n" in (entry_ / "status").read_text():
                 command = (entry_ / "cmdline").read_text()
-                result += [command] if "archive_process" in command else []
+                result += [command] if "muster.storage.archive.process" in command else []
         except OSError:
             continue
     return result

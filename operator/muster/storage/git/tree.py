@@ -15,7 +15,7 @@ from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
 _MAX_DEPTH = 64
 
 _MAX_FOLDERS = 3 * MAX_FILES
-"""Of one tree, each as often as it stands there: with the files all that git_source takes of a commit."""
+"""Of one tree, each as often as it stands there: with the files all that `source.py` takes of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
