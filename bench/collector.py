@@ -24,8 +24,8 @@ from muster.ranks.directory import Member
 from muster.ranks.keys import read_keys
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
 
 ISSUER = "https://bench.muster"
 JOB = "0b5c7f0e-bench"

@@ -30,9 +30,9 @@ from muster.ranks.directory import Member
 from muster.ranks.keys import read_keys
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.collector_client import CollectorClient, Trust, Unavailable
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
+from muster_worker.agent.collector_client import CollectorClient, Trust, Unavailable
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
 ISSUER = "https://bench.muster"
 HOST = "127.0.0.1"

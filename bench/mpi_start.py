@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     import agent_collector  # noqa: PLC0415 - nothing of them where mpirun's time is taken
     import mpi_installs  # noqa: PLC0415
     from agent_world import AgentWorld  # noqa: PLC0415
-    from muster_worker.contract import CommandKind, Launcher  # noqa: PLC0415
+    from muster_worker.contract.schema import CommandKind, Launcher  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", choices=mpi_installs.NAMES, default="openmpi5")

@@ -47,7 +47,7 @@ from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 SETTING = Setting("cluster.local", "https://muster-collector.muster-system.svc:8443")
 SETTLE_SECONDS = 0.5

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from muster_worker import wire
-from muster_worker.contract import Command, CommandKind, Report, ReportAnswer
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind, Report, ReportAnswer
 
 HEARTBEAT_SECONDS = 0.5
 

@@ -17,8 +17,8 @@ from muster.backends.local.hosts import hosts_file
 from muster.plan.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.meeting import meet
 from muster.ranks.rank_group_credentials import SEED_BYTES, derive
-from muster_worker import contract, wire
-from muster_worker.contract import (
+from muster_worker.contract import schema, wire
+from muster_worker.contract.schema import (
     AgentPhase,
     Channel,
     Command,
@@ -69,7 +69,7 @@ class AgentWorld:
     def make_plan(
         self,
         *command: str,
-        launcher: str = contract.Launcher.DIRECT,
+        launcher: str = schema.Launcher.DIRECT,
         nodes: int = 1,
         procs: int = 1,
         hyperparameters: Mapping[str, Scalar] | None = None,
@@ -82,7 +82,7 @@ class AgentWorld:
     ) -> Plan:
         """The job that `start` starts agents for."""
         self.plan = Plan(
-            version=contract.VERSION,
+            version=schema.VERSION,
             namespace="default",
             job="digits",
             job_uid=JOB,

@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping
 
-from muster_worker import contract
-from muster_worker.contract import Channel, Peer, Plan, Scalar
-from muster_worker.environment import Place
-from muster_worker.library_interfaces import Network
-from muster_worker.sagemaker import Host
+from muster_worker.contract import schema
+from muster_worker.contract.schema import Channel, Peer, Plan, Scalar
+from muster_worker.launchers.environment import Place
+from muster_worker.network.library_interfaces import Network
+from muster_worker.sagemaker.container import Host
 
 
 def a_plan(
     *command: str,
-    launcher: str = contract.Launcher.TORCHRUN,
+    launcher: str = schema.Launcher.TORCHRUN,
     nodes: int = 2,
     procs: int = 2,
     hyperparameters: Mapping[str, Scalar] | None = None,
     launcher_args: tuple[str, ...] = (),
 ) -> Plan:
     return Plan(
-        version=contract.VERSION,
+        version=schema.VERSION,
         namespace="default",
         job="vit",
         job_uid="uid",

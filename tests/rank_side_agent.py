@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.backends.agent_archive import agent_archive
-from muster_worker import link, progress
+from muster_worker.rank_group import link, progress
 
 ENOUGH_SECONDS = 60.0
 

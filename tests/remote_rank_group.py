@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Self
 
 from muster.ranks.rank_group_credentials import SEED_BYTES, derive
-from muster_worker import processes
-from muster_worker.calls import Calls
-from muster_worker.contract import VERSION, Credentials, Launcher, Peer, Plan
-from muster_worker.environment import Place
-from muster_worker.library_interfaces import Network
-from muster_worker.log import Log
-from muster_worker.port import hold_port
-from muster_worker.remote_program import program
-from muster_worker.sagemaker import Host
+from muster_worker.agent.log import Log
+from muster_worker.contract.schema import VERSION, Credentials, Launcher, Peer, Plan
+from muster_worker.launchers.environment import Place
+from muster_worker.machine import processes
+from muster_worker.network.library_interfaces import Network
+from muster_worker.network.port import hold_port
+from muster_worker.remote.calls import Calls
+from muster_worker.remote.program import program
+from muster_worker.sagemaker.container import Host
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 30.0

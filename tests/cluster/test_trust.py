@@ -14,7 +14,7 @@ from muster.ranks.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.refusal import Reason, Refused
 from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 SECRET = "muster-collector"
 REMOVED_SEED = '[{"op": "remove", "path": "/data/gang-seed"}]'

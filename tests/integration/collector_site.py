@@ -18,8 +18,8 @@ from muster.ranks.directory import Member
 from muster.ranks.keys import read_keys
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
 ISSUER = "https://muster.test"
 JOB = "5f7f0c1e-job"

@@ -9,8 +9,8 @@ import pytest
 from integration.collector_site import JOB, NODES, Site, collector_site, pod_uid
 from muster.ranks.directory import Member
 from muster.ranks.refusal import Reason
-from muster_worker import wire
-from muster_worker.contract import Command, CommandKind, ReportAnswer
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind, ReportAnswer
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from muster.ranks.connections import ConnectionLimits
 from muster.ranks.directory import Member
 from muster.ranks.refusal import Reason
 from muster.ranks.tokens import LocalIssuer
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
 
 TEN_MIB = 10 * 1024 * 1024
 

@@ -12,8 +12,8 @@ import pytest
 from integration.collector_site import JOB, Site, collector_site, report, trusting, until
 from muster.ranks.certificate import issue
 from muster.ranks.refusal import Reason
-from muster_worker import wire
-from muster_worker.contract import Command, CommandKind
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind
 
 
 @pytest.fixture

@@ -18,9 +18,10 @@ from muster.plan.meeting import meet
 from muster.ranks import answers
 from muster.ranks.check import MAX_INTERFACE_CHARS, Shape, check
 from muster.ranks.refusal import Reason
-from muster_worker import sagemaker, wire
-from muster_worker.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
-from muster_worker.contract import Command, CommandKind, Credentials, Link, Peer, Plan, Report
+from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind, Credentials, Link, Peer, Plan, Report
+from muster_worker.sagemaker import container
 
 MOST_NODES = 10_000
 """`spec.nodes`' limit."""
@@ -135,7 +136,7 @@ def test_a_longer_interface_is_not_believed() -> None:
 def test_a_process_starts_with_the_variables_of_ten_thousand_nodes() -> None:
     plan = Plan(1, "ns", JOB, "uid", MOST_NODES, 8, "torchrun", (), ("x",), {}, (), (), "Auto", "https://x", "pem")
 
-    result = sagemaker.variables(plan, 3, sagemaker.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
+    result = container.variables(plan, 3, container.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
 
     said = subprocess.run(
         ["/bin/sh", "-c", "echo $SM_CURRENT_HOST"], env={**os.environ, **result}, check=True, capture_output=True

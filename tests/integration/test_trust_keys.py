@@ -15,7 +15,7 @@ from muster.ranks.refusal import Refused
 from muster.ranks.tokens import LocalIssuer, PodClaim
 from muster.runtime.cluster import trust as under_test
 from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 ISSUER = "https://issuer.test"
 POD = PodClaim("default", "digits-0", "uid-0")

@@ -16,7 +16,7 @@ from muster.ranks.authorities import AUTHORITY_SECONDS
 from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.tokens import LocalIssuer
 from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 NAME = "https://issuer.test"
 ISSUER = LocalIssuer(NAME, TOKEN_AUDIENCE)

@@ -18,7 +18,7 @@ from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Stat
 from muster.cli.board import board
 from muster.cli.view import View
 from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import MetricValue, RankReport, Report
+from muster_worker.contract.schema import MetricValue, RankReport, Report
 
 WIDTH, HEIGHT = 104, 24
 PROCS = 2

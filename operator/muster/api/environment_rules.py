@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from muster.api.document import JSON, Path, quoted
 from muster.api.rule import Breach, Rule
 from muster.api.spec import EnvVar, Spec
-from muster_worker.rendezvous import RENDEZVOUS_PREFIXES, RENDEZVOUS_VARIABLES, is_rendezvous_variable
+from muster_worker.contract.rendezvous import RENDEZVOUS_PREFIXES, RENDEZVOUS_VARIABLES, is_rendezvous_variable
 
 _HYPERPARAMETER = re.compile(r"[^\s=\x00-\x1f-][^\s=\x00-\x1f]{0,255}")
 _QUANTITY = re.compile(r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")

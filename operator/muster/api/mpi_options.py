@@ -4,7 +4,7 @@ Open MPI: mpirun(1) of 4.1, prterun(1) of 5. Hydra, of MPICH and Intel MPI: `mpi
 Developer Reference, "Global Hydra Options". All take one dash as well as two.
 """
 
-from muster_worker.contract import Mpi
+from muster_worker.contract.schema import Mpi
 
 _OPEN_MPI_WORLD = (
     *("n", "np", "c", "N", "npernode", "pernode", "npersocket"),

@@ -23,7 +23,7 @@ from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 from muster.api.template_shape import containers, entries_of
-from muster_worker.contract import Mpi
+from muster_worker.contract.schema import Mpi
 
 _ARGS: Path = ("launcher", "mpi", "args")
 

@@ -11,7 +11,7 @@ from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 from muster.api.template_shape import CONTAINERS, containers, entries_of, fields_of, misshapen, pods, templates
-from muster_worker.rendezvous import is_rendezvous_variable
+from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 _OWN_DOMAIN = "muster.dev/"
 _OWN_VOLUMES = "muster"

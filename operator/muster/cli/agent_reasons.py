@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from muster_worker.check_figures import CHECK_SECONDS
-from muster_worker.library_interfaces import OF_LAUNCHERS, OF_RANKS
-from muster_worker.memory_reading import VARIABLE as MEMORY_VARIABLE
-from muster_worker.mpi_settings import SETTINGS
-from muster_worker.node_file import FIRST, HERE, NODE, NODES, PROCS_PER_NODE
+from muster_worker.machine.memory_reading import VARIABLE as MEMORY_VARIABLE
+from muster_worker.mpi.mpirun_variables import SETTINGS
+from muster_worker.mpi.node_file import FIRST, HERE, NODE, NODES, PROCS_PER_NODE
+from muster_worker.network.check_figures import CHECK_SECONDS
+from muster_worker.network.library_interfaces import OF_LAUNCHERS, OF_RANKS
 
 _WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 _MEETING = ("agent", "where node 0 is met, known when all nodes are ready")

@@ -10,7 +10,7 @@ from muster.api.status import Status
 from muster.backends.local.layout import RunLayout
 from muster.cli.rank_lines import printable
 from muster.plan.facts import JobFacts, NodeFacts
-from muster_worker.contract import Mpi
+from muster_worker.contract.schema import Mpi
 
 
 @dataclass(frozen=True)

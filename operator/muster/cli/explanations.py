@@ -18,7 +18,7 @@ from muster.cli.launch_preview import HOOK_VARIABLES, Preview, added, parts, pre
 from muster.cli.render import SETTING, as_applied
 from muster.plan.instances import sentence
 from muster.plan.render import render_plan
-from muster_worker.contract import Plan
+from muster_worker.contract.schema import Plan
 
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 

@@ -17,11 +17,12 @@ from muster.backends.kubernetes.own_python import is_brought, program
 from muster.backends.kubernetes.owner_patches import owner_patches
 from muster.backends.kubernetes.pod_patch import entries, stacked, trainer_of
 from muster.cli import mpi_preview
-from muster_worker import launchers, sagemaker
-from muster_worker.contract import Launcher, Peer, Plan
-from muster_worker.environment import Place, direct_environment, node_environment, per_node_environment
-from muster_worker.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
-from muster_worker.library_interfaces import Network
+from muster_worker.contract.schema import Launcher, Peer, Plan
+from muster_worker.launchers import commands
+from muster_worker.launchers.environment import Place, direct_environment, node_environment, per_node_environment
+from muster_worker.network.library_interfaces import Network
+from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
+from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
 """What a Python rank is started with and doesn't see."""
@@ -80,12 +81,12 @@ def _value(value: object, elsewhere: object) -> str:
 def _command(place: Place) -> tuple[str, ...]:
     plan = place.plan
     if plan.launcher == Launcher.TORCHRUN:
-        return launchers.torchrun(place, _ATTEMPT, lambda _: "torchrun")
+        return commands.torchrun(place, _ATTEMPT, lambda _: "torchrun")
     if plan.launcher == Launcher.MPI:
         return mpi_preview.command(place)
     if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:
-        return launchers.user_command(plan)
-    return launchers.wrapper(place)
+        return commands.user_command(plan)
+    return commands.wrapper(place)
 
 
 def _environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
@@ -106,7 +107,7 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
         node=node,
         peers=peers,
         network=Network("INTERFACE", "ADDRESS"),
-        host=sagemaker.Host(
+        host=container.Host(
             cpus=1,
             gpus=0,
             instance_type=_instance_type(job, node),
@@ -131,7 +132,7 @@ def _instance_type(job: Job, node: int) -> str:
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """What a node's command is made of besides the words of the job's owner: each option of muster's and its value."""
-    arguments = launchers.user_command(plan)[len(plan.command) :]
+    arguments = commands.user_command(plan)[len(plan.command) :]
     if not command:
         return ()
     before = command[: len(command) - len(plan.command) - len(arguments)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from muster_worker import launchers
-from muster_worker.contract import Mpi, Plan
-from muster_worker.environment import Place
-from muster_worker.mpi_command import is_own_mpirun, launch_command
-from muster_worker.mpi_environment import daemon_environment, launcher_environment, node_variables, world
-from muster_worker.mpi_world import Position
+from muster_worker.contract.schema import Mpi, Plan
+from muster_worker.launchers import commands
+from muster_worker.launchers.environment import Place
+from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables, world
+from muster_worker.mpi.implementations import is_own_mpirun, launch_command
+from muster_worker.mpi.world_variables import Position
 
 _MASTER = ("ADDRESS_0", "29501")
 
@@ -20,8 +20,8 @@ def command(place: Place) -> tuple[str, ...]:
     if place.node != 0:
         return ()
     if is_own_mpirun(plan):
-        return launchers.user_command(plan)
-    rank = launchers.mpi_rank(place, ":".join(_MASTER))
+        return commands.user_command(plan)
+    rank = commands.mpi_rank(place, ":".join(_MASTER))
     return launch_command(_implementation(plan), world(place), plan.launcher_args, rank)
 
 

@@ -25,7 +25,7 @@ from muster.cli.launch_preview import preview
 from muster.kube.kinds import Object
 from muster.plan.render import render_plan
 from muster.status.ranges import ranges
-from muster_worker.contract import Launcher, Plan
+from muster_worker.contract.schema import Launcher, Plan
 
 SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
 """What a cluster would say of itself."""

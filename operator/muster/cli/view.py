@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from muster.api.status import RankDetail, Status
 from muster.plan.facts import JobFacts
 from muster.status.stragglers import count_of, steps_behind
-from muster_worker.contract import RankReport
+from muster_worker.contract.schema import RankReport
 
 
 @dataclass(frozen=True)

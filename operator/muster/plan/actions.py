@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from muster_worker.contract import Command
+from muster_worker.contract.schema import Command
 
 
 @dataclass(frozen=True)

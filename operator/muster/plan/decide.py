@@ -23,7 +23,7 @@ from muster.plan.nodes import (
 )
 from muster.plan.outcome import Outcome, Verdict
 from muster.plan.problems import unreachable_at
-from muster_worker.contract import AgentPhase, Command, CommandKind
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""

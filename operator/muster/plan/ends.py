@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts
 from muster.plan.nodes import current_agent
-from muster_worker.contract import RankState
+from muster_worker.contract.schema import RankState
 
 AGENT_LOST = "AgentLost"
 NODE_LOST = "NodeLost"

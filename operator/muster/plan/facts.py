@@ -6,7 +6,7 @@ Backends build these in `observe`; the plan and the status read them. Times are 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster_worker.contract import AgentProblem, Command, LauncherEnd, MetricValue, RankReport, Report
+from muster_worker.contract.schema import AgentProblem, Command, LauncherEnd, MetricValue, RankReport, Report
 
 
 class ProcessState(StrEnum):

@@ -10,7 +10,7 @@ from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip
 from muster.plan.facts import NodeFacts
 from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
-from muster_worker.contract import Link, Peer, Report
+from muster_worker.contract.schema import Link, Peer, Report
 
 _MAX_NAME_CHARS = 64
 

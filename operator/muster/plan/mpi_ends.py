@@ -15,7 +15,7 @@ from muster.plan.facts import JobFacts
 from muster.plan.nodes import current_agent, has_ended, is_gone
 from muster.plan.secondary_failures import is_secondary, outside_ends
 from muster.plan.world import is_mpi
-from muster_worker.contract import EndReason
+from muster_worker.contract.schema import EndReason
 
 SKEW_SECONDS = 0.25
 """By so much an end may seem earlier than another node's, which it follows from: reports take their time."""

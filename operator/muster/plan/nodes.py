@@ -1,7 +1,7 @@
 """What a node's facts mean for the gang: is it ready, started, silent, settled."""
 
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract.schema import AgentPhase, CommandKind
 
 SILENT_PACES = 3
 """A node is silent after that many heartbeats without a report: two may be lost by accident."""

@@ -16,7 +16,7 @@ from muster.plan.meeting import mismatch
 from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
 from muster.plan.world import is_mpi, world_size
-from muster_worker.contract import RankState
+from muster_worker.contract.schema import RankState
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 STARTUP_TIMEOUT = "StartupTimeout"

@@ -3,7 +3,7 @@
 from muster.api.launcher_spec import LauncherSpec
 from muster.api.spec import Job
 from muster.plan.world import procs_per_node
-from muster_worker import contract
+from muster_worker.contract import schema
 
 
 def resolve_procs(job: Job, devices: int) -> int:
@@ -12,11 +12,11 @@ def resolve_procs(job: Job, devices: int) -> int:
     return max(devices, 1) if isinstance(procs, str) else procs
 
 
-def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Plan:
+def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
     """The job's plan. `collector_ca` is PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
     spec = job.spec
-    return contract.Plan(
-        version=contract.VERSION,
+    return schema.Plan(
+        version=schema.VERSION,
         namespace=job.metadata.namespace,
         job=job.metadata.name,
         job_uid=job.metadata.uid,
@@ -27,18 +27,18 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
         channels=tuple(
-            contract.Channel(
+            schema.Channel(
                 channel.name,
                 channel.content_type,
                 is_sharded=channel.s3 is not None and channel.s3.distribution == "ShardedByS3Key",
             )
             for channel in spec.inputs
         ),
-        metrics=tuple(contract.Metric(metric.name, metric.regex) for metric in spec.metrics),
+        metrics=tuple(schema.Metric(metric.name, metric.regex) for metric in spec.metrics),
         interface=spec.network.interface,
         collector_url=collector_url,
         collector_ca=collector_ca,
-        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else contract.Mpi.AUTO,
+        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else schema.Mpi.AUTO,
         network_check=spec.network.check,
         has_code=spec.source is not None,
     )
@@ -46,12 +46,12 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> contract.Pla
 
 def _launcher(launcher: LauncherSpec) -> str:
     if launcher.torchrun is not None:
-        return contract.Launcher.TORCHRUN
+        return schema.Launcher.TORCHRUN
     if launcher.mpi is not None:
-        return contract.Launcher.MPI
+        return schema.Launcher.MPI
     if launcher.direct is not None:
-        return contract.Launcher.DIRECT
-    return contract.Launcher.PER_NODE
+        return schema.Launcher.DIRECT
+    return schema.Launcher.PER_NODE
 
 
 def _launcher_args(launcher: LauncherSpec) -> tuple[str, ...]:

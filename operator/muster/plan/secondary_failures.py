@@ -19,7 +19,7 @@ from muster.plan.ends import (
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.nodes import current_agent, has_ended, is_told_to_end
 from muster.plan.world import procs_per_node, uploads_to_s3
-from muster_worker.contract import CommandKind, EndReason
+from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
 """Ranks that die with their launcher do so at once; twice what a loaded machine needs to tell."""

@@ -9,7 +9,7 @@ from muster.api.spec import Job
 from muster.plan.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts, TerminationMessage
 from muster.plan.nodes import current_agent, has_ended
 from muster.plan.world import procs_per_node
-from muster_worker.contract import (
+from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     AgentPhase,

@@ -8,7 +8,7 @@ from muster.plan.training_hosts import node_names
 from muster.plan.training_job_ends import bad_end
 from muster.plan.training_job_facts import COMPLETED, TrainingFacts, TrainingJob
 from muster.plan.world import procs_per_node, rank_nodes
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 
 def as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:

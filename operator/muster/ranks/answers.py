@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from muster.ranks.refusal import Reason, Refused
-from muster_worker import wire
-from muster_worker.contract import Command
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command
 
 MAX_REMEMBERED = 8
 """Commands that are kept encoded: those of jobs that start or stop at this moment."""

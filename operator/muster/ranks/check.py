@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
-from muster_worker.contract import (
+from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     MAX_LINKS,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from muster.plan.facts import AgentFacts, LauncherFacts, MetricFacts, RankFacts
-from muster_worker.contract import LauncherEnd, RankReport, RankState, Report
+from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Report
 
 
 def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:

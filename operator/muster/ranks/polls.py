@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from muster.ranks.refusal import Reason, Refused
 from muster.ranks.store import RankStore
-from muster_worker.contract import Command, Order
+from muster_worker.contract.schema import Command, Order
 
 
 @dataclass

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from muster.api.spec import Job
-from muster_worker.contract import Command, CommandKind, Credentials
+from muster_worker.contract.schema import Command, CommandKind, Credentials
 
 SEED_BYTES = 32
 """As many as the key has: a shorter secret would be the weakest part."""

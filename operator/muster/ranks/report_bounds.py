@@ -3,8 +3,8 @@
 Counting bytes is done by C code in time that is linear in their number: a mebibyte takes a few milliseconds.
 """
 
-from muster_worker.contract import MAX_METRICS
-from muster_worker.wire import max_report_bytes
+from muster_worker.contract.schema import MAX_METRICS
+from muster_worker.contract.wire import max_report_bytes
 
 ITEMS_PER_RANK = 40
 """A rank's report has 17 fields and 8 lines."""

@@ -25,8 +25,8 @@ from muster.ranks.report_bounds import OutOfBounds, check_bounds
 from muster.ranks.store import RankStore, UnknownJob
 from muster.ranks.tokens import PodClaim
 from muster.ranks.turnstile import Turnstile
-from muster_worker import wire
-from muster_worker.contract import CommandKind, Order, Report, ReportAnswer
+from muster_worker.contract import wire
+from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
 """The longest poll: below the idle limits of common proxies."""

@@ -13,7 +13,7 @@ from muster.ranks.directory import Member
 from muster.ranks.memory_shares import MemoryShares, Share
 from muster.ranks.merge import merge
 from muster.ranks.texts import text_bytes, without_texts
-from muster_worker.contract import Command, Order, Report
+from muster_worker.contract.schema import Command, Order, Report
 
 _MIB = 1024 * 1024
 

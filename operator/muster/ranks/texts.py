@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.plan.facts import AgentFacts
-from muster_worker.contract import RankReport
+from muster_worker.contract.schema import RankReport
 
 MAX_WORD_CHARS = 64
 """Of a reason or an activity that is kept where there is no room for texts."""

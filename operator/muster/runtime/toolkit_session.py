@@ -33,7 +33,7 @@ from muster.backends.sagemaker.request.training_request import TrainingRequest
 from muster.plan.facts import AgentFacts
 from muster.plan.training_hosts import host_names
 from muster.plan.world import procs_per_node
-from muster_worker.log_line import MARK
+from muster_worker.contract.log_line import MARK
 
 ATTEMPT = 1
 HOMOGENEOUS = "homogeneousCluster"

@@ -24,7 +24,7 @@ from muster.status.views import (
     UNKNOWN,
     RankView,
 )
-from muster_worker.contract import MAX_ACTIVITY_CHARS, EndReason
+from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
 """More kinds of activities than these are left out."""

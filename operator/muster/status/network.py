@@ -6,7 +6,7 @@ from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
 from muster.status.network_check import check_of, speed_of
 from muster.status.ranges import ranges
-from muster_worker.contract import Report
+from muster_worker.contract.schema import Report
 
 MAX_GROUPS = 16
 """Machines of a few kinds make a few groups; of a hundred kinds the rest is left out."""

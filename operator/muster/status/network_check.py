@@ -9,7 +9,7 @@ from muster.api.status import NetworkCheck, SlowNode
 from muster.plan.facts import NodeFacts
 from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
-from muster_worker.contract import AgentPhase, NetworkFigures
+from muster_worker.contract.schema import AgentPhase, NetworkFigures
 
 SLOW_FACTOR = 10
 """So many times slower than the median is no matter of chance, and makes a collective as slow for everybody."""

@@ -29,7 +29,7 @@ from muster.status.progress import stragglers
 from muster.status.ranges import ranges
 from muster.status.released import released
 from muster.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
-from muster_worker.contract import AgentPhase
+from muster_worker.contract.schema import AgentPhase
 
 MAX_BYTES = 1024
 """The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""

@@ -18,7 +18,7 @@ from muster.status.progress import progress_of
 from muster.status.rank_status import rank_status
 from muster.status.sentences import sentence
 from muster.status.views import PENDING, STARTING, UNKNOWN, Picture
-from muster_worker.contract import CommandKind
+from muster_worker.contract.schema import CommandKind
 
 
 def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn

@@ -13,7 +13,7 @@ from muster.plan.mpi_ends import is_secondary_failure
 from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
-from muster_worker.contract import MAX_ACTIVITY_CHARS, RankState
+from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 
 PENDING = "Pending"
 STARTING = "Starting"

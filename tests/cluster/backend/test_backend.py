@@ -17,7 +17,7 @@ from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster.plan.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
 from muster.plan.facts import Problem, ProcessState
-from muster_worker.contract import Command, CommandKind
+from muster_worker.contract.schema import Command, CommandKind
 
 WAITING, MISSING = ProcessState.WAITING, ProcessState.MISSING
 

@@ -15,7 +15,7 @@ from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.say import say
 from cluster.security.intruder import Place, Target, progress_of
 from cluster.shared import Kubectl
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 _HERE = Path(__file__)
 _FLOOD = _HERE.with_name("flood_workload.py").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster.operator.site import Site
-from muster_worker import wire
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 OWN = "own"
 """The token that is in the pod."""

@@ -15,7 +15,7 @@ from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.site import Site
 from cluster.security.intruder import OWN, WORDS, Ask, Place, ask, collector, failure_of
 from cluster.shared import Manifest
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 VICTIM = "victim-0-0"
 

@@ -15,10 +15,10 @@ from agent_world import JOB, PATIENCE, AgentWorld, facts_of
 from muster.backends.agent_archive import agent_archive
 from muster.plan.meeting import meet
 from muster.status.network_check import check_of
-from muster_worker import wire
-from muster_worker.check_figures import Assignment
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
-from muster_worker.port import hold_port
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
+from muster_worker.network.check_figures import Assignment
+from muster_worker.network.port import hold_port
 from network_nodes import NetworkNode, need_namespaces
 
 

@@ -12,8 +12,8 @@ from agent_world import JOB, facts_of
 from muster.api.status import Status
 from muster.plan.facts import JobFacts
 from muster_dev.places import ROOT
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher
-from muster_worker.interface_choice import Interface
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher
+from muster_worker.network.interface_choice import Interface
 from unit.plan.builders import job, status_of
 
 TRAINING = ROOT / "training"
@@ -36,7 +36,7 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
         "link add name down0 type veth peer name up0",
         "addr add 10.84.0.1/24 dev down0",
     )
-    look = "from muster_worker.interfaces import list_interfaces; print(list_interfaces())"
+    look = "from muster_worker.network.interfaces import list_interfaces; print(list_interfaces())"
     command = [*first.within, "env", f"PYTHONPATH={TRAINING}", sys.executable, "-c", look]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     result = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_world import AgentWorld
-from muster_worker.contract import (
+from muster_worker.contract.schema import (
     AgentPhase,
     AgentProblem,
     Channel,

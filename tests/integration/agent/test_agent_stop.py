@@ -14,7 +14,7 @@ import pytest
 from agent_world import AgentWorld, terminate
 from marked_processes import left_after
 from muster.backends.agent_archive import agent_archive
-from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
+from muster_worker.contract.schema import AgentPhase, CommandKind, Launcher, RankState, Report
 
 PYTHON = sys.executable
 STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(300)\n"

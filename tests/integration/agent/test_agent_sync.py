@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from agent_world import AgentWorld
-from muster_worker.contract import AgentPhase, CommandKind, Report
+from muster_worker.contract.schema import AgentPhase, CommandKind, Report
 
 
 class SyncServer:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_world import AgentWorld
 from marked_processes import left_after
-from muster_worker.contract import CommandKind, Launcher, RankState
+from muster_worker.contract.schema import CommandKind, Launcher, RankState
 
 pytest.importorskip("torch")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent_world import PATIENCE, AgentWorld
-from muster_worker import wire
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, CommandKind
 
 SLEEPING = ("sleep", "300")
 

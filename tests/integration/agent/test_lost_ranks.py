@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agent_world import AgentWorld
 from integration.run.muster_run import await_true
-from muster_worker import processes
-from muster_worker.contract import CommandKind, EndReason, Launcher, RankState
+from muster_worker.contract.schema import CommandKind, EndReason, Launcher, RankState
+from muster_worker.machine import processes
 
 HOLD = """
 import fcntl, os, signal, sys

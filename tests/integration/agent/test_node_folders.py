@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from muster_worker import opt_ml
+from muster_worker.sagemaker import opt_ml
 from node_builders import a_place, a_plan
 
 

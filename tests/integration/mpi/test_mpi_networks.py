@@ -9,8 +9,8 @@ import pytest
 
 from agent_machines import Machines, machines_for
 from mpi_installs import Install, installed
-from muster_worker.contract import CommandKind, Launcher
-from muster_worker.mpi_problem import NETWORK_UNSUPPORTED
+from muster_worker.contract.schema import CommandKind, Launcher
+from muster_worker.mpi.problem import NETWORK_UNSUPPORTED
 
 SENT = 8 << 20
 SUM = f"""

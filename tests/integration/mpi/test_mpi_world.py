@@ -8,7 +8,16 @@ import pytest
 
 from agent_world import JOB, AgentWorld
 from mpi_installs import Install, installed
-from muster_worker.contract import AgentPhase, Command, CommandKind, EndReason, Launcher, RankReport, RankState, Report
+from muster_worker.contract.schema import (
+    AgentPhase,
+    Command,
+    CommandKind,
+    EndReason,
+    Launcher,
+    RankReport,
+    RankState,
+    Report,
+)
 
 NODES, PROCS = 3, 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker.executable import write_executable
+from muster_worker.machine.executable import write_executable
 
 ARGUMENTS = ("one", "it's", "caf\u00e9 \udcff", "", "a\\b\n")
 ENTRY = """

@@ -13,8 +13,8 @@ import pytest
 
 from marked_processes import left_after
 from muster.backends.sagemaker.rank_reports import report_files
-from muster_worker import log_line
-from muster_worker.log_line import RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import RankLine
 from rank_side_agent import PYTHONS
 
 TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}

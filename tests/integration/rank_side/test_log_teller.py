@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from muster.backends.agent_archive import agent_archive
-from muster_worker import hook_environment, log_line, progress, progress_file
-from muster_worker.log_line import RankLine
-from muster_worker.log_place import LogPlace
-from muster_worker.log_relay import Relay
-from muster_worker.log_teller import FIRST_PACE_SECONDS, Teller
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import RankLine
+from muster_worker.rank import hook_environment, progress_file
+from muster_worker.rank_group import progress
+from muster_worker.sagemaker.log_rank.host_rank import LogPlace
+from muster_worker.sagemaker.log_rank.output_relay import Relay
+from muster_worker.sagemaker.log_rank.reporter import FIRST_PACE_SECONDS, Teller
 
 SCRIPT = """
 import sys

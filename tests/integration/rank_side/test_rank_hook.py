@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker import link, progress
+from muster_worker.rank_group import link, progress
 from rank_side_agent import PYTHONS, Agent, pythons_on_path
 
 TOO_OLD = pythons_on_path("python2.7", "python3.6", "python3.7")

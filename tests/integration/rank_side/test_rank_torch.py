@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from muster_worker import activity, stacks
-from muster_worker.python_exec import write_python_exec
+from muster_worker.launchers.python_exec import write_python_exec
+from muster_worker.rank_group import activity, stacks
 from rank_side_agent import Agent, Heard
 
 # what a program does after START, and the steps that it makes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker import link
+from muster_worker.rank_group import link
 from rank_side_agent import PYTHONS, Agent
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker import processes
+from muster_worker.machine import processes
 from remote_rank_group import RemoteRankGroup
 
 

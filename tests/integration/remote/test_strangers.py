@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.rank_group_credentials import derive
-from muster_worker import processes, remote_frames
-from muster_worker.calls import MAX_STRANGERS
-from muster_worker.contract import Credentials
+from muster_worker.contract.schema import Credentials
+from muster_worker.machine import processes
+from muster_worker.remote import frames
+from muster_worker.remote.calls import MAX_STRANGERS
 from remote_rank_group import JOB, RemoteRankGroup
 
 
@@ -64,7 +65,7 @@ def is_cut_off(rank_group: RemoteRankGroup, connection: socket.socket) -> bool:
 def runs(rank_group: RemoteRankGroup, connection: ssl.SSLSocket) -> bool:
     """Whether node 1 does what the connection wants."""
     with contextlib.suppress(OSError):
-        connection.send(remote_frames.encode(remote_frames.RUN, f"touch {rank_group.folder}/ran".encode()))
+        connection.send(frames.encode(frames.RUN, f"touch {rank_group.folder}/ran".encode()))
     is_cut_off(rank_group, connection)
     return (rank_group.folder / "ran").exists()
 
@@ -121,7 +122,7 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
             secure.do_handshake()
             if not sent:
                 sent = True
-                secure.send(remote_frames.encode(remote_frames.RUN, f"echo >> {rank_group.folder}/ran".encode()))
+                secure.send(frames.encode(frames.RUN, f"echo >> {rank_group.folder}/ran".encode()))
         return (rank_group.folder / "ran").exists()
 
     rank_group.turn_until(pump)
@@ -134,13 +135,13 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
 
 
 def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muster_worker.incoming_call.FIRST_FRAME_SECONDS", 0.5)
+    monkeypatch.setattr("muster_worker.remote.incoming_call.FIRST_FRAME_SECONDS", 0.5)
     silent, begun = rank_group.stranger(), client(rank_group, rank_group.credentials())
     silent.setblocking(False)
     assert is_cut_off(rank_group, silent)
     assert is_cut_off(rank_group, begun)
     slow = client(rank_group, rank_group.credentials())
-    request = remote_frames.encode(remote_frames.RUN, b"x" * 200)
+    request = frames.encode(frames.RUN, b"x" * 200)
     with contextlib.suppress(OSError):  # byte by byte, and never a whole frame
         for byte in request[:-1]:
             slow.send(bytes([byte]))
@@ -170,7 +171,7 @@ def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(ran
     "frame",
     [
         b"r" + (1 << 31).to_bytes(4, "big"),  # huge
-        b"r" + (remote_frames.MAX_COMMAND_BYTES + 1).to_bytes(4, "big"),
+        b"r" + (frames.MAX_COMMAND_BYTES + 1).to_bytes(4, "big"),
         b"o\0\0\0\1x",  # what only the other side may send
         b"GET / HTTP/1.1\r\n\r\n",
     ],
@@ -184,7 +185,7 @@ def test_what_is_no_request_ends_the_connection(rank_group: RemoteRankGroup, fra
 
 def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGroup) -> None:
     connection = client(rank_group, rank_group.credentials())
-    request = remote_frames.encode(remote_frames.RUN, b"sleep 300")
+    request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
     rank_group.turn_until(lambda: bool(processes.marked(b"MUSTER_CALL=1.1")))
     connection.send(request)

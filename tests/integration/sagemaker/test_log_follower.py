@@ -20,8 +20,8 @@ from muster.aws.job_logs import GROUP, JobLogs
 from muster.aws.place import Endpoints, Place
 from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
 from unit.plan.builders import UID, job
 
 if TYPE_CHECKING:

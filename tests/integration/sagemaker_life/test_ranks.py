@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
 from sagemaker_service.script import failing
 from sagemaker_site.life import lived
 from sagemaker_site.site import Site, Wire, spec

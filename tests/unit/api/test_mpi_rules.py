@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from muster.api import launcher_spec
 from muster.api.mpi_options import HYDRA_FAMILY, OPEN_MPI_FAMILY, end_options, is_option, way_options, world_options
 from muster.api.mpi_rules import MPI_RULES
-from muster_worker.contract import Mpi
+from muster_worker.contract.schema import Mpi
 
 KINDS = (world_options, way_options, end_options)
 OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})

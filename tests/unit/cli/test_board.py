@@ -7,7 +7,7 @@ from muster.cli.board import board
 from muster.cli.display import plain_line
 from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
 from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import MetricValue, RankReport, Report
+from muster_worker.contract.schema import MetricValue, RankReport, Report
 
 
 def status(*states: tuple[str, str, int], details: tuple[RankDetail, ...] = ()) -> Status:

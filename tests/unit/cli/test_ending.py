@@ -5,7 +5,7 @@ import pytest
 from muster.api.status import RankDetail, RankStatus, Status
 from muster.cli.ending import RootCause, find_root_cause
 from muster.plan.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import LauncherEnd, RankReport, Report
+from muster_worker.contract.schema import LauncherEnd, RankReport, Report
 
 DETAIL = RankDetail(rank=1, node=1, state="Failed", reason="RankFailed")
 FAILED = Status(phase="Failed", ranks=RankStatus(world=2, running=0, ready="0/2", details=(DETAIL,)))

@@ -22,7 +22,7 @@ from muster.cli.launch_preview import preview
 from muster.cli.problem import BadInput
 from muster.cli.render import SETTING, as_applied
 from muster.plan.render import render_plan
-from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
+from muster_worker.mpi.mpirun_variables import OLDER_NAMES, SETTINGS
 from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}

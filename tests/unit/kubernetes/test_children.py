@@ -14,8 +14,8 @@ from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, service
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.render import render_plan
-from muster_worker import wire
-from muster_worker.contract import Plan
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Plan
 from unit.kubernetes.cluster_jobs import SETTING, UID, cluster_job, labels, pod_spec, rendered, with_trainer
 
 OWNER = {

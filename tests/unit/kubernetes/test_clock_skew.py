@@ -14,7 +14,7 @@ from muster.backends.kubernetes.pods import Condition, PodView
 from muster.plan.facts import ProcessFacts
 from muster.plan.outcome import final_condition
 from muster.plan.problems import UNREACHABLE_SECONDS, unreachable_at
-from muster_worker.contract import AgentPhase
+from muster_worker.contract.schema import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.kubernetes.skewed_world import skewed_world
 from unit.plan.builders import START, agent, facts, node

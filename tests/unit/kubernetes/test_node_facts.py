@@ -11,7 +11,7 @@ from muster.backends.kubernetes.observations import is_cut_off
 from muster.backends.kubernetes.pods import Condition
 from muster.plan.facts import Problem, ProcessFacts, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS
-from muster_worker.contract import AgentPhase
+from muster_worker.contract.schema import AgentPhase
 from unit.kubernetes.pod_cases import view
 from unit.plan.builders import START, agent
 

@@ -10,7 +10,7 @@ from muster.backends.kubernetes.quoting import MAX_CHARS, quote
 from muster.backends.kubernetes.scheduling import lacks, verdict
 from muster.backends.kubernetes.warnings import Warned, read_warning
 from muster.plan.facts import Problem
-from muster_worker.contract import UNUSABLE_PYTHON
+from muster_worker.contract.schema import UNUSABLE_PYTHON
 from unit.kubernetes.pod_cases import JSONObject, changed, part, view
 
 

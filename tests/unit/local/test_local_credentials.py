@@ -12,7 +12,7 @@ from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.rank_group_credentials import SEED_BYTES, derive
 from muster.ranks.store import RankStore
-from muster_worker.contract import CommandKind
+from muster_worker.contract.schema import CommandKind
 from unit.plan.builders import T0, UID, command, mpi_job
 
 START = SendCommand((0, 1), command(CommandKind.START))

@@ -3,7 +3,7 @@
 from muster.api.spec import Metric
 from muster.backends.local.toolkit.metrics import OutputMetrics
 from muster.plan.facts import MetricFacts
-from muster_worker.contract import MetricValue
+from muster_worker.contract.schema import MetricValue
 from unit.plan.training_world import job
 
 

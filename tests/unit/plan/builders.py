@@ -22,7 +22,7 @@ from muster.plan.facts import (
 from muster.plan.inference import infer
 from muster.plan.outcome import judge
 from muster.status.summarise import summarise
-from muster_worker.contract import (
+from muster_worker.contract.schema import (
     AgentPhase,
     AgentProblem,
     Command,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from muster.api.spec import Job
-from muster_worker.contract import Command, CommandKind, LauncherEnd, Order
+from muster_worker.contract.schema import Command, CommandKind, LauncherEnd, Order
 from unit.plan.simulated import SimulatedNode, SimulatedRank, World
 
 OPEN_MPI = "Open MPI"

@@ -14,8 +14,17 @@ from muster.plan.outcome import judge
 from muster.plan.termination_log import read_termination_message
 from muster.ranks.merge import merge
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, Command, CommandKind, LauncherEnd, Order, RankReport, RankState, Report
-from muster_worker.termination import summary
+from muster_worker.agent.termination import summary
+from muster_worker.contract.schema import (
+    AgentPhase,
+    Command,
+    CommandKind,
+    LauncherEnd,
+    Order,
+    RankReport,
+    RankState,
+    Report,
+)
 from unit.plan.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.plan.telling import well_told
 

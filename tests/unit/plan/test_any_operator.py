@@ -9,7 +9,7 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, SendCommand
 from muster.plan.outcome import final_condition
-from muster_worker.contract import CommandKind
+from muster_worker.contract.schema import CommandKind
 from unit.plan.builders import job
 from unit.plan.simulated import SimulatedNode, World
 

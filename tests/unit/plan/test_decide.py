@@ -11,7 +11,7 @@ from muster.plan.actions import Action, CreateNode, KillNode, RemoveNode, Remove
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import judge
-from muster_worker.contract import AgentPhase, Command, CommandKind, Peer
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Peer
 from unit.plan.builders import (
     START,
     T0,

@@ -8,7 +8,7 @@ from muster.api.status import Condition, Status
 from muster.plan.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.inference import infer
 from muster.plan.problems import POD_DELETED
-from muster_worker.contract import CommandKind
+from muster_worker.contract.schema import CommandKind
 from unit.plan.builders import START, command, facts, halted, job, rank, ready, running
 
 FIRST = Status(attempt=1, start_time="2025-11-21T04:05:05Z")

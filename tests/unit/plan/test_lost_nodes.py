@@ -11,7 +11,7 @@ from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
 from muster.plan.outcome import final_condition
 from muster.plan.problems import NODE_SILENT
-from muster_worker.contract import AgentPhase
+from muster_worker.contract.schema import AgentPhase
 from unit.plan.builders import (
     HEARTBEAT_SECONDS,
     START,

@@ -13,7 +13,7 @@ from muster.plan.facts import NodeFacts
 from muster.plan.inference import infer
 from muster.plan.meeting import meet, mismatch
 from muster.plan.outcome import NETWORK_MISMATCH, Verdict, judge
-from muster_worker.contract import AgentPhase, CommandKind, Link
+from muster_worker.contract.schema import AgentPhase, CommandKind, Link
 from unit.plan.builders import START, agent, facts, job, node, status_of
 
 

@@ -10,7 +10,7 @@ from muster.plan.actions import Action, KillNode, SendCommand
 from muster.plan.decide import HUNG_SECONDS, decide, next_wake
 from muster.plan.facts import JobFacts, NodeFacts
 from muster.plan.outcome import judge
-from muster_worker.contract import Command, CommandKind
+from muster_worker.contract.schema import Command, CommandKind
 from unit.plan.builders import START, UID, command, done, ended, facts, halted, launcher, mpi_job, rank, ready, running
 
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)

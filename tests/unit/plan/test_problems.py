@@ -9,7 +9,7 @@ from muster.plan.decide import next_wake
 from muster.plan.facts import JobFacts, NodeFacts, Problem
 from muster.plan.inference import infer
 from muster.plan.outcome import judge
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
     T0,

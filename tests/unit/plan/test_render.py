@@ -4,8 +4,8 @@ import pytest
 
 from muster.api import data_spec, launcher_spec, spec
 from muster.plan.render import render_plan, resolve_procs
-from muster_worker.contract import Channel, Launcher, Metric, Mpi, Plan
-from muster_worker.wire import decode, encode
+from muster_worker.contract.schema import Channel, Launcher, Metric, Mpi, Plan
+from muster_worker.contract.wire import decode, encode
 from unit.plan.builders import UID, job
 
 

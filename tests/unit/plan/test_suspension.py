@@ -11,7 +11,7 @@ from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.inference import infer
 from muster.plan.outcome import Outcome, Verdict, judge
-from muster_worker.contract import AgentPhase, Command, CommandKind
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from unit.plan.builders import (
     START,
     T0,

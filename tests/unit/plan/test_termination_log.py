@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from muster.api.status import Status
 from muster.plan.facts import NodeFacts, TerminationMessage
 from muster.plan.termination_log import read_termination_message
-from muster_worker.contract import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
-from muster_worker.termination import summary
+from muster_worker.agent.termination import summary
+from muster_worker.contract.schema import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
 from unit.plan.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
 
 ONGOING = Status(attempt=1, start_time="2025-11-21T04:05:05Z")

@@ -12,7 +12,7 @@ from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts
 from muster.plan.outcome import Verdict, judge
 from muster.status.summarise import summarise
-from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
+from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,
     agent,

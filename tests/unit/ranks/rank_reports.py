@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.ranks.check import Shape
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 T0 = 1_700_000_000.0
 UID = "uid-1"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.check import Implausible, check
-from muster_worker.contract import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
+from muster_worker.contract.schema import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
 from unit.ranks.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {

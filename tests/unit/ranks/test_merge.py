@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from muster.plan.facts import AgentFacts
 from muster.ranks.merge import merge
-from muster_worker.contract import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
 from unit.ranks.rank_reports import T0, exited, report, running
 
 Arrival = tuple[Report, float]

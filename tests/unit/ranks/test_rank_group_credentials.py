@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from muster.api.spec import Job
 from muster.ranks.rank_group_credentials import SEED_BYTES, derive, with_credentials
-from muster_worker import wire
-from muster_worker.contract import Command, CommandKind, Credentials
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind, Credentials
 from unit.plan.builders import command, job, mpi_job
 
 SEED = b"s" * SEED_BYTES

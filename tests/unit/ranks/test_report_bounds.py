@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.ranks.report_bounds import MAX_DEPTH, OutOfBounds, check_bounds
-from muster_worker import wire
-from muster_worker.contract import (
+from muster_worker.agent.reports import encode_report
+from muster_worker.contract import wire
+from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     MAX_LINKS,
@@ -23,8 +24,7 @@ from muster_worker.contract import (
     RankReport,
     Report,
 )
-from muster_worker.reports import encode_report
-from muster_worker.wire import max_report_bytes
+from muster_worker.contract.wire import max_report_bytes
 
 LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
 

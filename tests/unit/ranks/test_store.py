@@ -6,7 +6,7 @@ import pytest
 from muster.ranks.check import Implausible
 from muster.ranks.directory import Member
 from muster.ranks.store import RankStore, UnknownJob
-from muster_worker.contract import Command, CommandKind
+from muster_worker.contract.schema import Command, CommandKind
 from unit.ranks.rank_reports import SHAPE, T0, UID, report, running
 
 MEMBER = Member(UID, 0, 0)

@@ -7,7 +7,7 @@ from muster.ranks.check import Shape
 from muster.ranks.directory import Member
 from muster.ranks.memory_shares import MemoryShares
 from muster.ranks.store import RankStore
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 MIB = 1024 * 1024
 PROCS = 64

@@ -11,7 +11,7 @@ from muster.kube.errors import ApiError
 from muster.plan.facts import ProcessFacts, ProcessState
 from muster.ranks.directory import Member
 from muster.ranks.store import UnknownJob
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 from unit.runtime_cluster.api_server import failure
 from unit.runtime_cluster.cluster_resources import CREATED, resource
 from unit.runtime_cluster.worlds import Site, site

@@ -15,7 +15,7 @@ from muster.kube.client import Change
 from muster.plan.actions import Action, SendCommand
 from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
 from muster.ranks.merge import merge
-from muster_worker.contract import AgentPhase, Command, CommandKind, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, RankReport, RankState, Report
 from unit.runtime_cluster.api_server import ApiServer, Mishap, failure, lost_answer, served
 from unit.runtime_cluster.cluster_resources import CREATED, resource
 from unit.runtime_cluster.test_jobs import idle

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.plan.failure import find_failure
-from muster_worker import log_line
-from muster_worker.contract import AgentPhase, RankState
-from muster_worker.log_line import Event, RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
+from muster_worker.contract.schema import AgentPhase, RankState
 from unit.plan.builders import job, mpi_job
 
 LOGS = Path(__file__).parent / "logs"

@@ -88,7 +88,7 @@ def test_the_same_program_has_the_same_files() -> None:
     assert first == second
     assert first["muster_entry.program"] == b"train.py\n"
     with zipfile.ZipFile(io.BytesIO(first["muster_entry.pyz"])) as agent:
-        assert "muster_worker/log_rank.py" in agent.namelist()
+        assert "muster_worker/sagemaker/log_rank/wrapper.py" in agent.namelist()
 
 
 def test_ranks_of_one_of_several_groups_are_not_told_of_as_if_they_were_all() -> None:

@@ -12,7 +12,7 @@ from muster.plan.actions import KillNode
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.plan.outcome import final_condition
 from muster.ranks.merge import merge
-from muster_worker.contract import AgentPhase, CommandKind, RankReport, RankState, Report
+from muster_worker.contract.schema import AgentPhase, CommandKind, RankReport, RankState, Report
 from unit.plan.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
 from unit.plan.simulated import SimulatedNode, World
 

@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, LauncherFacts, Problem
-from muster_worker.contract import AgentPhase, CommandKind, LauncherEnd
+from muster_worker.contract.schema import AgentPhase, CommandKind, LauncherEnd
 from unit.plan.builders import (
     START,
     agent,

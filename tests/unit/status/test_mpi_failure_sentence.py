@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.status import Status
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
-from muster_worker.contract import AgentPhase, AgentProblem, CommandKind
+from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
 from unit.plan.builders import (
     START,
     agent,

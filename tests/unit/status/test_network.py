@@ -5,7 +5,7 @@ from dataclasses import replace
 from muster.api.status import LinkGroup, NetworkStatus, NodeLink, Status
 from muster.plan.facts import NodeFacts
 from muster.status.network import MAX_GROUPS, MAX_NODES, network_of
-from muster_worker.contract import AgentPhase
+from muster_worker.contract.schema import AgentPhase
 from unit.plan.builders import START, agent, facts, job, missing, node, running, status_of
 
 WHY = "on the route to the operator, 10000 Mbit/s"

@@ -11,7 +11,7 @@ from muster.plan.facts import NodeFacts
 from muster.status.events import notes, steps_so_far
 from muster.status.network import network_of
 from muster.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, check_of, slow_ones
-from muster_worker.contract import AgentPhase, NetworkFigures
+from muster_worker.contract.schema import AgentPhase, NetworkFigures
 from unit.plan.builders import START, facts, job, missing, rank, running, status_of
 
 FAST = NetworkFigures(9400.0, 9300.0, 40.0)

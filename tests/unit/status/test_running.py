@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec import Metric
 from muster.api.status import Condition, Progress, RankDetail, Status
 from muster.plan.facts import JobFacts, NodeFacts, Problem, RankFacts
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.plan.builders import (
     START,
     T0,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muster.api.status import Status
 from muster.plan.facts import MetricFacts, NodeFacts, RankFacts
-from muster_worker.contract import AgentPhase, CommandKind, MetricValue, RankReport, RankState
+from muster_worker.contract.schema import AgentPhase, CommandKind, MetricValue, RankReport, RankState
 from unit.plan.builders import START, agent, command, facts, job, node, status_of
 
 MAX_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from muster.aws.errors import AwsError
 from muster.backends.kubernetes import end_problems, not_renderable, refusals, scheduling, start_problems
 from muster.plan import ends, outcome, problems, suspension
 from muster_dev.places import ROOT
-from muster_worker.contract import EndReason
+from muster_worker.contract.schema import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
 NOT_BAD = {outcome.SUCCEEDED, outcome.STOPPING, suspension.SUSPENDED}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker.contract import Launcher, Mpi
-from muster_worker.mpi_launch import mpirun
+from muster_worker.contract.schema import Launcher, Mpi
+from muster_worker.mpi.mpirun import mpirun
 from node_builders import a_place, a_plan
 
 OPEN_MPI = "mpirun (Open MPI) 4.1.4"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from muster_worker.contract import Mpi
-from muster_worker.interface_choice import Interface
-from muster_worker.mpi_problem import find_problem
+from muster_worker.contract.schema import Mpi
+from muster_worker.mpi.problem import find_problem
+from muster_worker.network.interface_choice import Interface
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 FOUR = Interface("eth0", ("10.0.0.7/16",))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster_worker.contract import Peer
-from muster_worker.rank_group_hosts import find, hydra_file, launch_names, open_mpi_file
+from muster_worker.contract.schema import Peer
+from muster_worker.mpi.host_files import find, hydra_file, launch_names, open_mpi_file
 
 
 def peers(*addresses: str) -> tuple[Peer, ...]:

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import contract
-from muster_worker.arguments import to_arguments, to_text
-from muster_worker.contract import Scalar
-from muster_worker.environment import direct_environment, node_environment, per_node_environment
-from muster_worker.rendezvous import is_rendezvous_variable
-from muster_worker.sagemaker import input_data_config
+from muster_worker.contract import schema
+from muster_worker.contract.rendezvous import is_rendezvous_variable
+from muster_worker.contract.schema import Scalar
+from muster_worker.launchers.environment import direct_environment, node_environment, per_node_environment
+from muster_worker.sagemaker.arguments import to_arguments, to_text
+from muster_worker.sagemaker.container import input_data_config
 from node_builders import a_place, a_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -93,7 +93,7 @@ def test_a_direct_rank_has_what_torchrun_would_set() -> None:
 
 
 def test_a_nodes_command_has_no_rank_of_its_own() -> None:
-    place = a_place(a_plan(launcher=contract.Launcher.PER_NODE, procs=1))
+    place = a_place(a_plan(launcher=schema.Launcher.PER_NODE, procs=1))
     environment = per_node_environment({}, place, "/shim")
     assert "RANK" not in environment
     assert environment["MUSTER_RANK"] == "1"
@@ -113,6 +113,6 @@ def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, e
 
 
 def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:
-    channels = (contract.Channel("train", is_sharded=True), contract.Channel("validation"))
+    channels = (schema.Channel("train", is_sharded=True), schema.Channel("validation"))
     fields = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
     assert fields == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}

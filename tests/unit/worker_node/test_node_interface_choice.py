@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api import interfaces as forms
-from muster_worker.contract import MAX_LINKS, Link
-from muster_worker.interface_choice import Choice, Interface, NoChoice, agreed, choose
+from muster_worker.contract.schema import MAX_LINKS, Link
+from muster_worker.network.interface_choice import Choice, Interface, NoChoice, agreed, choose
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 ETH0 = Interface("eth0", ("10.0.0.5/16",), speed_mbps=10_000)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.contract import Peer
-from muster_worker.library_interfaces import (
+from muster_worker.contract.schema import Peer
+from muster_worker.mpi.mca_files import mca_names
+from muster_worker.network.library_interfaces import (
     OF_LAUNCHERS,
     OF_RANKS,
     Network,
@@ -15,7 +16,6 @@ from muster_worker.library_interfaces import (
     launcher_variables,
     rank_variables,
 )
-from muster_worker.mca_files import mca_names
 
 ETH = Network("eth1", "10.79.0.11")
 PEERS = (Peer(0, "10.79.0.11", 1, "eth1"), Peer(1, "10.79.0.12", 1, "eth1"))

@@ -1,8 +1,8 @@
 import pytest
 
-from muster_worker.contract import EndReason
-from muster_worker.memory_limit import MemoryKills, counter_files, read_count
-from muster_worker.state import Event, LauncherRecord, RankEnded
+from muster_worker.agent.state import Event, LauncherRecord, RankEnded
+from muster_worker.contract.schema import EndReason
+from muster_worker.rank_group.memory_limit import MemoryKills, counter_files, read_count
 
 CONTROL = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 EVENTS = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n"

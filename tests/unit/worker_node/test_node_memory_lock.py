@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from muster_dev.places import ROOT
-from muster_worker.memory_lock import UNLIMITED, objection
-from muster_worker.reports import MAX_WHY_CHARS, Snapshot, make_report
-from muster_worker.state import NodeState
+from muster_worker.agent.reports import MAX_WHY_CHARS, Snapshot, make_report
+from muster_worker.agent.state import NodeState
+from muster_worker.machine.memory_lock import UNLIMITED, objection
 
 PROGRAM = """
 import resource
-from muster_worker.memory_lock import raise_limit
+from muster_worker.machine.memory_lock import raise_limit
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (4096, 65536))
 print(raise_limit(), resource.getrlimit(resource.RLIMIT_MEMLOCK))
 """

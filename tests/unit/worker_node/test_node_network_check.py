@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster_worker.check_figures import MAX_PROBLEM_CHARS, Measured, assign, figures, sentence
-from muster_worker.contract import NetworkFigures, Peer
+from muster_worker.contract.schema import NetworkFigures, Peer
+from muster_worker.network.check_figures import MAX_PROBLEM_CHARS, Measured, assign, figures, sentence
 
 
 def peers(count: int) -> tuple[Peer, ...]:

@@ -1,4 +1,4 @@
-from muster_worker.outage import TELL_SECONDS, Outage
+from muster_worker.agent.outage import TELL_SECONDS, Outage
 
 
 def test_a_short_silence_is_nobodys_problem() -> None:

@@ -4,19 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import wire
-from muster_worker.contract import (
-    MAX_LAST_LINES,
-    MAX_LINE_CHARS,
-    MAX_METRICS,
-    MAX_REPORT_BYTES,
-    AgentPhase,
-    AgentProblem,
-    RankState,
-    Report,
-)
-from muster_worker.reports import Observation, Snapshot, encode_report, make_report
-from muster_worker.state import (
+from muster_worker.agent.reports import Observation, Snapshot, encode_report, make_report
+from muster_worker.agent.state import (
     ActivityFound,
     Event,
     LauncherRecord,
@@ -32,7 +21,18 @@ from muster_worker.state import (
     begin,
     exit_code,
 )
-from muster_worker.termination import MAX_BYTES, summary
+from muster_worker.agent.termination import MAX_BYTES, summary
+from muster_worker.contract import wire
+from muster_worker.contract.schema import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_METRICS,
+    MAX_REPORT_BYTES,
+    AgentPhase,
+    AgentProblem,
+    RankState,
+    Report,
+)
 
 
 def a_state(*events: Event, procs: int = 2) -> NodeState:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
 
 LINE = RankLine(Event.STARTED, "algo-2", 3, 1, 4, at=10.5, started_at=10.0, pid=77)
 

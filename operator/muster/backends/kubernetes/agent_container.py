@@ -9,7 +9,7 @@ from muster.backends.kubernetes.own_python import is_brought, mounted, program
 from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
 from muster.backends.kubernetes.storage import SYNC_SOCKET
 from muster.plan.world import uploads_to_s3
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 FILES = "/muster"
 """What the agent is started with: itself, its plan, its token."""

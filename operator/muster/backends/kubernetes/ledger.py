@@ -9,7 +9,7 @@ from muster.backends.kubernetes.pods import PodView
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.facts import Problem
 from muster.plan.lost_nodes import LOST_SECONDS
-from muster_worker.contract import Command
+from muster_worker.contract.schema import Command
 
 FIRST_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 30.0

@@ -11,8 +11,8 @@ from muster.backends.kubernetes.pod_patches import pod_patchs
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster.storage.storage_plan import storage_plan, to_json
-from muster_worker import wire
-from muster_worker.contract import Plan
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Plan
 
 
 def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:

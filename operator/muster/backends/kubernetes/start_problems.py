@@ -10,7 +10,7 @@ from muster.backends.kubernetes.quoting import innermost, quote
 from muster.backends.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, Warned, latest
 from muster.plan.facts import Problem
 from muster.plan.problems import FETCHING_FILES
-from muster_worker.contract import UNUSABLE_PYTHON
+from muster_worker.contract.schema import UNUSABLE_PYTHON
 
 IMAGE_NOT_FOUND = "ImageNotFound"
 IMAGE_PULL_FAILED = "ImagePullFailed"

@@ -25,7 +25,7 @@ from muster.plan.facts import JobFacts, NodeFacts, StopRequest
 from muster.plan.world import uploads_to_s3
 from muster.ranks.rank_group_credentials import with_credentials
 from muster.ranks.store import RankStore
-from muster_worker.contract import Command
+from muster_worker.contract.schema import Command
 
 
 @dataclass(frozen=True)

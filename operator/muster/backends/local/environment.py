@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muster.api.spec import EnvVar, Job
 from muster.backends.local.devices import VISIBLE
 from muster.storage.git_token import VARIABLE
-from muster_worker.rendezvous import is_rendezvous_variable
+from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 _FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
 """What MPI and SageMaker tell their ranks. A job may set these, so that they are no variables of the rendezvous."""

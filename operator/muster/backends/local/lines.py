@@ -9,7 +9,7 @@ MAX_LINE_BYTES = 64 * 1024
 class AgentLineReader:
     """Collects bytes and gives back whole lines as text; what isn't UTF-8 becomes U+FFFD.
 
-    That is all: what ranks wrote the agent has made readable already (`muster_worker.lines`).
+    That is all: what ranks wrote the agent has made readable already (`muster_worker.rank_group.lines`).
     """
 
     def __init__(self) -> None:

@@ -30,8 +30,8 @@ from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.store import RankStore
 from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from muster.backends.sagemaker.log_lines import MAX_EXIT_CODE, MAX_SIGNAL, World
 from muster.plan.facts import RankFacts
-from muster_worker import log_line
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, RankReport, RankState
+from muster_worker.contract import log_line
+from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankReport, RankState
 
 _MAX_STREAMS = 4096
 _AFTER_ROOT_SECONDS = 0.5

@@ -16,8 +16,8 @@ from muster.backends.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.backends.sagemaker.rank_news import LogSource
 from muster.plan.facts import AgentFacts
 from muster.plan.world import procs_per_node, rank_nodes
-from muster_worker.contract import RankState
-from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
+from muster_worker.contract.log_line import LEAST_PACE_SECONDS, MARK
+from muster_worker.contract.schema import RankState
 
 LOOK_SECONDS = 10.0
 """From one look at a job's log to the next, where its account's quota allows that."""

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 
 from muster.plan.facts import MetricFacts, RankFacts
-from muster_worker import log_line
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
-from muster_worker.log_line import RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import RankLine
+from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
 
 CLOCK_SLACK = 300.0
 """Seconds by which a host's clock may seem to be off; a time beyond counts as the log's own."""

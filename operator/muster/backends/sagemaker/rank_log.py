@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from muster.backends.sagemaker.launcher_words import LauncherWords
 from muster.backends.sagemaker.log_lines import RankWord, World, rank_word
 from muster.plan.facts import AgentFacts, MetricFacts, RankFacts
-from muster_worker import log_line
-from muster_worker.contract import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
+from muster_worker.contract import log_line
+from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
 MAX_STREAMS = 4096
 """Of which a piece of a line is remembered; a job has one a host, and one more for each time that it was restarted."""

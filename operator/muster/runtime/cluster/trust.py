@@ -20,7 +20,7 @@ from muster.ranks.certificate import Authority, ServingCertificate, make_authori
 from muster.ranks.keys import Keys, read_keys
 from muster.ranks.rank_group_credentials import SEED_BYTES
 from muster.ranks.tokens import Verifier
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 RENEWAL_SECONDS = 3600.0
 """Between two looks at the certificates. Another replica's new authority is known here long before it signs."""

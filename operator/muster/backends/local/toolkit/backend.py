@@ -30,7 +30,7 @@ from muster.plan.facts import (
     StopRequest,
 )
 from muster.plan.world import procs_per_node
-from muster_worker.contract import (
+from muster_worker.contract.schema import (
     AgentPhase,
     Command,
     CommandKind,
@@ -38,7 +38,7 @@ from muster_worker.contract import (
     RankState,
     Report,
 )
-from muster_worker.sagemaker import MAX_FAILURE_CHARS
+from muster_worker.sagemaker.container import MAX_FAILURE_CHARS
 
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""

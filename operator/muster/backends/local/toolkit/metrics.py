@@ -3,8 +3,8 @@
 from muster.api.spec import Job
 from muster.plan.facts import MetricFacts
 from muster.plan.world import procs_per_node
-from muster_worker.contract import Metric, MetricValue
-from muster_worker.metrics import MetricReader
+from muster_worker.contract.schema import Metric, MetricValue
+from muster_worker.rank_group.metrics import MetricReader
 
 
 class OutputMetrics:

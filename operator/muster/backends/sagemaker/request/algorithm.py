@@ -12,7 +12,7 @@ from muster.backends.sagemaker.request.drivers import START_PROGRAM
 from muster.backends.sagemaker.request.image import image
 from muster.backends.sagemaker.request.setting import Setting
 from muster.backends.sagemaker.request.training_request import Fields
-from muster_worker.arguments import to_arguments
+from muster_worker.sagemaker.arguments import to_arguments
 
 _FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
 """pytorch/estimator.py and tensorflow/estimator.py, enable_sagemaker_metrics; HuggingFace has them always."""

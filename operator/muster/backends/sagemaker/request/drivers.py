@@ -5,7 +5,7 @@ import shlex
 from muster.api.sagemaker_launch import START_SCRIPT, Launch
 from muster.api.spec import Job
 from muster.backends.sagemaker.request.start_script import start_files
-from muster_worker.arguments import to_arguments
+from muster_worker.sagemaker.arguments import to_arguments
 
 DRIVERS_CHANNEL = "sm_drivers"
 """The channel of SDK 3's start script (sagemaker/train/constants.py, SDK 3.27.0)."""
