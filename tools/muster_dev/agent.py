@@ -28,8 +28,8 @@ import muster_worker
 for found in pkgutil.walk_packages(muster_worker.__path__, "muster_worker."):
     if found.name.rpartition(".")[2] != "__main__" and ".site" not in found.name:
         importlib.import_module(found.name)
-from muster_worker import contract
-for name, kind in vars(contract).items():
+from muster_worker.contract import schema
+for name, kind in vars(schema).items():
     if dataclasses.is_dataclass(kind):
         typing.get_type_hints(kind)
 """

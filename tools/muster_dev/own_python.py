@@ -124,8 +124,9 @@ def needed() -> Mapping[str, Path]:
 
 def agent_modules() -> Iterator[str]:
     """The agent's own modules by their names; what sits in a folder without `__init__` is for the ranks' Python."""
-    for file in sorted((AGENT / "muster_worker").glob("*.py")):
-        yield f"muster_worker.{file.stem}".removesuffix(".__init__")
+    for file in sorted((AGENT / "muster_worker").rglob("*.py")):
+        if file.with_name("__init__.py").exists():
+            yield ".".join(file.relative_to(AGENT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def is_brought(name: str) -> bool:

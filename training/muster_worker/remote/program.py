@@ -10,7 +10,7 @@ from muster_worker.launchers.environment import Place
 from muster_worker.machine.executable import Unpacked, write_executable
 
 _NAME = "remote"
-_MODULES = ("__init__.py", "remote.py", "remote_frames.py")
+_MODULES = ("__init__.py", "remote/__init__.py", "remote/client.py", "remote/frames.py")
 """All that it imports of ours. It is started once a daemon, 64 times and more at once: milliseconds count."""
 
 
@@ -32,7 +32,7 @@ def write_program(place: Place) -> None:
 
 def _unpack(folder: str) -> Unpacked:
     package = os.path.join(folder, "muster_worker")
-    os.makedirs(package, mode=0o700, exist_ok=True)
+    os.makedirs(os.path.join(package, "remote"), mode=0o700, exist_ok=True)
     for name in _MODULES:
         path = os.path.join(package, name)
         with open(path, "wb") as file:

@@ -34,7 +34,7 @@ def report_files(program: str) -> dict[str, bytes]:
     """What goes into the root of the source archive, by name, so that the ranks of the user's `program` report."""
     suffix = _suffix(program)
     return {
-        f"{_ENTRY}{suffix}": files("muster_worker").joinpath(f"log_entry{suffix}").read_bytes(),
+        f"{_ENTRY}{suffix}": files("muster_worker.sagemaker.log_rank").joinpath(f"entry{suffix}").read_bytes(),
         f"{_ENTRY}.program": f"{program}\n".encode(),
         f"{_ENTRY}.pyz": agent_archive(),
     }

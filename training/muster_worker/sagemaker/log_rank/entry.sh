@@ -1,5 +1,5 @@
 #!/bin/sh
-# log_entry.py for a user's program that is none of Python: `muster_entry.sh` in the source archive.
+# entry.py for a user's program that is none of Python: `muster_entry.sh` in the source archive.
 IFS= read -r program < muster_entry.program
 # The toolkit makes what it starts executable, which is this.
 chmod 777 "./$program"

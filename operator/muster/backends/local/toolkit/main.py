@@ -54,9 +54,9 @@ def main(arguments: list[str]) -> int:
     # with PYTHONSAFEPATH this folder isn't the first of it, and the first is the user's
     users = [place for place in sys.path if place != str(Path(__file__).parent)]
     sys.path[:] = [host.archive, *users]
-    from muster_worker.agent import guardian
-    from muster_worker.machine import processes
-    from muster_worker.network import hosts
+    from muster_worker.agent import guardian  # noqa: PLC0415 - from there
+    from muster_worker.machine import processes  # noqa: PLC0415 - from there
+    from muster_worker.network import hosts  # noqa: PLC0415 - from there
 
     sys.path[:] = users
     processes.end_with_parent(host.parent)

@@ -19,7 +19,7 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
         "procs": said_procs(spec) or "Auto",
         "command": list(spec.command),
     }
-    script = files("muster_worker").joinpath("sagemaker_start.py").read_bytes()
+    script = files("muster_worker.sagemaker").joinpath("start_script.py").read_bytes()
     return {START_SCRIPT: script, _SETTINGS: (json.dumps(settings, sort_keys=True) + "\n").encode()}
 
 
