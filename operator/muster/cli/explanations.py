@@ -104,7 +104,7 @@ def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], 
     for name, value in sorted(added(job, plan, node).items()):
         if name not in start.environment and name not in HOOK_VARIABLES:
             continue  # it gives way to another one of the owner's
-        source, why = variable_reason(name)
+        source, why = variable_reason(plan.launcher, name)
         if name in own:
             source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value
         found.append(Explanation("Environment", name, own.get(name, value), source, why))
@@ -116,7 +116,7 @@ def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
     first = (("network check", CHECK_VALUE),)
     is_checked = plan.network_check and plan.nodes > 1
     for part, value in (*(first if is_checked else ()), *parts(plan, command)):
-        source, why = part_reason(part)
+        source, why = part_reason(plan.launcher, part)
         found.append(Explanation("Launcher", part, value, source, why))
     return found
 

@@ -16,12 +16,12 @@ from muster.backends.kubernetes.opt_ml import CODE, ROOT
 from muster.backends.kubernetes.own_python import is_brought, program
 from muster.backends.kubernetes.owner_patches import owner_patches
 from muster.backends.kubernetes.pod_patch import entries, stacked, trainer_of
-from muster.cli import mpi_preview
-from muster_worker.contract.schema import Launcher, Peer, Plan
-from muster_worker.launchers import commands
-from muster_worker.launchers.environment import Place, direct_environment, node_environment, per_node_environment
+from muster_worker.contract.schema import Peer, Plan
+from muster_worker.launchers.commands import user_command
+from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
-from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_RANK, with_hook
+from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, with_hook
 from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
@@ -31,7 +31,6 @@ UNKNOWN_TYPE = "local"
 """What the agent says of a machine of unknown type: the word of SageMaker's own local mode."""
 
 _PORT = 29500
-_ATTEMPT = 1
 
 
 @dataclass(frozen=True)
@@ -51,15 +50,16 @@ def preview(job: Job, plan: Plan, node: int) -> Preview:
     own = _own_variables(job, node)
     place = _place(job, plan, node)
     counted = {name: value for name, value in _of_machine(job, node).items() if name not in own}
-    return Preview(_command(place), {**_environment(own, place), **counted}, own)
+    start = find_launcher(plan.launcher).example(place, own)
+    return Preview(tuple(start.command), {**start.environment, **counted}, own)
 
 
 def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
     place = _place(job, plan, node)
-    scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
-    result = {**_environment({}, place), **_of_machine(job, node)}
-    return with_hook(result, place.archive, scope)
+    launcher = find_launcher(plan.launcher)
+    result = {**launcher.example(place, {}).environment, **_of_machine(job, node)}
+    return with_hook(result, place.archive, launcher.hook_scope(plan))
 
 
 def _of_machine(job: Job, node: int) -> Mapping[str, str]:
@@ -76,28 +76,6 @@ def _value(value: object, elsewhere: object) -> str:
     if isinstance(elsewhere, dict):
         return "".join(f"<{kind}>" for kind in elsewhere)
     return str(value or "")
-
-
-def _command(place: Place) -> tuple[str, ...]:
-    plan = place.plan
-    if plan.launcher == Launcher.TORCHRUN:
-        return commands.torchrun(place, _ATTEMPT, lambda _: "torchrun")
-    if plan.launcher == Launcher.MPI:
-        return mpi_preview.command(place)
-    if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1:
-        return commands.user_command(plan)
-    return commands.wrapper(place)
-
-
-def _environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
-    if place.plan.launcher == Launcher.MPI:
-        return mpi_preview.environment(own, place)
-    environment = node_environment(own, place)
-    if place.plan.launcher == Launcher.DIRECT:
-        return direct_environment(environment, place, 0)
-    if place.plan.launcher == Launcher.PER_NODE:
-        return per_node_environment(environment, place, f"{RUN}/PYTHON_SHIM")
-    return environment
 
 
 def _place(job: Job, plan: Plan, node: int) -> Place:
@@ -132,23 +110,13 @@ def _instance_type(job: Job, node: int) -> str:
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """What a node's command is made of besides the words of the job's owner: each option of muster's and its value."""
-    arguments = commands.user_command(plan)[len(plan.command) :]
     if not command:
         return ()
-    before = command[: len(command) - len(plan.command) - len(arguments)]
-    result: list[tuple[str, str]] = []
-    if plan.launcher == Launcher.TORCHRUN:
-        first, last = before.index("--nnodes"), before.index("--no_python")
-        options = before[first : last - len(plan.launcher_args)]
-        result.append(("launcher", shlex.join(before[:first])))
-        result += list(zip(options[::2], options[1::2], strict=True))
-        result.append(("--no_python", "set"))
-        before = before[last + 1 :]
-    if plan.launcher == Launcher.MPI and before:
-        result += mpi_preview.parts(plan, command)
-        before = before[before.index("-I") - 1 :]
-    if before:
-        result.append(("wrapper", shlex.join(before)))
-    if arguments:
-        result.append(("arguments", shlex.join(arguments)))
+    owners = user_command(plan)
+    options, wrapper = find_launcher(plan.launcher).split(plan, command[: len(command) - len(owners)])
+    result = list(options)
+    if wrapper:
+        result.append(("wrapper", shlex.join(wrapper)))
+    if owners != plan.command:
+        result.append(("arguments", shlex.join(owners[len(plan.command) :])))
     return tuple(result)

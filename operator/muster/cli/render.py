@@ -25,7 +25,8 @@ from muster.cli.launch_preview import preview
 from muster.kube.kinds import Object
 from muster.plan.render import render_plan
 from muster.status.ranges import ranges
-from muster_worker.contract.schema import Launcher, Plan
+from muster_worker.contract.schema import Plan
+from muster_worker.launchers.registry import find_launcher
 
 SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
 """What a cluster would say of itself."""
@@ -90,7 +91,8 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     first = nodes[0]
     titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
     if len(nodes) > 1:
-        difference = " and in node 0's mpirun" if plan.launcher == Launcher.MPI and first == 0 else ""
+        program = find_launcher(plan.launcher).program_of_first_node
+        difference = f" and in node 0's {program}" if program and first == 0 else ""
         titles.insert(
             0, f"nodes {ranges(nodes)}, which differ in nothing but their number{difference}; the first of them:"
         )
@@ -101,7 +103,8 @@ def _ranks(plan: Plan, node: int) -> str:
     first = node * plan.procs_per_node
     if plan.procs_per_node == 1:
         return f"rank {first}"
-    shown = " (rank by rank; the first one's environment is shown)" if plan.launcher == Launcher.DIRECT else ""
+    by_rank = find_launcher(plan.launcher).starts_each_rank
+    shown = " (rank by rank; the first one's environment is shown)" if by_rank else ""
     return f"ranks {first} to {first + plan.procs_per_node - 1}{shown}"
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from muster_worker.contract import schema
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 from muster_worker.contract.schema import Scalar
-from muster_worker.launchers.environment import direct_environment, node_environment, per_node_environment
+from muster_worker.launchers.environment import node_environment
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.sagemaker.arguments import to_arguments, to_text
 from muster_worker.sagemaker.container import input_data_config
 from node_builders import a_place, a_plan
@@ -86,7 +87,8 @@ def test_sagemaker_variables() -> None:
 
 
 def test_a_direct_rank_has_what_torchrun_would_set() -> None:
-    environment = direct_environment({}, a_place(), 1)
+    _, start = find_launcher(schema.Launcher.DIRECT).starts(a_place(), 1, {}, lambda name: name)
+    environment = start.environment
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("3", "1", "4")
     assert (environment["MASTER_ADDR"], environment["MASTER_PORT"]) == ("10.0.0.1", "29500")
     assert (environment["NODE_RANK"], environment["LOCAL_WORLD_SIZE"]) == ("1", "2")
@@ -94,13 +96,15 @@ def test_a_direct_rank_has_what_torchrun_would_set() -> None:
 
 def test_a_nodes_command_has_no_rank_of_its_own() -> None:
     place = a_place(a_plan(launcher=schema.Launcher.PER_NODE, procs=1))
-    environment = per_node_environment({}, place, "/shim")
+    [start] = find_launcher(schema.Launcher.PER_NODE).starts(place, 1, {}, lambda name: name)
+    environment = start.environment
     assert "RANK" not in environment
     assert environment["MUSTER_RANK"] == "1"
     own = {name: value for name, value in environment.items() if name.startswith("PET_N")}
     assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
-    assert environment["PYTHON_EXEC"] == "/shim"
-    assert "MUSTER_RANK" not in per_node_environment({}, a_place(), "/shim")
+    assert environment["PYTHON_EXEC"] == "/run/muster/python-exec"
+    [of_more] = find_launcher(schema.Launcher.PER_NODE).starts(a_place(), 1, {}, lambda name: name)
+    assert "MUSTER_RANK" not in of_more.environment
 
 
 @pytest.mark.parametrize(("user", "expected"), [(None, "/opt/ml/code"), ("/mine", "/opt/ml/code:/mine")])

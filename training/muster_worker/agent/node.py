@@ -17,15 +17,20 @@ from muster_worker.agent.meeting import meet
 from muster_worker.agent.outage import Outage
 from muster_worker.agent.reports import Observation, Snapshot, make_report
 from muster_worker.agent.state import Event, NodeState, PhaseReached, ProblemFound, Terminated, apply, begin, exit_code
-from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Launcher, Order, Report
+from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Order, Report
+from muster_worker.launchers.base import Way
 from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
-from muster_worker.mpi.node import MpiWorld, Way
 from muster_worker.rank_group import memory_limit
 from muster_worker.rank_group.group import RankGroup
 from muster_worker.rank_group.registry import Handler
 from muster_worker.rank_group.synced_group import SyncedRankGroup
 from muster_worker.sagemaker import opt_ml
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from muster_worker.mpi.node import MpiWorld
 
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
@@ -253,11 +258,11 @@ class Node:
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
 
     def _join_world(self, place: Place, command: Command) -> Optional[MpiWorld]:
-        """This node's part of an MPI world; None for other launchers. Raises `OSError`."""
-        if place.plan.launcher != Launcher.MPI or self._setting.port is None:
+        """This node's part, where node 0 starts the ranks of all nodes; else None. Raises `OSError`."""
+        if self._setting.port is None:
             return None
         way = Way(self._setting.port, self._selector, self._log)
-        return MpiWorld(place, self._base, command.credentials, way)
+        return find_launcher(place.plan.launcher).join_world(place, self._base, command.credentials, way)
 
     def _may_leave(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:

@@ -20,8 +20,9 @@ from muster_worker.agent.meeting import with_choice
 from muster_worker.agent.node import Node, Setting
 from muster_worker.agent.state import NodeState
 from muster_worker.contract import wire
-from muster_worker.contract.schema import VERSION, AgentProblem, Launcher, Plan
+from muster_worker.contract.schema import VERSION, AgentProblem, Plan
 from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import devices, memory_lock, memory_reading, processes
 from muster_worker.mpi.mca_files import mca_names
 from muster_worker.network import interfaces
@@ -65,7 +66,7 @@ def _live(options: argparse.Namespace, plan: Plan) -> int:
     state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
     if state.network_objection is not None:
         log.say(state.network_objection)
-    if no_hosts is not None and plan.launcher == Launcher.MPI and plan.nodes > 1:
+    if no_hosts is not None and plan.nodes > 1 and find_launcher(plan.launcher).needs_own_hosts:
         why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
         state = replace(state, problem=AgentProblem("NodesNotApart", why))
     host = container.Host(

@@ -11,6 +11,12 @@ from muster_worker.contract.schema import Peer, Plan
 from muster_worker.network.library_interfaces import Network, rank_variables
 from muster_worker.sagemaker import container
 
+WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
+"""Why a launcher sets what tells a rank its place; for `muster explain`."""
+
+MEETING = ("agent", "where node 0 is met, known when all nodes are ready")
+"""The same of the rendezvous' address and port."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -53,48 +59,6 @@ def node_environment(base: Mapping[str, str], place: Place) -> Dict[str, str]:
         MUSTER_PYTHON=place.python,
         MUSTER_RUN_DIR=place.run,
     )
-    return environment
-
-
-def direct_environment(node: Mapping[str, str], place: Place, local_rank: int) -> Dict[str, str]:
-    """What a rank sees that the agent starts itself: the variables that torchrun would set."""
-    plan = place.plan
-    rank = place.node * plan.procs_per_node + local_rank
-    return {
-        **node,
-        "RANK": str(rank),
-        "LOCAL_RANK": str(local_rank),
-        "WORLD_SIZE": str(plan.world_size),
-        "LOCAL_WORLD_SIZE": str(plan.procs_per_node),
-        "GROUP_RANK": str(place.node),
-        "GROUP_WORLD_SIZE": str(plan.nodes),
-        "NODE_RANK": str(place.node),
-        "MASTER_ADDR": place.master.address,
-        "MASTER_PORT": str(place.master.port),
-    }
-
-
-def per_node_environment(node: Mapping[str, str], place: Place, python_exec: str) -> Dict[str, str]:
-    """What a node's own command sees: enough for torchrun, accelerate and deepspeed to find each other."""
-    plan = place.plan
-    environment = {
-        **node,
-        "PET_NNODES": str(plan.nodes),
-        "PET_NPROC_PER_NODE": str(plan.procs_per_node),
-        "PET_NODE_RANK": str(place.node),
-        "PET_MASTER_ADDR": place.master.address,
-        "PET_MASTER_PORT": str(place.master.port),
-        "NODE_RANK": str(place.node),
-        "MASTER_ADDR": place.master.address,
-        "MASTER_PORT": str(place.master.port),
-    }
-    if plan.procs_per_node == 1:
-        # The command itself counts as the rank until a process inside says that it is the one. Its own RANK stays
-        # unset: scripts take a RANK in the environment for the sign of a launcher.
-        environment["MUSTER_RANK"] = str(place.node)
-        environment["MUSTER_LOCAL_RANK"] = "0"
-    if "PYTHON_EXEC" not in environment:
-        environment["PYTHON_EXEC"] = python_exec
     return environment
 
 

@@ -9,11 +9,16 @@ from muster_worker.machine.executable import write_executable
 SHIM_NAME = "python-exec"
 
 
+def path(run_dir: str) -> str:
+    """Where the shim is: the value for PYTHON_EXEC."""
+    return os.path.join(run_dir, SHIM_NAME)
+
+
 def write_python_exec(run_dir: str, archive: str, python: str) -> str:
-    """Write the shim into `run_dir`; its path is the value for PYTHON_EXEC. Raises `OSError`.
+    """Write the shim into `run_dir`; its path. Raises `OSError`.
 
     `archive` and `python` are the agent's own: its zipapp and its interpreter.
     """
-    path = os.path.join(run_dir, SHIM_NAME)
-    write_executable(path, python, archive, ("rank", "--python-of-parent", "--"))
-    return path
+    shim = path(run_dir)
+    write_executable(shim, python, archive, ("rank", "--python-of-parent", "--"))
+    return shim

@@ -5,18 +5,34 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple, Union
 
-from muster_worker.contract.schema import AgentProblem, Mpi
-from muster_worker.launchers.commands import mpi_rank, user_command
+from muster_worker.contract.schema import AgentProblem, EndReason, Mpi
+from muster_worker.launchers.base import Start
+from muster_worker.launchers.commands import user_command, wrapper
 from muster_worker.launchers.environment import Place
+from muster_worker.launchers.launch import Launched, LaunchRefused, execute, refusal
 from muster_worker.mpi import problem
 from muster_worker.mpi.environment import launcher_environment, world
 from muster_worker.mpi.implementations import PROGRAM, implementation, is_own_mpirun, is_spoken_to_alike, launch_command
 from muster_worker.network.interfaces import list_interfaces
+from muster_worker.rank.child import NOT_EXECUTABLE
 
 VERSION_SECONDS = 20.0
 """How long `mpirun --version` may take: Intel's reads its settings from a network folder, now and then."""
+
+
+def start_mpirun(place: Place, base: Mapping[str, str], master: str) -> Union[Launched, LaunchRefused]:
+    """Start mpirun, on node 0's main thread. `master` is where torch.distributed may meet: ADDRESS:PORT."""
+    program = place.plan.command[0] if is_own_mpirun(place.plan) else PROGRAM
+    name = os.path.basename(program)
+    try:
+        command, environment = mpirun(place, base, master)
+        return execute(Start(name, command, environment))
+    except OSError as error:
+        return refusal(name, program, error)
+    except ValueError as error:
+        return LaunchRefused(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, str(error))
 
 
 def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence[str], Mapping[str, str]]:
@@ -34,7 +50,8 @@ def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence
     kind = _kind(place, environment)
     if place.plan.mpi != Mpi.AUTO:
         _check(kind, environment)
-    return launch_command(kind, world(place), place.plan.launcher_args, mpi_rank(place, master)), environment
+    ranks = wrapper(place, f"--master={master}")
+    return launch_command(kind, world(place), place.plan.launcher_args, ranks), environment
 
 
 def find_problem(place: Place, base: Mapping[str, str]) -> Optional[AgentProblem]:

@@ -5,31 +5,20 @@ No node but 0 ends by itself: its ranks come and go with mpirun's daemons, and o
 
 from __future__ import annotations
 
-import selectors
 import socket
-from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple
 
-from muster_worker.agent.log import Log
 from muster_worker.contract.schema import AgentProblem, Credentials
+from muster_worker.launchers.base import Way
 from muster_worker.launchers.environment import Place
-from muster_worker.launchers.launch import Launched, LaunchRefused, start_mpirun
+from muster_worker.launchers.launch import Launched, LaunchRefused
 from muster_worker.machine import processes
 from muster_worker.mpi.environment import daemon_environment
 from muster_worker.mpi.files import write_files
-from muster_worker.mpi.mpirun import find_problem
+from muster_worker.mpi.mpirun import find_problem, start_mpirun
 from muster_worker.network.port import hold_port
 from muster_worker.remote.calls import Calls
 from muster_worker.remote.program import write_program
-
-
-@dataclass(frozen=True)
-class Way:
-    """How the other nodes come here: the port that they were told, the loop that listens to it, and where to say so."""
-
-    port: socket.socket
-    selector: selectors.BaseSelector
-    log: Log
 
 
 class MpiWorld:

@@ -25,7 +25,6 @@ from muster_worker.launchers.environment import Place
 from muster_worker.launchers.launch import Launched, LaunchRefused, launch
 from muster_worker.machine import processes
 from muster_worker.mpi.help_boxes import telling_lines
-from muster_worker.mpi.node import MpiWorld
 from muster_worker.network.check_figures import sentence
 from muster_worker.network.check_process import CheckProcess, start_check
 from muster_worker.network.reach import Reach
@@ -34,6 +33,10 @@ from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.reaped import Reaped
 from muster_worker.rank_group.registry import RankRegistry
 from muster_worker.rank_group.streams import Stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from muster_worker.mpi.node import MpiWorld  # other launchers\' agents have no use for it
 
 LEFTOVER_GRACE_SECONDS = 2.0
 """What a launcher leaves behind (a logger that still uploads) may take so long after SIGTERM."""
@@ -101,13 +104,13 @@ class RankGroup:
             started, refused = launch(self._place, self._attempt, self._base)
         for process in started:
             self._children[process.pid] = process
-            streams = tuple(Stream(fd, process.name, self._log, self._metrics) for fd in process.outputs)
+            streams = tuple(Stream(fd, process.start.name, self._log, self._metrics) for fd in process.outputs)
             self._streams[process.pid] = (streams[0], streams[1])
             for stream in streams:
                 self._selector.register(
                     stream.descriptor, selectors.EVENT_READ, lambda stream=stream: self._read(stream)
                 )
-            if process.name == "command":
+            if process.start.speaks_for_rank:
                 self._rank_registry.let_inner_take_over(process.pid)
         return [] if refused is None else self._refuse(refused)
 
@@ -149,7 +152,7 @@ class RankGroup:
             self._world.terminate()
         for process in self._children.values():
             # torchrun passes the signal on to its ranks; everybody else's are in the group of who we started
-            if process.name == "torchrun":
+            if process.start.passes_signals:
                 processes.signal_all((process.pid,), signal.SIGTERM)
             else:
                 processes.signal_session(process.pid, signal.SIGTERM)
@@ -177,11 +180,11 @@ class RankGroup:
             # what its ranks have said is older than its own end
             events += self._rank_registry.catch_up()
             code, number = (None, end.signal) if end.signal else (end.exit_code, None)
-            if process.rank is None:
+            if process.start.rank is None:
                 self._remember_lines(process)
-                events.append(LauncherRecord(process.name, now, code, number))
-            elif self._rank_registry.holder(process.rank) is None:
-                events.append(RankEnded(process.rank, now, code, number, EndReason.WRAPPER_LOST))
+                events.append(LauncherRecord(process.start.name, now, code, number))
+            elif self._rank_registry.holder(process.start.rank) is None:
+                events.append(RankEnded(process.start.rank, now, code, number, EndReason.WRAPPER_LOST))
         return events + self._rank_registry.resolve_lost(self._reaped, now)
 
     def step(self) -> List[Event]:

@@ -11,10 +11,10 @@ from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import ActivityFound, Event, MetricRecord, ProblemFound, RankEnded, RankStarted
 from muster_worker.contract import wire
-from muster_worker.contract.schema import AgentProblem, EndReason, Launcher
+from muster_worker.contract.schema import AgentProblem, EndReason
 from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
-from muster_worker.mpi import world_variables
 from muster_worker.rank.child import NOT_EXECUTABLE, NOT_FOUND
 from muster_worker.rank.progress_file import MAX_REPORT_BYTES
 from muster_worker.rank.wrapper import MISMATCH_EXIT_CODE
@@ -210,11 +210,9 @@ class RankRegistry:
 
     def _mismatch(self, hello: Hello) -> Optional[AgentProblem]:
         plan = self._place.plan
-        if plan.launcher == Launcher.MPI and hello.world and hello.local_world:
-            why = world_variables.mismatch(hello.world, hello.local_world, plan.nodes, plan.procs_per_node)
-            why = why or world_variables.misplaced(hello.rank, self._place.node, plan.procs_per_node)
-            if why is not None:
-                return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, why)
+        why = find_launcher(plan.launcher).mismatch(self._place, hello.rank, hello.world, hello.local_world)
+        if why is not None:
+            return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, why)
         # a launcher of the user's own that starts fewer ranks than asked would train, and lie about how much
         if hello.world not in (0, plan.world_size):
             return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, f"a process is rank {hello.rank} of {hello.world}")
