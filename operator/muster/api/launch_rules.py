@@ -2,24 +2,18 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from muster.api import interfaces, reserved
 from muster.api.document import quoted
+from muster.api.launcher_spec import launchers
 from muster.api.mpi_rules import RUNNERS, is_runner
 from muster.api.rule import Breach, Rule
 from muster.api.spec import MAX_WORLD, Spec
 
 
 def _launchers(spec: Spec) -> Iterator[Breach]:
-    launcher = spec.launcher
-    value = {
-        "torchrun": launcher.torchrun,
-        "mpi": launcher.mpi,
-        "direct": launcher.direct,
-        "perNode": launcher.per_node,
-    }
-    chosen = [name for name, fields in value.items() if fields is not None]
+    chosen = spec.launcher.fields_set()
     if len(chosen) != 1:
         yield Breach(("launcher",), " and ".join(chosen) or "none of them")
 
@@ -51,7 +45,7 @@ def _whole_line(spec: Spec) -> Iterator[Breach]:
 
 
 def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
-    if spec.launcher.per_node is not None:
+    if any(launcher.command_starts_ranks for launcher in spec.launcher.fields_set().values()):
         return
     if posixpath.basename(spec.command[0]) in reserved.LAUNCHERS:
         yield Breach(("command", 0), quoted(spec.command[0]))
@@ -73,7 +67,7 @@ def _module(command: Sequence[str]) -> int | None:
 
 
 def _mpirun_in_launcher(spec: Spec) -> Iterator[Breach]:
-    takes_it = spec.launcher.per_node is not None or spec.launcher.mpi is not None
+    takes_it = any(launcher.takes_mpirun for launcher in spec.launcher.fields_set().values())
     if not takes_it and is_runner(spec.command[0]):
         yield Breach(("command", 0), quoted(spec.command[0]))
 
@@ -97,13 +91,24 @@ def _world(spec: Spec) -> Iterator[Breach]:
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in reserved.TORCHRUN_OPTIONS)
 _NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 
+_LAUNCHERS = launchers()
+*_FIRST, _LAST = _LAUNCHERS
+
+
+def _has(names: Iterable[str]) -> str:
+    return " || ".join(f"has(self.launcher.{name})" for name in names)
+
+
+_STARTS_RANKS = _has(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
+_TAKES_MPIRUN = _has(name for name, kind in _LAUNCHERS.items() if kind.takes_mpirun)
+
 LAUNCH_RULES = (
     Rule(
         places=("spec.launcher",),
         why="Two launchers would start the ranks twice, none never.",
-        sentence="exactly one of torchrun, mpi, direct and perNode must be set, for example torchrun: {}",
+        sentence=f"exactly one of {', '.join(_FIRST)} and {_LAST} must be set, for example torchrun: {{}}",
         breaches=_launchers,
-        cel="[has(self.torchrun), has(self.mpi), has(self.direct), has(self.perNode)].exists_one(chosen, chosen)",
+        cel=f"[{', '.join(f'has(self.{name})' for name in _LAUNCHERS)}].exists_one(chosen, chosen)",
     ),
     Rule(
         places=("spec.launcher.torchrun.args[]",),
@@ -137,7 +142,7 @@ LAUNCH_RULES = (
         why="Each rank would become a launcher of as many ranks again.",
         sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         breaches=_launcher_in_launcher,
-        cel="has(self.launcher.perNode) || self.command.size() == 0"
+        cel=f"{_STARTS_RANKS} || self.command.size() == 0"
         f" || !self.command[0].matches('(^|/)({'|'.join(reserved.LAUNCHERS)})$')",
     ),
     Rule(
@@ -145,8 +150,7 @@ LAUNCH_RULES = (
         why="Each rank would become the mpirun of as many ranks again.",
         sentence="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
         breaches=_mpirun_in_launcher,
-        cel="has(self.launcher.perNode) || has(self.launcher.mpi) || self.command.size() == 0"
-        f" || !self.command[0].matches('(^|/)({RUNNERS})$')",
+        cel=f"{_TAKES_MPIRUN} || self.command.size() == 0 || !self.command[0].matches('(^|/)({RUNNERS})$')",
     ),
     Rule(
         places=("spec.image",),

@@ -1,41 +1,16 @@
-"""`spec.launcher` as types: what starts the ranks."""
+"""`spec.launcher` as a type: the registry of launchers, a field for each."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import get_args
 
 from pydantic import Field
 
+from muster.api.launchers.base import Launcher
+from muster.api.launchers.direct import Direct
+from muster.api.launchers.mpi import Mpi
+from muster.api.launchers.per_node import PerNode
+from muster.api.launchers.torchrun import Torchrun
 from muster.api.model import Model
-
-LauncherArgument = Annotated[str, Field(min_length=1, max_length=1024)]
-
-
-class Torchrun(Model):
-    """torchrun around `command`, one agent a node, static rendezvous on node 0."""
-
-    args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
-        default=(), description="More arguments for torchrun. Those that muster sets itself are refused."
-    )
-
-
-class Mpi(Model):
-    """mpirun on node 0, which starts the ranks of all nodes through muster's agents: no ssh."""
-
-    implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(
-        default="Auto", description="Whose mpirun it is; Auto: it is asked once, on node 0."
-    )
-    args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
-        default=(),
-        description="More arguments for mpirun. Those that muster sets itself are refused. None with a command that is "
-        "an mpirun: its own stand there.",
-    )
-
-
-class Direct(Model):
-    """The agent starts the node's ranks itself, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set."""
-
-
-class PerNode(Model):
-    """`command` runs once a node and starts its ranks itself, from PET_*, MASTER_* or SM_*."""
 
 
 class LauncherSpec(Model):
@@ -48,3 +23,24 @@ class LauncherSpec(Model):
     )
     direct: Direct | None = Field(default=None, description="Start the ranks without a launcher of their own.")
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
+
+    def fields_set(self) -> Mapping[str, Launcher]:
+        """The launchers that are set, by the names that the resource has for them: one, once the rules are kept."""
+        values = {str(field.alias): getattr(self, name) for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def name(self) -> str:
+        """The chosen launcher's name, which the agents know it by; "" for none."""
+        return next(iter(self.fields_set()), "")
+
+    @property
+    def chosen(self) -> Launcher:
+        """The chosen launcher; an empty one for none."""
+        return next(iter(self.fields_set().values()), Launcher())
+
+
+def launchers(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
+    """Every launcher's type, by the name that the resource has for it."""
+    fields = spec.model_fields.values()
+    return {str(field.alias): kind for field in fields for kind in get_args(field.annotation)[:1]}

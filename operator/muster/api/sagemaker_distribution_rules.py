@@ -115,8 +115,8 @@ def _processes(spec: Spec) -> Iterator[Breach]:
 
 def _launcher_arguments(spec: Spec) -> Iterator[Breach]:
     for _ in distributions(spec):
-        for name, launcher in (("torchrun", spec.launcher.torchrun), ("mpi", spec.launcher.mpi)):
-            if launcher is not None and launcher.args:
+        for name, launcher in spec.launcher.fields_set().items():
+            if launcher.arguments():
                 yield Breach(("launcher", name, "args"), "some beside sagemaker.distribution")
 
 

@@ -7,9 +7,13 @@ all else muster's start script lies in the source archive, and the toolkit or th
 import posixpath
 import re
 import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from muster.api.launchers.base import Launcher
+from muster.api.launchers.mpi import Mpi
+from muster.api.launchers.torchrun import Torchrun
 from muster.api.sagemaker_block import block_of
 from muster.api.sagemaker_distribution import Distribution, SageMakerMpi, Switch
 from muster.api.sagemaker_resources import InstanceGroup
@@ -69,13 +73,8 @@ def distribution_of(spec: Spec) -> Distribution | None:
     block = block_of(spec)
     if block.distribution is not None or block.framework is None:
         return block.distribution
-    launcher = spec.launcher
-    if launcher.mpi is not None:
-        return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
-    if launcher.torchrun is None or launcher.torchrun.args or torch_objection(spec, block) is not None:
-        return None
-    # The toolkit would start a torchrun for each group, with a world of its own.
-    return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
+    by_toolkit = _BY_TOOLKIT.get(type(spec.launcher.chosen))
+    return None if by_toolkit is None else by_toolkit(spec, block)
 
 
 def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
@@ -147,13 +146,13 @@ def rank_instance_type(block: SageMaker) -> str:
 def _by_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
     if block.distribution is not None:
         return False
-    return spec.launcher.direct is not None or (spec.launcher.torchrun is not None and distribution is None)
+    return distribution is None and not spec.launcher.chosen.command_starts_ranks
 
 
 def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
     if block.container_entrypoint or block.container_arguments:
         return False
-    if spec.launcher.per_node is None:
+    if not spec.launcher.chosen.command_starts_ranks:
         return True
     # A script for SageMaker reads its variables, and code in an archive is most likely one.
     return spec.source is not None and spec.command != SERVICE_COMMAND
@@ -161,3 +160,21 @@ def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
 
 def _is_file(name: str) -> bool:
     return _FILE.fullmatch(name) is not None and not {".", ".."} & set(name.split("/"))
+
+
+def _mpirun(spec: Spec, _: SageMaker) -> Distribution:
+    return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen.arguments())))
+
+
+def _torchrun(spec: Spec, block: SageMaker) -> Distribution | None:
+    if spec.launcher.chosen.arguments() or torch_objection(spec, block) is not None:
+        return None
+    # The toolkit would start a torchrun for each group, with a world of its own.
+    return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
+
+
+_BY_TOOLKIT: Mapping[type[Launcher], Callable[[Spec, SageMaker], Distribution | None]] = {
+    Mpi: _mpirun,
+    Torchrun: _torchrun,
+}
+"""The launchers that SageMaker's toolkit has itself, and how a job tells it."""

@@ -43,7 +43,7 @@ def _group_names(spec: Spec) -> Iterator[Breach]:
 
 def _ranks_of_unlike_groups(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
-        is_one_rank = spec.launcher.per_node is not None or block.distribution is not None
+        is_one_rank = spec.launcher.chosen.command_starts_ranks or block.distribution is not None
         is_unlike = any(
             group.instance_type != block.instance_groups[0].instance_type for group in block.instance_groups
         )

@@ -104,7 +104,8 @@ def _meeting(job: Job) -> Iterator[None]:
     """The toolkit's port, where the job's ranks meet there. Raises `BadInput`."""
     distribution = distribution_of(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
-    if not is_torch and (job.spec.launcher.per_node is not None or job.spec.launcher.mpi is not None):
+    launcher = job.spec.launcher.chosen
+    if not is_torch and (launcher.command_starts_ranks or launcher.runs_on_first_node):
         yield
         return
     try:

@@ -71,7 +71,8 @@ def _particular(job: Job, setting: str, value: str) -> tuple[str, str] | None:
 def _why_script(job: Job, how: Launch) -> str:
     if how.start == "Container":
         return "the container has no toolkit"
-    return "the toolkit can't start ranks so" if job.spec.launcher.per_node is None else "the toolkit starts files only"
+    is_of_command = job.spec.launcher.chosen.command_starts_ranks
+    return "the toolkit starts files only" if is_of_command else "the toolkit can't start ranks so"
 
 
 def _default(job: Job, setting: str) -> tuple[str, str] | None:

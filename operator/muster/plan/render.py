@@ -1,6 +1,5 @@
 """The plan that every agent of a job gets, from the job's spec."""
 
-from muster.api.launcher_spec import LauncherSpec
 from muster.api.spec import Job
 from muster.plan.world import procs_per_node
 from muster_worker.contract import schema
@@ -22,8 +21,8 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         job_uid=job.metadata.uid,
         nodes=spec.nodes,
         procs_per_node=procs_per_node(job),
-        launcher=_launcher(spec.launcher),
-        launcher_args=_launcher_args(spec.launcher),
+        launcher=spec.launcher.name,
+        launcher_args=spec.launcher.chosen.arguments(),
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
         channels=tuple(
@@ -42,18 +41,3 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         network_check=spec.network.check,
         has_code=spec.source is not None,
     )
-
-
-def _launcher(launcher: LauncherSpec) -> str:
-    if launcher.torchrun is not None:
-        return schema.Launcher.TORCHRUN
-    if launcher.mpi is not None:
-        return schema.Launcher.MPI
-    if launcher.direct is not None:
-        return schema.Launcher.DIRECT
-    return schema.Launcher.PER_NODE
-
-
-def _launcher_args(launcher: LauncherSpec) -> tuple[str, ...]:
-    chosen = launcher.torchrun or launcher.mpi
-    return () if chosen is None else chosen.args

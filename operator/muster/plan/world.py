@@ -15,7 +15,7 @@ def procs_per_node(job: Job) -> int:
 
 def is_mpi(job: Job) -> bool:
     """Whether one mpirun, on node 0, starts the ranks of all nodes."""
-    return job.spec.launcher.mpi is not None
+    return job.spec.launcher.chosen.runs_on_first_node
 
 
 def rank_nodes(job: Job) -> int:

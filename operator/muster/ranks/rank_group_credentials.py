@@ -41,7 +41,7 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
 
     They are added where a command leaves for its agents and nowhere before: no facts, decision or log ever has them.
     """
-    if job.spec.launcher.mpi is None or command.kind != CommandKind.START:
+    if not job.spec.launcher.chosen.runs_on_first_node or command.kind != CommandKind.START:
         return command
     return replace(command, credentials=derive(seed, command.job_uid, command.attempt))
 

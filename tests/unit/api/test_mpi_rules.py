@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api import launcher_spec
+from muster.api.launchers import mpi
 from muster.api.mpi_options import HYDRA_FAMILY, OPEN_MPI_FAMILY, end_options, is_option, way_options, world_options
 from muster.api.mpi_rules import MPI_RULES
 from muster_worker.contract.schema import Mpi
@@ -51,7 +51,7 @@ def test_an_option_of_the_other_family_is_its_own() -> None:
 
 
 def test_the_resource_has_the_agents_implementations() -> None:
-    assert get_args(launcher_spec.Mpi.model_fields["implementation"].annotation) == Mpi.ALL
+    assert get_args(mpi.Mpi.model_fields["implementation"].annotation) == Mpi.ALL
 
 
 def test_every_implementation_is_of_a_family() -> None:

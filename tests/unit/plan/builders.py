@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from muster.api.launcher_spec import Direct, LauncherSpec, Mpi
+from muster.api.launcher_spec import LauncherSpec
+from muster.api.launchers.direct import Direct
+from muster.api.launchers.mpi import Mpi
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
 from muster.plan.decide import decide

@@ -3,6 +3,10 @@
 import pytest
 
 from muster.api import data_spec, launcher_spec, spec
+from muster.api.launchers import mpi
+from muster.api.launchers.direct import Direct
+from muster.api.launchers.per_node import PerNode
+from muster.api.launchers.torchrun import Torchrun
 from muster.plan.render import render_plan, resolve_procs
 from muster_worker.contract.schema import Channel, Launcher, Metric, Mpi, Plan
 from muster_worker.contract.wire import decode, encode
@@ -32,7 +36,7 @@ def asked(launcher: launcher_spec.LauncherSpec, procs: int | str = 2) -> spec.Jo
 
 
 def test_a_plan_says_what_the_spec_says() -> None:
-    launcher = launcher_spec.LauncherSpec(torchrun=launcher_spec.Torchrun(args=("--tee=3",)))
+    launcher = launcher_spec.LauncherSpec(torchrun=Torchrun(args=("--tee=3",)))
 
     plan = render_plan(asked(launcher), "https://127.0.0.1:8443", "PEM")
 
@@ -58,7 +62,7 @@ def test_a_plan_says_what_the_spec_says() -> None:
 
 
 def test_a_plan_says_whose_mpirun_is_meant() -> None:
-    launcher = launcher_spec.LauncherSpec(mpi=launcher_spec.Mpi(implementation="MPICH", args=("-v",)))
+    launcher = launcher_spec.LauncherSpec(mpi=mpi.Mpi(implementation="MPICH", args=("-v",)))
 
     plan = render_plan(asked(launcher), "", "")
 
@@ -68,8 +72,8 @@ def test_a_plan_says_whose_mpirun_is_meant() -> None:
 @pytest.mark.parametrize(
     ("launcher", "name"),
     [
-        (launcher_spec.LauncherSpec(direct=launcher_spec.Direct()), "direct"),
-        (launcher_spec.LauncherSpec(per_node=launcher_spec.PerNode()), "perNode"),
+        (launcher_spec.LauncherSpec(direct=Direct()), "direct"),
+        (launcher_spec.LauncherSpec(per_node=PerNode()), "perNode"),
     ],
 )
 def test_each_launcher_has_its_name(launcher: launcher_spec.LauncherSpec, name: str) -> None:
@@ -80,12 +84,12 @@ def test_each_launcher_has_its_name(launcher: launcher_spec.LauncherSpec, name: 
 
 @pytest.mark.parametrize(("procs", "devices", "ranks"), [(2, 8, 2), ("Auto", 8, 8), ("Auto", 0, 1)])
 def test_auto_is_one_rank_a_device(procs: int | str, devices: int, ranks: int) -> None:
-    assert resolve_procs(asked(launcher_spec.LauncherSpec(direct=launcher_spec.Direct()), procs), devices) == ranks
+    assert resolve_procs(asked(launcher_spec.LauncherSpec(direct=Direct()), procs), devices) == ranks
 
 
 def test_auto_has_to_be_resolved_first() -> None:
     with pytest.raises(ValueError, match=r"spec\.procsPerNode is still Auto"):
-        render_plan(asked(launcher_spec.LauncherSpec(direct=launcher_spec.Direct()), "Auto"), "", "")
+        render_plan(asked(launcher_spec.LauncherSpec(direct=Direct()), "Auto"), "", "")
 
 
 def test_a_resolved_job_needs_no_devices() -> None:

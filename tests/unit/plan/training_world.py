@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from muster.api.failure_policy import FailurePolicy
-from muster.api.launcher_spec import LauncherSpec, PerNode
+from muster.api.launcher_spec import LauncherSpec
+from muster.api.launchers.per_node import PerNode
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status

@@ -56,19 +56,56 @@ def main(arguments: Sequence[str]) -> None:
     place = Place(base)
     procs = ranks_here(str(settings["procs"]))
     environment = {**sagemaker_variables(base, place), **os.environ, **meeting(place)}
-    if settings["launcher"] == "mpi":
-        start_mpi(settings["command"][-1], arguments, settings["args"], procs)
-        return
-    command = [*settings["command"], *arguments]
-    if settings["launcher"] == "toolkit":
-        take_over(watched(folder, command), dict(os.environ))
-    if settings["launcher"] == "direct":
-        sys.exit(start_ranks(watched(folder, command), place, procs, environment))
-    if settings["launcher"] == "torchrun":
-        command = [*torchrun(place, procs), *settings["args"], "--no-python", *watched(folder, command)]
-    else:
-        environment.update(per_node(place, procs))
-    take_over(command, environment)
+    start = Start(settings, arguments, folder, place=place, procs=procs, environment=environment)
+    STARTERS[settings["launcher"]](start)
+
+
+class Start:
+    """What a launcher here starts from. `rank` is the command inside the wrapper of a rank."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        arguments: Sequence[str],
+        folder: str,
+        *,
+        place: Place,
+        procs: int,
+        environment: Dict[str, str],
+    ) -> None:
+        self.settings = settings
+        self.arguments = arguments
+        self.command = [*settings["command"], *arguments]
+        self.rank = watched(folder, self.command)
+        self.place = place
+        self.procs = procs
+        self.environment = environment
+
+
+def by_toolkit(start: Start) -> None:
+    """Each rank that SageMaker's toolkit starts runs this script, which has only to run the command."""
+    take_over(start.rank, dict(os.environ))
+
+
+def by_torchrun(start: Start) -> None:
+    """torchrun with its node's ranks."""
+    command = [*torchrun(start.place, start.procs), *start.settings["args"], "--no-python", *start.rank]
+    take_over(command, start.environment)
+
+
+def by_mpi(start: Start) -> None:
+    """SageMaker's toolkit with mpirun."""
+    start_mpi(start.settings["command"][-1], start.arguments, start.settings["args"], start.procs)
+
+
+def directly(start: Start) -> None:
+    """The node's ranks, as this process's children."""
+    sys.exit(start_ranks(start.rank, start.place, start.procs, start.environment))
+
+
+def by_command(start: Start) -> None:
+    """The command, which starts its node's ranks itself."""
+    take_over(start.command, {**start.environment, **per_node(start.place, start.procs)})
 
 
 def take_over(command: List[str], environment: Dict[str, str]) -> NoReturn:
@@ -217,6 +254,16 @@ def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:
         "GROUP_WORLD_SIZE": str(nodes),
         "NODE_RANK": str(place.node),
     }
+
+
+STARTERS = {
+    "toolkit": by_toolkit,
+    "torchrun": by_torchrun,
+    "mpi": by_mpi,
+    "direct": directly,
+    "perNode": by_command,
+}
+"""The launchers by their names in the settings. The operator refuses others (`is_for_sagemaker`)."""
 
 
 if __name__ == "__main__":

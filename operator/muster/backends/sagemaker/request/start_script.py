@@ -3,6 +3,8 @@
 import json
 from importlib.resources import files
 
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.launcher_spec import launchers
 from muster.api.sagemaker_launch import START_SCRIPT, Launch, said_procs
 from muster.api.spec import Job, Spec
 
@@ -10,12 +12,15 @@ _SETTINGS = "muster_start.json"
 
 
 def start_files(job: Job, how: Launch) -> dict[str, bytes]:
-    """The script and its settings, by their names."""
+    """The script and its settings, by their names. Raises `InvalidResource` for a launcher that it doesn't know."""
     spec = job.spec
-    started = spec.launcher.torchrun or spec.launcher.mpi
+    if not spec.launcher.chosen.is_for_sagemaker:
+        known = [name for name, kind in launchers().items() if kind.is_for_sagemaker]
+        message = f"found {spec.launcher.name}, which muster can't start on SageMaker; use one of {', '.join(known)}"
+        raise InvalidResource((FieldProblem("spec.launcher", message),))
     settings = {
         "launcher": _launcher(spec, how),
-        "args": [] if started is None else list(started.args),
+        "args": list(spec.launcher.chosen.arguments()),
         "procs": said_procs(spec) or "Auto",
         "command": list(spec.command),
     }
@@ -25,14 +30,13 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
 
 def starts_ranks(spec: Spec, how: Launch) -> bool:
     """Whether the script starts the ranks, rather than a command that does, or one rank of the toolkit's."""
-    launcher = spec.launcher
-    return how.by_script and how.distribution is None and (launcher.torchrun or launcher.direct) is not None
+    launcher = spec.launcher.chosen
+    is_started_here = not launcher.command_starts_ranks and not launcher.runs_on_first_node
+    return how.by_script and how.distribution is None and is_started_here
 
 
 def _launcher(spec: Spec, how: Launch) -> str:
     if how.distribution is not None:
         # Each rank that the toolkit starts runs the script, which has only to run the command.
         return "toolkit"
-    launcher = spec.launcher
-    named = {"torchrun": launcher.torchrun, "mpi": launcher.mpi, "direct": launcher.direct}
-    return next((name for name, given in named.items() if given is not None), "perNode")
+    return spec.launcher.name
