@@ -12,7 +12,7 @@ class Greeting(Launcher):
     variables: ClassVar[Mapping[str, Reason]] = dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE"), WORLD)
     options: ClassVar[Mapping[str, Reason]] = {"greeting": ("spec.launcher.greeting", "what the shell says first")}
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         world = {"RANK": str(place.node), "WORLD_SIZE": str(place.plan.nodes)}
         environment = {**node, **world, "LOCAL_RANK": "0"}
         script = 'echo "$0 ' + " ".join(place.plan.launcher_args) + '"; "$@"'

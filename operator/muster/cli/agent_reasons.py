@@ -13,6 +13,7 @@ _SAGEMAKER = ("muster", "what SageMaker tells a script, so that its scripts run 
 _VARIABLES = {
     "PYTHONUNBUFFERED": ("muster", "a rank's last words would be lost in a buffer when a signal ends it"),
     "OMP_NUM_THREADS": ("agent", "the node's cores are shared among its ranks; all taking all slows all down"),
+    "MUSTER_ATTEMPT": ("agent", "how often the ranks have been told to start: status.attempt"),
     "MUSTER_AGENT_SOCKET": _OWN,
     "MUSTER_ARCHIVE": _OWN,
     "MUSTER_PYTHON": _OWN,

@@ -37,6 +37,16 @@ def test_a_good_end(world: AgentWorld) -> None:
     assert world.leave() == 0
 
 
+@pytest.mark.parametrize("launcher", [Launcher.DIRECT, Launcher.PER_NODE])
+def test_ranks_know_their_attempt(world: AgentWorld, launcher: str) -> None:
+    world.make_plan("sh", "-c", "echo attempt $MUSTER_ATTEMPT", launcher=launcher)
+    world.launch(attempt=2, environment={"MUSTER_ATTEMPT": "7"})
+    world.wait_ended()
+    world.send(CommandKind.START, attempt=3)
+    world.wait_said(0, "attempt 3", 1)
+    assert [line.rpartition(" ")[2] for line in world.log(0).splitlines() if "] attempt" in line] == ["2", "3"]
+
+
 def test_exit_code_and_last_lines(world: AgentWorld) -> None:
     rank = run_one(world, "sh", "-c", "echo out; echo one >&2; echo two >&2; exit 7")
     assert (rank.exit_code, rank.last_lines) == (7, ("one", "two"))

@@ -87,7 +87,7 @@ def test_sagemaker_variables() -> None:
 
 
 def test_a_direct_rank_has_what_torchrun_would_set() -> None:
-    _, start = find_launcher(schema.Launcher.DIRECT).starts(a_place(), 1, {}, lambda name: name)
+    _, start = find_launcher(schema.Launcher.DIRECT).starts(a_place(), {}, lambda name: name)
     environment = start.environment
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("3", "1", "4")
     assert (environment["MASTER_ADDR"], environment["MASTER_PORT"]) == ("10.0.0.1", "29500")
@@ -96,14 +96,14 @@ def test_a_direct_rank_has_what_torchrun_would_set() -> None:
 
 def test_a_nodes_command_has_no_rank_of_its_own() -> None:
     place = a_place(a_plan(launcher=schema.Launcher.PER_NODE, procs=1))
-    [start] = find_launcher(schema.Launcher.PER_NODE).starts(place, 1, {}, lambda name: name)
+    [start] = find_launcher(schema.Launcher.PER_NODE).starts(place, {}, lambda name: name)
     environment = start.environment
     assert "RANK" not in environment
     assert environment["MUSTER_RANK"] == "1"
     own = {name: value for name, value in environment.items() if name.startswith("PET_N")}
     assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
     assert environment["PYTHON_EXEC"] == "/run/muster/python-exec"
-    [of_more] = find_launcher(schema.Launcher.PER_NODE).starts(a_place(), 1, {}, lambda name: name)
+    [of_more] = find_launcher(schema.Launcher.PER_NODE).starts(a_place(), {}, lambda name: name)
     assert "MUSTER_RANK" not in of_more.environment
 
 

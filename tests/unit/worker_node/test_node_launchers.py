@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ def nowhere(_: str) -> None:
 
 
 def torchrun(plan: Plan, which: Callable[[str], str | None]) -> tuple[str, ...]:
-    [start] = find_launcher(Launcher.TORCHRUN).starts(a_place(plan), 3, {}, which)
+    [start] = find_launcher(Launcher.TORCHRUN).starts(replace(a_place(plan), attempt=3), {}, which)
     return tuple(start.command)
 
 

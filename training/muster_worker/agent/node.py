@@ -244,13 +244,13 @@ class Node:
         self._state = begin(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
         path = os.path.join(self._setting.place.run, f"{command.attempt}.sock")
         before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
-        self._place = place = replace(place, socket=path)
+        self._place = place = replace(place, socket=path, attempt=command.attempt)
         try:
             if place.network != before.network:
                 self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = self._join_world(place, command)
-            rank_group = RankGroup(place, command.attempt, self._selector, self._log, world)
+            rank_group = RankGroup(place, self._selector, self._log, world)
             self._rank_group = SyncedRankGroup(rank_group, self._setting.sync, self._selector, self._log)
             return self._rank_group.launch(self._base)
         except OSError as error:

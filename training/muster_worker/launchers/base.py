@@ -22,8 +22,6 @@ Which = Callable[[str], Optional[str]]
 Reason = Tuple[str, str]
 """Where a value comes from (a field of the job, or who decides), and why it is set; `muster explain` shows both."""
 
-_EXAMPLE_ATTEMPT = 1
-
 
 @dataclass(frozen=True)
 class Way:
@@ -67,7 +65,7 @@ class Launcher:
     def prepare(self, place: Place) -> None:
         """Write the files that the processes need. Raises `OSError`."""
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         """The processes of this node, in order. `node` is what every process of it sees. Pure."""
         raise NotImplementedError
 
@@ -86,7 +84,7 @@ class Launcher:
 
     def example(self, place: Place, own: Mapping[str, str]) -> Start:
         """What `muster render` and `muster explain` show of a node: its first process and what a rank sees. Pure."""
-        start = self.starts(place, _EXAMPLE_ATTEMPT, node_environment(own, place), lambda name: name)[0]
+        start = self.starts(place, node_environment(own, place), lambda name: name)[0]
         seen = hook_environment.without_hook(start.environment, place.archive)
         return Start(start.name, tuple(start.command), seen)
 

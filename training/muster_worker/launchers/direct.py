@@ -26,7 +26,7 @@ class Direct(Launcher):
         "MASTER_PORT": MEETING,
     }
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         command = commands.wrapper(place)
         return tuple(_rank(place, command, node, local_rank) for local_rank in range(place.plan.procs_per_node))
 

@@ -32,6 +32,7 @@ class Place:
     socket: str
     archive: str
     python: str
+    attempt: int = 1  # as `status.attempt` counts: how often the ranks have been told to start
 
     @property
     def master(self) -> Peer:
@@ -52,6 +53,7 @@ def node_environment(base: Mapping[str, str], place: Place) -> Dict[str, str]:
         user = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{place.host.directory}:{user}" if user else place.host.directory
     environment.update(
+        MUSTER_ATTEMPT=str(place.attempt),
         MUSTER_AGENT_SOCKET=place.socket,
         MUSTER_ARCHIVE=place.archive,
         # where the backend keeps them: what shall outlive the job lies behind this folder, in no other

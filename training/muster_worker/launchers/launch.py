@@ -34,7 +34,7 @@ class LaunchRefused:
     message: str
 
 
-def launch(place: Place, attempt: int, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
+def launch(place: Place, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
     """Start the node's share of an attempt, on the main thread; what was started, and what could not be.
 
     Raises `OSError` when the files that it needs can't be written.
@@ -44,7 +44,7 @@ def launch(place: Place, attempt: int, base: Mapping[str, str]) -> Tuple[Tuple[L
     environment = node_environment(base, place)
     path = environment.get("PATH", os.defpath)
     started: List[Launched] = []
-    for start in launcher.starts(place, attempt, environment, lambda name: shutil.which(name, path=path)):
+    for start in launcher.starts(place, environment, lambda name: shutil.which(name, path=path)):
         try:
             started.append(execute(start))
         except OSError as error:

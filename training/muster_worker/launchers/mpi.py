@@ -57,7 +57,7 @@ class MpiLauncher(Launcher):
         "-genvnone": ("muster", "ranks see their own node's variables, not node 0's, which Hydra would send to all"),
     }
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         return ()  # the world starts mpirun, once the other nodes can be called
 
     def join_world(

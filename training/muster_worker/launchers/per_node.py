@@ -33,7 +33,7 @@ class PerNode(Launcher):
     def prepare(self, place: Place) -> None:
         python_exec.write_python_exec(place.run, place.archive, place.python)
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         variables = _environment(node, place)
         if place.plan.procs_per_node == 1:
             return (Start("command", commands.wrapper(place), variables, speaks_for_rank=True),)

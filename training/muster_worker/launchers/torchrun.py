@@ -30,7 +30,7 @@ class Torchrun(Launcher):
         "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
     }
 
-    def starts(self, place: Place, attempt: int, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         plan = place.plan
         # underscores: the spelling that every release of torchrun understands
         command = (
@@ -38,7 +38,7 @@ class Torchrun(Launcher):
             *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node)),
             *("--node_rank", str(place.node)),
             *("--master_addr", place.master.address, "--master_port", str(place.master.port)),
-            *("--rdzv_id", f"{plan.job_uid}-{attempt}", "--max_restarts", "0"),
+            *("--rdzv_id", f"{plan.job_uid}-{place.attempt}", "--max_restarts", "0"),
             *plan.launcher_args,
             "--no_python",
             *commands.wrapper(place),

@@ -72,11 +72,9 @@ class CheckProcess:
             return NetworkFigures(problem=last[:MAX_PROBLEM_CHARS])
 
 
-def start_check(
-    place: Place, attempt: int, base: Mapping[str, str], selector: selectors.BaseSelector
-) -> Optional[CheckProcess]:
+def start_check(place: Place, base: Mapping[str, str], selector: selectors.BaseSelector) -> Optional[CheckProcess]:
     """Start the node's part, on the main thread; None when there is nobody to measure with. Raises `OSError`."""
-    assignment = assign(place.node, place.peers, place.plan.job_uid, attempt)
+    assignment = assign(place.node, place.peers, place.plan.job_uid, place.attempt)
     if assignment is None:
         return None
     document = wire.encode(assignment).decode()

@@ -51,14 +51,12 @@ class RankGroup:
     def __init__(
         self,
         place: Place,
-        attempt: int,
         selector: selectors.BaseSelector,
         log: Log,
         world: Optional[MpiWorld] = None,
     ) -> None:
         """`world` is this node's part of an MPI world. Raises `OSError` when the ranks' socket can't be made."""
         self._place = place
-        self._attempt = attempt
         self._selector = selector
         self._log = log
         self._metrics = MetricReader(place.plan.metrics)
@@ -89,7 +87,7 @@ class RankGroup:
         """Look at the network first where the job wants it, then start."""
         if self._place.plan.network_check:
             try:
-                self._check = start_check(self._place, self._attempt, self._base, self._selector)
+                self._check = start_check(self._place, self._base, self._selector)
             except OSError as error:
                 self._log.say(f"no network check: {error}")
         return [] if self._check is not None else self._start()
@@ -101,7 +99,7 @@ class RankGroup:
                 return self._give_up(problem)
             started, refused = self._world.start(self._base)
         else:
-            started, refused = launch(self._place, self._attempt, self._base)
+            started, refused = launch(self._place, self._base)
         for process in started:
             self._children[process.pid] = process
             streams = tuple(Stream(fd, process.start.name, self._log, self._metrics) for fd in process.outputs)
