@@ -13,8 +13,9 @@ from muster_worker.launchers.base import Way
 from muster_worker.launchers.environment import Place
 from muster_worker.launchers.launch import Launched, LaunchRefused
 from muster_worker.machine import processes
-from muster_worker.mpi.environment import daemon_environment
-from muster_worker.mpi.files import write_files
+from muster_worker.machine.executable import write_executable
+from muster_worker.mpi import host_files, node_file
+from muster_worker.mpi.environment import daemon_environment, node_variables, watch, world
 from muster_worker.mpi.mpirun import find_problem, start_mpirun
 from muster_worker.network.port import hold_port
 from muster_worker.remote.calls import Calls
@@ -29,7 +30,7 @@ class MpiWorld:
         self._place = place
         self._meeting: Optional[socket.socket] = None
         self._calls: Optional[Calls] = None
-        write_files(place, base)
+        _write_files(place, base)
         if place.plan.nodes > 1:
             if credentials is None:
                 raise OSError("Start came without the credentials by which agents know each other")
@@ -88,3 +89,17 @@ class MpiWorld:
             self._calls.close()
         if self._meeting is not None:
             self._meeting.close()
+
+
+def _write_files(place: Place, base: Mapping[str, str]) -> None:
+    """Write this node's variables, a rank's wrapper and the hosts for each mpirun. Raises `OSError`."""
+    node_file.write(place.run, node_variables(base, place))
+    write_executable(watch(place.run), place.python, place.archive, ("rank", "--attached", "--"))
+    asked = world(place)
+    names = host_files.launch_names(place.peers)
+    for path, text in (
+        (asked.open_mpi_hosts, host_files.open_mpi_file(names, asked.procs_per_node)),
+        (asked.hydra_hosts, host_files.hydra_file(names, asked.procs_per_node)),
+    ):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)

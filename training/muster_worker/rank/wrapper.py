@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from muster_worker.rank import child, hook_environment, interpreter, progress_file
+from muster_worker.rank import child, hook_environment, progress_file
 from muster_worker.rank.announce import Announcer
 
 TYPE_CHECKING = False
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
         child.die_with_parent()
     environment = child.own_environment()
     if PYTHON_OF_PARENT in mode:
+        from muster_worker.rank import interpreter  # other launchers' ranks start sooner without it
+
         command.insert(0, interpreter.python_of_parent(environment))
     mismatch, is_rank = None, True
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
