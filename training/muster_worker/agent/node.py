@@ -28,10 +28,6 @@ from muster_worker.rank_group.registry import Handler
 from muster_worker.rank_group.synced_group import SyncedRankGroup
 from muster_worker.sagemaker import opt_ml
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from muster_worker.mpi.node import MpiWorld
-
 FIRST_HEARTBEAT_SECONDS = 1.0
 """Until the collector says what it wants."""
 
@@ -249,20 +245,16 @@ class Node:
             if place.network != before.network:
                 self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
                 opt_ml.prepare(place.root, plan, place.node, place.host)
-            world = self._join_world(place, command)
+            world = None
+            if self._setting.port is not None:
+                way = Way(self._setting.port, self._selector, self._log)
+                world = find_launcher(plan.launcher).join_world(place, self._base, command.credentials, way)
             rank_group = RankGroup(place, self._selector, self._log, world)
             self._rank_group = SyncedRankGroup(rank_group, self._setting.sync, self._selector, self._log)
             return self._rank_group.launch(self._base)
         except OSError as error:
             problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
-
-    def _join_world(self, place: Place, command: Command) -> Optional[MpiWorld]:
-        """This node's part, where node 0 starts the ranks of all nodes; else None. Raises `OSError`."""
-        if self._setting.port is None:
-            return None
-        way = Way(self._setting.port, self._selector, self._log)
-        return find_launcher(place.plan.launcher).join_world(place, self._base, command.credentials, way)
 
     def _may_leave(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import selectors
-import socket
 from dataclasses import dataclass
 from typing import Callable, ClassVar, Dict, Mapping, Optional, Sequence, Tuple
 
@@ -12,6 +10,9 @@ from muster_worker.rank import hook_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import selectors
+    import socket
+
     from muster_worker.agent.log import Log
     from muster_worker.contract.schema import Credentials, Plan
     from muster_worker.mpi.node import MpiWorld
