@@ -2,7 +2,6 @@
 
 from muster.api.status import Status
 from muster.plan.facts import JobFacts
-from muster.plan.nodes import current_agent
 from muster.plan.suspension import is_resumed, is_suspended
 
 REFUSED = "Refused"
@@ -30,6 +29,6 @@ def current_attempt(previous: Status) -> int:
 
 def newest_attempt(previous: Status, facts: JobFacts) -> int:
     """The same, also for a status that somebody emptied: agents know which start they belong to."""
-    agents = tuple(current_agent(node) for node in facts.nodes)
+    agents = tuple(node.current_agent for node in facts.nodes)
     newest = max((agent.report.attempt for agent in agents if agent is not None), default=0)
     return max(current_attempt(previous), newest)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from muster.api.spec import Job
 from muster.plan.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveStray
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.gang_release import GangRelease, is_given_up
+from muster.plan.gang_release import GangRelease
 from muster.plan.outcome import Outcome, Verdict
 
 REMOVE_GRACE_SECONDS = 10.0
@@ -40,7 +40,7 @@ def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
         for node in facts.nodes
-        if is_given_up(node, release) and not node.process.is_leaving
+        if release.gives_up(node) and not node.process.is_leaving
     )
 
 

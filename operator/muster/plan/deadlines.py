@@ -2,7 +2,6 @@
 
 from muster.api.spec import Job
 from muster.plan.facts import JobFacts
-from muster.plan.nodes import is_placed
 
 
 def startup_deadline(job: Job, facts: JobFacts, began_at: float) -> float | None:
@@ -11,7 +10,7 @@ def startup_deadline(job: Job, facts: JobFacts, began_at: float) -> float | None
     Autoscalers take their time, so it counts from the last node's placement. `began_at` is when the job was created or
     last resumed (Unix seconds): nodes without a placement, as of a local run, have their place from then on.
     """
-    if not all(is_placed(node) for node in facts.nodes):
+    if not all(node.is_placed for node in facts.nodes):
         return None
     placed = (node.process.scheduled_at for node in facts.nodes)
     return max([began_at, *(at for at in placed if at is not None)]) + job.spec.startup_timeout_seconds

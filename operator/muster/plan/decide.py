@@ -7,20 +7,10 @@ from muster.plan.actions import Action, CreateNode, KillNode, SendCommand
 from muster.plan.clean_up import clean_up, expires_at, kill_lost, remove_outdated, remove_released, remove_strays
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.gang_release import is_apart, release_at
+from muster.plan.gang_release import release_at
 from muster.plan.lost_nodes import lost_at
 from muster.plan.meeting import meet
 from muster.plan.mpi_ends import launcher_has_ended
-from muster.plan.nodes import (
-    current_agent,
-    has_ended,
-    has_started,
-    is_gone,
-    is_ready,
-    is_silent,
-    is_told_to_end,
-    silent_at,
-)
 from muster.plan.outcome import Outcome, Verdict
 from muster.plan.problems import unreachable_at
 from muster_worker.contract import AgentPhase, Command, CommandKind
@@ -58,7 +48,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
         return (*strays, *remove_outdated(facts))
     release = outcome.release
     # Release the nodes of half a gang: others can use them.
-    if release is not None and is_apart(facts, release, now):
+    if release is not None and release.is_under_way(facts, now):
         return (*strays, *remove_released(facts, release))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # Start needs the addresses of all nodes, so create the missing ones first.
@@ -77,31 +67,31 @@ def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float 
     # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [at for node in facts.nodes for at in (silent_at(node, facts), lost_at(node, facts))]
+    times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:
         times.append(expires_at(job, outcome))
-        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
+        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     else:
         if not outcome.started:
             times += [startup_deadline(job, facts, outcome.began_at), release_at(job, facts)]
             times.append(None if outcome.release is None else outcome.release.until)
         times.append(active_deadline(job, outcome.began_at))
         times.extend(unreachable_at(node, facts) for node in facts.nodes)
-        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not is_gone(node))
+        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
 def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
     """Whether all nodes are there, and some wait for Start: all, or those that an operator did not come to tell."""
-    waiting = [node for node in facts.nodes if not has_started(node)]
-    if not waiting or not all(is_ready(node) and not is_silent(node, facts, now) for node in waiting):
+    waiting = [node for node in facts.nodes if not node.has_started]
+    if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
         return False
     # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
     return not outcome.started or bool(meet(facts.nodes))
 
 
 def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tuple[Action, ...]:
-    waiting = tuple(node.node for node in facts.nodes if not has_started(node))
+    waiting = tuple(node.node for node in facts.nodes if not node.has_started)
     command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
     return (SendCommand(waiting, command),)
 
@@ -109,9 +99,9 @@ def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tup
 def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Once mpirun is over, bring nodes to an end that only wait for it: how it went is judged when all have told."""
     # What is left of mpirun on its own node its agent ends by itself, and those that ended are asked to leave later.
-    if not launcher_has_ended(job, facts) or not has_ended(facts.nodes[0]):
+    if not launcher_has_ended(job, facts) or not facts.nodes[0].has_ended:
         return ()
-    waiting = [node for node in facts.nodes[1:] if current_agent(node) is not None and not has_ended(node)]
+    waiting = [node for node in facts.nodes[1:] if node.current_agent is not None and not node.has_ended]
     command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
     return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
 
@@ -155,9 +145,9 @@ def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_
 
 
 def _ending_kind(node: NodeFacts, grace: float) -> str:
-    agent = current_agent(node)
+    agent = node.current_agent
     # Nothing of the job runs there.
-    if agent is None or has_ended(node) or agent.report.phase == AgentPhase.READY:
+    if agent is None or node.has_ended or agent.report.phase == AgentPhase.READY:
         return CommandKind.EXIT
     # Ctrl-C was pressed twice: kill at once.
     if grace <= 0:
@@ -192,9 +182,9 @@ def _place(command: Command) -> int:
 def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
     """When the node's process is killed if it has not ended by then; None while it wasn't told to end."""
     command = node.command
-    if command is None or not is_told_to_end(node):
+    if command is None or not node.is_told_to_end:
         return None
-    agent = current_agent(node)
+    agent = node.current_agent
     # No rank is left that could hang, and what they left is worth the time.
     if agent is not None and agent.report.phase == AgentPhase.UPLOADING and command.kind != CommandKind.KILL:
         return None

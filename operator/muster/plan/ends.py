@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from muster.plan.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts
-from muster.plan.nodes import current_agent
-from muster_worker.contract import RankState
 
 AGENT_LOST = "AgentLost"
 NODE_LOST = "NodeLost"
@@ -75,7 +73,7 @@ def rank_ends(facts: JobFacts) -> tuple[End, ...]:
 
 def rank_ends_of(node: NodeFacts) -> tuple[End, ...]:
     """The ends of the node's ranks."""
-    return tuple(_rank_end(node, rank) for rank in ranks_of(node) if has_exited(rank))
+    return tuple(_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
 
 
 def in_order(ends: Iterable[End]) -> tuple[End, ...]:
@@ -83,20 +81,9 @@ def in_order(ends: Iterable[End]) -> tuple[End, ...]:
     return tuple(sorted(ends, key=lambda end: (end.at, end.node, -1 if end.rank is None else end.rank)))
 
 
-def ranks_of(node: NodeFacts) -> tuple[RankFacts, ...]:
-    """What the node's present agent says of its ranks."""
-    agent = current_agent(node)
-    return () if agent is None else agent.ranks
-
-
-def has_exited(rank: RankFacts) -> bool:
-    """Whether the rank is reported dead."""
-    return rank.report.state == RankState.EXITED
-
-
 def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
     """Why the node's agent could not begin its work, or not end it; None when it could."""
-    agent = current_agent(node)
+    agent = node.current_agent
     if agent is None or agent.report.problem is None:
         return None
     problem = agent.report.problem
@@ -147,7 +134,7 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
 
 def launcher_end(node: NodeFacts) -> End | None:
     """The end of the node's launcher, good or bad; None while it runs."""
-    agent = current_agent(node)
+    agent = node.current_agent
     launcher: LauncherFacts | None = None if agent is None else agent.launcher
     if launcher is None:
         return None

@@ -6,7 +6,20 @@ Backends build these in `observe`; the plan and the status read them. Times are 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster_worker.contract import AgentProblem, Command, LauncherEnd, MetricValue, RankReport, Report
+from muster_worker.contract import (
+    AgentPhase,
+    AgentProblem,
+    Command,
+    CommandKind,
+    LauncherEnd,
+    MetricValue,
+    RankReport,
+    RankState,
+    Report,
+)
+
+SILENT_PACES = 3
+"""A node is silent after that many heartbeats without a report: two may be lost by accident."""
 
 
 class ProcessState(StrEnum):
@@ -100,6 +113,11 @@ class RankFacts:
     stepped_at: float | None = None
     sequence: int = 0
 
+    @property
+    def has_exited(self) -> bool:
+        """Whether the rank is reported dead."""
+        return self.report.state == RankState.EXITED
+
 
 @dataclass(frozen=True)
 class MetricFacts:
@@ -141,6 +159,69 @@ class NodeFacts:
     command: Command | None = None  # the last one given to the agent
     commanded_at: float | None = None  # when it was given
 
+    @property
+    def current_agent(self) -> AgentFacts | None:
+        """The agent of the node's present process; what an earlier replacement said is the past."""
+        agent = self.agent
+        return agent if agent is not None and agent.report.replacement >= self.process.replacement else None
+
+    @property
+    def ranks(self) -> tuple[RankFacts, ...]:
+        """What the node's present agent says of its ranks."""
+        agent = self.current_agent
+        return () if agent is None else agent.ranks
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the node's agent waits for Start and said where it can be reached."""
+        agent = self.current_agent
+        if agent is None or self.process.state is not ProcessState.RUNNING:
+            return False
+        report = agent.report
+        reachable = report.address is not None and report.port is not None
+        return report.phase == AgentPhase.READY and report.problem is None and reachable
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the node was told to start its ranks, or did."""
+        agent = self.current_agent
+        if agent is not None and agent.report.attempt > 0:
+            return True
+        return self.command is not None and self.command.kind == CommandKind.START
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the agent said that no process of the attempt is left."""
+        agent = self.current_agent
+        return agent is not None and agent.report.phase == AgentPhase.ENDED
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the node's agent does not exist (yet, or any more), and will not come into being by itself."""
+        return self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the node's process has its place on a machine."""
+        if self.process.state is ProcessState.WAITING:
+            return self.process.scheduled_at is not None
+        return self.process.state is not ProcessState.MISSING
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether the node's process runs and nobody has heard its agent yet."""
+        return self.process.state is ProcessState.RUNNING and self.current_agent is None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no rank of the job runs on the node, and none will without an action."""
+        return self.process.state is not ProcessState.RUNNING or self.has_ended
+
+    @property
+    def is_told_to_end(self) -> bool:
+        """Whether the node's agent was told to stop, to kill its ranks or to leave."""
+        return self.command is not None and self.command.kind != CommandKind.START
+
 
 @dataclass(frozen=True)
 class StopRequest:
@@ -173,3 +254,30 @@ class JobFacts:
     outdated: bool = False
     problem: Problem | None = None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no rank of the job runs, and none will without an action."""
+        return all(node.is_settled for node in self.nodes)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no node's agent exists."""
+        return all(node.is_gone for node in self.nodes)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the job has no pod or process, not even one that has ended."""
+        return not self.strays and all(node.process.state is ProcessState.MISSING for node in self.nodes)
+
+    def silent_at(self, node: NodeFacts) -> float | None:
+        """When the node counts as silent if no report comes; None when no more reports are due."""
+        agent = node.current_agent
+        if agent is None or node.is_settled:
+            return None
+        return agent.heard_at + SILENT_PACES * self.heartbeat_seconds
+
+    def is_silent(self, node: NodeFacts, now: float) -> bool:
+        """Whether the node's ranks are unknown: its process is there, but its agent says nothing."""
+        at = self.silent_at(node)
+        return at is not None and now >= at

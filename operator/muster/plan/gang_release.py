@@ -11,7 +11,6 @@ from muster.api.spec import Job
 from muster.api.status import Placement, Status
 from muster.api.timestamps import from_text
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import is_placed
 from muster.plan.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
 GANG_RELEASED = "GangReleased"
@@ -36,12 +35,20 @@ class GangRelease:
     at: float
     until: float
 
+    def gives_up(self, node: NodeFacts) -> bool:
+        """Whether the node's pod is one of the gang that was given up."""
+        return node.process.state is not ProcessState.MISSING and node.process.replacement < self.replacement
+
+    def is_under_way(self, facts: JobFacts, now: float) -> bool:
+        """Whether the gang is given up right now: pods of it are still there, or the pause isn't over."""
+        return now < self.until or any(self.gives_up(node) for node in facts.nodes)
+
 
 def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
     """The gang's last release, which may be due right now (Unix seconds); None when there was none."""
     last = _previous_release(job, previous.placement)
     # One that is under way comes to its end first.
-    if last is not None and is_apart(facts, last, now):
+    if last is not None and last.is_under_way(facts, now):
         return last
     at = release_at(job, facts)
     if at is None or now < at:
@@ -49,20 +56,15 @@ def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangR
     return _next(job, facts, last, now)
 
 
-def is_apart(facts: JobFacts, release: GangRelease, now: float) -> bool:
-    """Whether the gang is given up right now: pods of it are still there, or the pause isn't over."""
-    return now < release.until or any(is_given_up(node, release) for node in facts.nodes)
-
-
 def release_at(job: Job, facts: JobFacts) -> float | None:
     """When the gang is given up if nothing changes; None while it can be placed, holds nothing, or others see to it."""
     # A queue's scheduler places all or none; if it does otherwise it has its reasons.
     if job.spec.queue is not None:
         return None
-    problems = (node.process.problem for node in facts.nodes if not is_placed(node))
+    problems = (node.process.problem for node in facts.nodes if not node.is_placed)
     if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
         return None
-    placed = [node.process.scheduled_at for node in facts.nodes if is_placed(node) and not node.process.is_leaving]
+    placed = [node.process.scheduled_at for node in facts.nodes if node.is_placed and not node.process.is_leaving]
     first = min((at for at in placed if at is not None), default=None)
     return None if first is None else first + job.spec.startup_timeout_seconds
 
@@ -73,11 +75,6 @@ def backoff_seconds(job_uid: str, count: int) -> float:
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
     return longest * (0.5 + share)
-
-
-def is_given_up(node: NodeFacts, release: GangRelease) -> bool:
-    """Whether the node's pod is one of the gang that was given up."""
-    return node.process.state is not ProcessState.MISSING and node.process.replacement < release.replacement
 
 
 def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:

@@ -10,8 +10,7 @@ from dataclasses import replace
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.plan.ends import NODE_LOST
-from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.nodes import SILENT_PACES, current_agent, has_ended
+from muster.plan.facts import SILENT_PACES, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.plan.outcome import is_failing
 from muster.plan.suspension import is_suspending
 
@@ -26,7 +25,7 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     process = node.process
     if process.lost_at is not None:
         return process.lost_at
-    if process.state is ProcessState.MISSING or (has_ended(node) and process.gone_by is None):
+    if process.state is ProcessState.MISSING or (node.has_ended and process.gone_by is None):
         return None
     doubts = [at for at in (process.cut_off_at, process.gone_by) if at is not None]
     if not doubts:
@@ -56,14 +55,14 @@ def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float,
         return replace(node, process=process)
     lost = replace(process, state=ProcessState.EXITED, ended_at=at)
     # Its ranks had ended, and reported how.
-    if has_ended(node):
+    if node.has_ended:
         return replace(node, process=lost)
     problem = Problem(NODE_LOST, _sentence(process, at))
     return replace(node, process=replace(lost, problem=problem))
 
 
 def _last_sign_of_life(node: NodeFacts, facts: JobFacts) -> float:
-    agent = current_agent(node)
+    agent = node.current_agent
     # An operator that has just begun to listen gives every agent the time to report.
     return facts.listening_since if agent is None else max(agent.heard_at, facts.listening_since)
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface
 
 from muster.plan.facts import NodeFacts
-from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
 from muster_worker.contract import Link, Peer, Report
 
@@ -54,7 +53,7 @@ def mismatch(nodes: Sequence[NodeFacts]) -> str | None:
 
 
 def _reachable(node: NodeFacts) -> Report | None:
-    agent = current_agent(node)
+    agent = node.current_agent
     if agent is None or agent.report.address is None or agent.report.port is None:
         return None
     return agent.report

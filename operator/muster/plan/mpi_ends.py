@@ -12,7 +12,6 @@ from muster.api.spec import Job
 from muster.plan import rank_output
 from muster.plan.ends import End, Subject, in_order, launcher_end, rank_ends
 from muster.plan.facts import JobFacts
-from muster.plan.nodes import current_agent, has_ended, is_gone
 from muster.plan.secondary_failures import is_secondary, outside_ends
 from muster.plan.world import is_mpi
 from muster_worker.contract import EndReason
@@ -129,7 +128,7 @@ def _launcher_cause(facts: JobFacts, bad: tuple[End, ...]) -> End | None:
 
 
 def _all_have_told(facts: JobFacts) -> bool:
-    return all(has_ended(node) or is_gone(node) for node in facts.nodes)
+    return all(node.has_ended or node.is_gone for node in facts.nodes)
 
 
 def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
@@ -158,7 +157,7 @@ def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
 
 def _was_stopped(facts: JobFacts) -> bool:
     """Whether muster had begun to stop the gang when mpirun ended."""
-    agent = current_agent(facts.nodes[0])
+    agent = facts.nodes[0].current_agent
     return agent is not None and agent.launcher is not None and agent.launcher.end.stopped
 
 

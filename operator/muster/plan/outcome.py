@@ -8,12 +8,11 @@ from muster.api.status import Condition, Status
 from muster.api.timestamps import from_text
 from muster.plan.attempts import newest_attempt, was_started
 from muster.plan.deadlines import active_deadline, startup_deadline
-from muster.plan.ends import has_exited, launcher_end, rank_ends, ranks_of
+from muster.plan.ends import launcher_end, rank_ends
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.gang_release import GangRelease, release_of
 from muster.plan.meeting import mismatch
-from muster.plan.nodes import has_ended, has_started, is_settled
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
 from muster.plan.world import is_mpi, world_size
 from muster_worker.contract import RankState
@@ -78,10 +77,10 @@ _Cause = tuple[float, Outcome]
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     # A restarted operator knows from the status it wrote that the ranks were told to start.
-    started = was_started(previous) or any(has_started(node) for node in facts.nodes)
+    started = was_started(previous) or any(node.has_started for node in facts.nodes)
     outcome = Outcome(
         Verdict.UNDECIDED,
-        settled=all(is_settled(node) for node in facts.nodes),
+        settled=facts.is_settled,
         started=started,
         attempt=newest_attempt(previous, facts),
         began_at=began_at(previous, facts, now),
@@ -99,7 +98,7 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
 
 def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
     failure = find_failure(job, facts, started=outcome.started)
-    ended = (has_ended(node) or node.process.state is ProcessState.EXITED for node in facts.nodes)
+    ended = (node.has_ended or node.process.state is ProcessState.EXITED for node in facts.nodes)
     over = outcome.started and all(ended)
     # The job has completed: ignore a stop request that came later.
     if failure is None and (over or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
@@ -121,8 +120,8 @@ def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now:
 
 
 def _suspended(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
-    empty = not facts.strays and all(node.process.state is ProcessState.MISSING for node in facts.nodes)
-    return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=empty or is_suspended(previous))
+    settled = facts.is_empty or is_suspended(previous)
+    return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=settled)
 
 
 def final_condition(previous: Status) -> Condition | None:
@@ -137,7 +136,7 @@ def is_failing(previous: Status) -> bool:
 
 def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
     """The ranks of the world that ever came to be: an agent expects all of its node's, started or not."""
-    reports = (rank.report for node in facts.nodes for rank in ranks_of(node))
+    reports = (rank.report for node in facts.nodes for rank in node.ranks)
     ranks = {report.rank for report in reports if report.state != RankState.STARTING}
     return frozenset(rank for rank in ranks if 0 <= rank < world_size(job))
 
@@ -178,7 +177,7 @@ def _launcher_has_succeeded(job: Job, facts: JobFacts) -> bool:
 def _succeeded(job: Job, facts: JobFacts) -> bool:
     """Every rank of the world was seen, and every rank that was seen ended by itself with exit code 0."""
     all_good = all(end.is_good for end in rank_ends(facts))
-    all_exited = all(has_exited(rank) for node in facts.nodes for rank in ranks_of(node))
+    all_exited = all(rank.has_exited for node in facts.nodes for rank in node.ranks)
     return all_good and all_exited and len(ranks_seen(job, facts)) == world_size(job)
 
 

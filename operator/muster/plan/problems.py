@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState, RankFacts
-from muster.plan.nodes import current_agent, is_silent
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 NODE_SILENT = "NodeSilent"
@@ -30,7 +29,7 @@ _UNREACHABLE = Problem(
 def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
     """When the node's agent counts as unreachable if no report comes; None for one that was heard, or doesn't run."""
     process = node.process
-    if process.state is not ProcessState.RUNNING or process.started_at is None or current_agent(node) is not None:
+    if process.state is not ProcessState.RUNNING or process.started_at is None or node.current_agent is not None:
         return None
     # An operator that has just started gives agents time to report.
     return max(process.started_at, facts.listening_since) + UNREACHABLE_SECONDS
@@ -58,7 +57,7 @@ def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
     """The problem of a pod whose agent was heard before and is not any more."""
     process, agent = node.process, node.agent
     # On this machine a silent agent is a busy one.
-    if process.name is None or agent is None or not is_silent(node, facts, now):
+    if process.name is None or agent is None or not facts.is_silent(node, now):
         return None
     since = f"the agent in pod {process.name} has not reported since {to_seconds(agent.heard_at)}"
     where = "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
@@ -67,7 +66,7 @@ def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
 
 def _with_suspect(node: NodeFacts) -> NodeFacts:
     """The kernel may kill a container whole; which rank held most of its memory was in the last report."""
-    problem, agent = node.process.problem, current_agent(node)
+    problem, agent = node.process.problem, node.current_agent
     if problem is None or problem.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
     suspect = max(agent.ranks, key=_memory, default=None)

@@ -17,7 +17,6 @@ from muster.plan.ends import (
     rank_ends_of,
 )
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import current_agent, has_ended, is_told_to_end
 from muster.plan.world import procs_per_node, uploads_to_s3
 from muster_worker.contract import CommandKind, EndReason
 
@@ -104,7 +103,7 @@ def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
 
 def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
     outside = _stopped_from_outside(node)
-    if outside is not None or has_ended(node):
+    if outside is not None or node.has_ended:
         return outside
     process = node.process
     if _is_told_to_leave(node):
@@ -131,14 +130,14 @@ def _agent_gone(facts: JobFacts, node: NodeFacts, reason: str) -> End:
 
 def _stopped_from_outside(node: NodeFacts) -> End | None:
     """The agent stops ranks that muster did not tell it to stop: somebody sent it SIGTERM."""
-    agent = current_agent(node)
+    agent = node.current_agent
     if agent is None or agent.terminated_at is None:
         return None
     # Muster was first. Where it isn't known when it told the agent, an earlier cause still comes first.
-    if is_told_to_end(node) and node.commanded_at is not None and node.commanded_at <= agent.terminated_at:
+    if node.is_told_to_end and node.commanded_at is not None and node.commanded_at <= agent.terminated_at:
         return None
     # Its ranks had ended by themselves.
-    if has_ended(node) and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
+    if node.has_ended and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
         return None
     return agent_end(node, agent.terminated_at, NODE_STOPPED)
 
@@ -148,5 +147,5 @@ def _is_told_to_leave(node: NodeFacts) -> bool:
 
 
 def _last_heard_at(facts: JobFacts, node: NodeFacts) -> float:
-    agent = current_agent(node)
+    agent = node.current_agent
     return facts.created_at if agent is None else agent.heard_at

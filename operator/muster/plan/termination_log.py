@@ -7,7 +7,6 @@ from dataclasses import replace
 from muster.api.document import JSON
 from muster.api.spec import Job
 from muster.plan.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts, TerminationMessage
-from muster.plan.nodes import current_agent, has_ended
 from muster.plan.world import procs_per_node
 from muster_worker.contract import (
     MAX_LAST_LINES,
@@ -54,7 +53,7 @@ def read_termination_message(text: str) -> TerminationMessage | None:
 def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
     """The node as its agent's last report would have told of it, had anybody heard that."""
     word = node.process.termination_message
-    if word is None or node.process.state is not ProcessState.EXITED or has_ended(node):
+    if word is None or node.process.state is not ProcessState.EXITED or node.has_ended:
         return node
     if (word.job_uid, word.node, word.replacement) != (job.metadata.uid, node.node, node.process.replacement):
         return node
@@ -65,7 +64,7 @@ def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
 
 
 def _agent(job: Job, node: NodeFacts, word: TerminationMessage) -> AgentFacts:
-    agent, process = current_agent(node), node.process
+    agent, process = node.current_agent, node.process
     heard_at = agent.heard_at if agent is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else heard_at
     before = agent.ranks if agent is not None else ()
@@ -107,10 +106,10 @@ def _ranks(job: Job, known: tuple[RankFacts, ...], word: TerminationMessage, at:
     for local in range(min(word.ranks, procs) if not known else 0):
         number = word.node * procs + local
         ranks[number] = RankFacts(RankReport(number, local, RankState.RUNNING))
-    if failure is not None and (failure.rank not in ranks or not _has_ended(ranks[failure.rank])):
+    if failure is not None and (failure.rank not in ranks or not ranks[failure.rank].has_exited):
         local = max(0, failure.rank - word.node * procs)
         ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at)
-    open_ends = [number for number, facts in ranks.items() if not _has_ended(facts)]
+    open_ends = [number for number, facts in ranks.items() if not facts.has_exited]
     told_good = sum(facts.report.exit_code == 0 and not facts.report.stopped for facts in ranks.values())
     # Which of several succeeded isn't said; that all did, is.
     if open_ends and word.succeeded - told_good == len(open_ends):
@@ -118,10 +117,6 @@ def _ranks(job: Job, known: tuple[RankFacts, ...], word: TerminationMessage, at:
             report = replace(ranks[number].report, state=RankState.EXITED, exit_code=0)
             ranks[number] = replace(ranks[number], report=report, ended_at=at)
     return tuple(ranks[number] for number in sorted(ranks))
-
-
-def _has_ended(facts: RankFacts) -> bool:
-    return facts.report.state == RankState.EXITED
 
 
 def _problem(value: Mapping[str, JSON]) -> AgentProblem | None:

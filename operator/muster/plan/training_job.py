@@ -7,7 +7,6 @@ from muster.api.status import Status
 from muster.plan.actions import DeleteResource
 from muster.plan.clean_up import expires_at
 from muster.plan.deadlines import active_deadline
-from muster.plan.nodes import silent_at
 from muster.plan.outcome import Verdict
 from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
@@ -82,7 +81,7 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: J
     # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [silent_at(node, judgement.facts) for node in judgement.facts.nodes]
+    times = [judgement.facts.silent_at(node) for node in judgement.facts.nodes]
     if facts.blind is not None:
         times.append(retry_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:

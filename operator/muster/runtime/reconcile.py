@@ -13,7 +13,6 @@ from muster.plan.actions import Action
 from muster.plan.decide import decide, next_wake
 from muster.plan.facts import JobFacts
 from muster.plan.inference import infer
-from muster.plan.nodes import is_gone
 from muster.plan.outcome import Outcome, judge
 from muster.plan.world import world_size
 from muster.runtime.apart import apart
@@ -72,7 +71,7 @@ class _Decision:
 
     def result(self, now: float) -> ReconcileResult:
         """The turn, once all was done."""
-        is_over = self.outcome.is_decided and all(is_gone(node) for node in self.facts.nodes)
+        is_over = self.outcome.is_decided and self.facts.is_gone
         # A silent agent sends no event, so check again after LOOK_AGAIN_SECONDS.
         times = (self.requeue_at, now + LOOK_AGAIN_SECONDS if self.actions else None)
         return ReconcileResult(

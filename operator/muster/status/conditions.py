@@ -7,7 +7,6 @@ from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import Problem
 from muster.plan.gang_release import GANG_RELEASED
-from muster.plan.nodes import is_placed
 from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.problems import NODE_SILENT
 from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
@@ -86,7 +85,7 @@ def _scheduled(picture: Picture) -> _Claim:
     given_up = released(picture)
     if given_up is not None:
         return _Claim("Scheduled", False, GANG_RELEASED, fit(given_up))
-    unplaced = tuple(node for node in nodes if not is_placed(node))
+    unplaced = tuple(node for node in nodes if not node.is_placed)
     # What was lost later had its place.
     if outcome.started or not unplaced:
         words = "The node has its place" if len(nodes) == 1 else "All nodes have their place"

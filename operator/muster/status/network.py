@@ -2,7 +2,6 @@
 
 from muster.api.status import LinkGroup, NetworkStatus, NodeLink
 from muster.plan.facts import NodeFacts
-from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
 from muster.status.network_check import check_of, speed_of
 from muster.status.ranges import ranges
@@ -22,7 +21,7 @@ _Alike = tuple[str, int, str]
 
 def network_of(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
     """What the agents said of it; None while none has."""
-    known = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
+    known = [(node, agent.report) for node in nodes if (agent := node.current_agent) is not None]
     met = [(node, report) for node, report in known if report.address is not None]
     if not met:
         return None

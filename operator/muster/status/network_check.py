@@ -7,7 +7,6 @@ from statistics import median
 from muster.api.amounts import amount
 from muster.api.status import NetworkCheck, SlowNode
 from muster.plan.facts import NodeFacts
-from muster.plan.nodes import current_agent
 from muster.plan.rank_output import clean
 from muster_worker.contract import AgentPhase, NetworkFigures
 
@@ -39,7 +38,7 @@ class Speed:
 
 def check_of(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
     """What was found; None until every node that is heard has told, and without network.check."""
-    heard = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
+    heard = [(node, agent.report) for node in nodes if (agent := node.current_agent) is not None]
     value = [(node, report.figures) for node, report in heard if report.figures is not None]
     # A node that ended before it was done has nothing more to say.
     if not value or any(report.figures is None and report.phase != AgentPhase.ENDED for _, report in heard):

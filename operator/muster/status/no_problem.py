@@ -1,7 +1,6 @@
 """Why a job is not stalled, and what it waits for, as far as muster knows. Pure."""
 
 from muster.api.timestamps import to_seconds
-from muster.plan.nodes import is_placed, is_ready
 from muster.plan.outcome import STOPPING, Outcome, Verdict
 from muster.plan.suspension import SUSPENDED, SUSPENDING
 from muster.status.problems import shared_problems
@@ -51,7 +50,7 @@ def _missing(picture: Picture) -> str:
     if shared:
         return "; ".join(entry.sentence for entry in shared)
     if not picture.outcome.started:
-        placed, ready = sum(is_placed(node) for node in nodes), sum(is_ready(node) for node in nodes)
+        placed, ready = sum(node.is_placed for node in nodes), sum(node.is_ready for node in nodes)
         return f"Nodes with a place: {placed} of {len(nodes)}; ready: {ready} of {len(nodes)}"
     unknown = any(view.state == UNKNOWN and view.reason != NOT_REPORTED for view in picture.views)
     if unknown or any(view.state == STARTING for view in picture.views):

@@ -8,7 +8,6 @@ from muster.api.status import Progress
 from muster.api.timestamps import from_text, to_millis
 from muster.plan import rank_output
 from muster.plan.facts import JobFacts, MetricFacts
-from muster.plan.nodes import current_agent
 from muster.status.stragglers import count_of, steps_behind
 from muster.status.views import RUNNING, Picture, RankView
 
@@ -95,7 +94,7 @@ def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
     """The latest value of each metric, the spec's first; of two at the same time the lower rank's."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
-        agent = current_agent(node)
+        agent = node.current_agent
         for metric in agent.metrics if agent is not None else ():
             name = rank_output.clean(metric.value.name, limit=63)
             if name not in latest or _recency(metric) > _recency(latest[name]):

@@ -1,8 +1,7 @@
 """What is told of a gang that gave up its pods, because it could not be placed whole."""
 
 from muster.api.timestamps import to_seconds
-from muster.plan.gang_release import GANG_RELEASED, GangRelease, is_apart
-from muster.plan.nodes import is_placed
+from muster.plan.gang_release import GANG_RELEASED, GangRelease
 from muster.status.problems import shared_problems
 from muster.status.views import Picture
 
@@ -10,7 +9,7 @@ from muster.status.views import Picture
 def released(picture: Picture) -> str | None:
     """The sentence, while the gang is given up; None at any other time."""
     release = picture.outcome.release
-    if release is None or not is_apart(picture.facts, release, picture.now):
+    if release is None or not release.is_under_way(picture.facts, picture.now):
         return None
     # What was missing shows while the pods are there; what was said then still holds.
     return _release_sentence(picture, release) or _sentence(picture, release)
@@ -26,7 +25,7 @@ def _release_sentence(picture: Picture, release: GangRelease) -> str | None:
 
 def _sentence(picture: Picture, release: GangRelease) -> str:
     nodes = picture.facts.nodes
-    shared = shared_problems((node for node in nodes if not is_placed(node)), len(nodes))
+    shared = shared_problems((node for node in nodes if not node.is_placed), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
     head = (

@@ -10,7 +10,6 @@ from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.failure import Failure
 from muster.plan.meeting import mismatch
 from muster.plan.mpi_ends import may_be_overtaken
-from muster.plan.nodes import current_agent, is_mute, is_placed, is_ready, is_silent
 from muster.plan.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -167,7 +166,7 @@ def _with_problems(text: str, facts: JobFacts) -> str:
 
 def _kept(facts: JobFacts) -> list[str]:
     """Whose results are on their way to S3."""
-    agents = ((node, current_agent(node)) for node in facts.nodes)
+    agents = ((node, node.current_agent) for node in facts.nodes)
     busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
     return [f"what the ranks left on {_names(busy)} is brought to S3"] if busy else []
 
@@ -178,8 +177,8 @@ def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
 
 
 def _silence(picture: Picture) -> str:
-    silent = [node for node in picture.facts.nodes if is_silent(node, picture.facts, picture.now)]
-    mute = [node for node in picture.facts.nodes if is_mute(node)]
+    silent = [node for node in picture.facts.nodes if picture.facts.is_silent(node, picture.now)]
+    mute = [node for node in picture.facts.nodes if node.is_mute]
     if mute and not silent:
         return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not been heard yet"
     if not silent:
@@ -195,7 +194,7 @@ def _is_silent(node: NodeFacts) -> bool:
 
 
 def _waiting(facts: JobFacts, world: int) -> str:
-    ready = sum(is_ready(node) and not _is_silent(node) for node in facts.nodes)
+    ready = sum(node.is_ready and not _is_silent(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
         return _with_problems(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
@@ -206,20 +205,20 @@ def _waiting(facts: JobFacts, world: int) -> str:
 
 def _separated(facts: JobFacts) -> str:
     """Which nodes are not ready, behind what was said before; a problem has a colon of its own."""
-    has_problem = any(node.process.problem is not None and not is_ready(node) for node in facts.nodes)
+    has_problem = any(node.process.problem is not None and not node.is_ready for node in facts.nodes)
     return f"{'; ' if has_problem else ': '}{_missing(facts)}"
 
 
 def _missing(facts: JobFacts) -> str:
     """Which nodes are not ready, by what they lack."""
-    waiting = [node for node in facts.nodes if not is_ready(node) or _is_silent(node)]
+    waiting = [node for node in facts.nodes if not node.is_ready or _is_silent(node)]
     calm = [node for node in waiting if node.process.problem is None]
     absent = [node for node in calm if node.process.state is ProcessState.MISSING]
-    unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not is_placed(node)]
-    begun = [node for node in calm if node.process.state is ProcessState.WAITING and is_placed(node)]
+    unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not node.is_placed]
+    begun = [node for node in calm if node.process.state is ProcessState.WAITING and node.is_placed]
     there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
-    mute = [node for node in there if current_agent(node) is None]
-    busy = [node for node in there if current_agent(node) is not None]
+    mute = [node for node in there if node.current_agent is None]
+    busy = [node for node in there if node.current_agent is not None]
     parts = [entry.sentence for entry in shared_problems(waiting, len(facts.nodes))]
     parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"

@@ -8,7 +8,6 @@ from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
 from muster.plan.attempts import REFUSED
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.nodes import current_agent, has_ended, has_started, is_placed, is_ready, is_silent
 from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
 from muster.plan.problems import SCHEDULING_GATED, may_yet_speak
 from muster.status.after_the_end import after_the_end
@@ -85,14 +84,14 @@ def _phase_on_the_way(picture: Picture) -> str:
     # Whether ranks that are not heard of ever ran is not known: they still do if they did.
     if beyond - {UNKNOWN} or (beyond and picture.previous.phase == "Running"):
         return "Running"
-    if all(is_placed(node) for node in picture.facts.nodes):
+    if all(node.is_placed for node in picture.facts.nodes):
         return "Starting"
     return "Queued" if _is_queued(picture.job, picture.facts) else "Pending"
 
 
 def _is_queued(job: Job, facts: JobFacts) -> bool:
     """Whether the nodes wait to be admitted together, by the job's queue or another gate."""
-    if any(is_placed(node) for node in facts.nodes):
+    if any(node.is_placed for node in facts.nodes):
         return False
     problems = (node.process.problem for node in facts.nodes)
     return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in problems)
@@ -100,15 +99,15 @@ def _is_queued(job: Job, facts: JobFacts) -> bool:
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     """Whether the node's agent is ready or runs ranks, as far as anybody knows."""
-    if node.process.state is not ProcessState.RUNNING or has_ended(node) or is_silent(node, facts, now):
+    if node.process.state is not ProcessState.RUNNING or node.has_ended or facts.is_silent(node, now):
         return False
-    return is_ready(node) or has_started(node)
+    return node.is_ready or node.has_started
 
 
 def _network(picture: Picture) -> NetworkStatus | None:
     nodes, before = picture.facts.nodes, picture.previous.network
     # An agent that has left took back nothing of what it said.
-    if picture.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
+    if picture.outcome.started and before is not None and any(node.current_agent is None for node in nodes):
         return before
     return network_of(nodes)
 

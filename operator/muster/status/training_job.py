@@ -7,7 +7,6 @@ from muster.api.status import NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import REFUSED, was_started
 from muster.plan.facts import ProcessState
-from muster.plan.nodes import is_silent
 from muster.plan.outcome import Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
 from muster.plan.training_job_course import sagemaker_status_of
@@ -105,7 +104,7 @@ def _phase_of(picture: Picture, training: TrainingJob) -> str:
 def _ready(picture: Picture) -> int:
     nodes = picture.facts.nodes
     running = (node for node in nodes if node.process.state is ProcessState.RUNNING)
-    return sum(not is_silent(node, picture.facts, picture.now) for node in running)
+    return sum(not picture.facts.is_silent(node, picture.now) for node in running)
 
 
 def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:

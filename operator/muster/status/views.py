@@ -7,10 +7,9 @@ from functools import cached_property
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan import rank_output
-from muster.plan.ends import AGENT_LOST, End, rank_ends, ranks_of
+from muster.plan.ends import AGENT_LOST, End, rank_ends
 from muster.plan.facts import JobFacts, NodeFacts, RankFacts
 from muster.plan.mpi_ends import is_secondary_failure
-from muster.plan.nodes import current_agent, has_ended, has_started, is_gone, is_silent
 from muster.plan.outcome import Outcome
 from muster.plan.world import home_of, world_size
 from muster_worker.contract import MAX_ACTIVITY_CHARS, RankState
@@ -84,7 +83,7 @@ def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Ran
     """Where each rank is. Two nodes may claim one: its home has the word, else the first."""
     by_key: dict[int, tuple[NodeFacts, RankFacts]] = {}
     for node in facts.nodes:
-        for rank_facts in ranks_of(node):
+        for rank_facts in node.ranks:
             rank = rank_facts.report.rank
             if rank not in by_key or home_of(job, rank) == node.node:
                 by_key[rank] = (node, rank_facts)
@@ -126,14 +125,14 @@ def _state_of_end(rank: int, end: End, picture: Picture) -> tuple[str, str]:
 
 def _state_unseen(node: NodeFacts, picture: Picture) -> tuple[str, str]:
     # It was told to start its ranks and has not reported since.
-    if picture.outcome.started and current_agent(node) is None:
-        return _state_with_agent(node, picture.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(picture))
+    if picture.outcome.started and node.current_agent is None:
+        return _state_with_agent(node, picture.outcome) if node.is_gone else (UNKNOWN, _why_unheard(picture))
     # The node ended before its agent reported ranks.
-    if picture.outcome.started and is_gone(node) and has_started(node) and not has_ended(node):
+    if picture.outcome.started and node.is_gone and node.has_started and not node.has_ended:
         return _state_with_agent(node, picture.outcome)
-    if is_gone(node) or has_ended(node) or not has_started(node):
+    if node.is_gone or node.has_ended or not node.has_started:
         return PENDING, "NeverStarted"
-    if is_silent(node, picture.facts, picture.now):
+    if picture.facts.is_silent(node, picture.now):
         return UNKNOWN, "NodeSilent"
     # A rank that is stopped before its first report may or may not have run.
     return STARTING, "LauncherRuns"
@@ -145,13 +144,13 @@ def _why_unheard(picture: Picture) -> str:
 
 def _state_alive(rank: RankFacts, node: NodeFacts, picture: Picture) -> tuple[str, str]:
     # Agents expect all ranks of their node, whether or not a launcher ever starts them, and say so before they leave.
-    if has_ended(node) and rank.report.state == RankState.STARTING:
+    if node.has_ended and rank.report.state == RankState.STARTING:
         return PENDING, "NeverStarted"
-    if is_gone(node):
+    if node.is_gone:
         return _state_with_agent(node, picture.outcome)
-    if has_ended(node):
+    if node.has_ended:
         return UNKNOWN, "EndUnknown"
-    if is_silent(node, picture.facts, picture.now):
+    if picture.facts.is_silent(node, picture.now):
         return UNKNOWN, "NodeSilent"
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
 

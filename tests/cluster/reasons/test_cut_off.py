@@ -12,7 +12,7 @@ from cluster.reasons import machine
 from cluster.reasons.stage import SOON_SECONDS, Stage, template
 from cluster.reasons.timeline import ObservedChange, Predicate, pod_of, says
 from cluster.say import say
-from muster.plan.nodes import SILENT_PACES
+from muster.plan.facts import SILENT_PACES
 from muster.plan.problems import UNREACHABLE_SECONDS
 from muster.ranks.pace import MIN_HEARTBEAT_SECONDS
 

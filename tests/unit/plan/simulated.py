@@ -9,7 +9,6 @@ from muster.plan.decide import decide
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
 from muster.plan.inference import infer
 from muster.plan.lost_nodes import lost_at
-from muster.plan.nodes import is_gone
 from muster.plan.outcome import judge
 from muster.plan.termination_log import read_termination_message
 from muster.ranks.merge import merge
@@ -303,4 +302,4 @@ class World:
     @property
     def is_over(self) -> bool:
         facts = infer(self.job, self.status, self.facts(), self.now)
-        return judge(self.job, self.status, facts, self.now).is_decided and all(is_gone(entry) for entry in facts.nodes)
+        return judge(self.job, self.status, facts, self.now).is_decided and all(entry.is_gone for entry in facts.nodes)
