@@ -25,15 +25,15 @@ from pathlib import Path
 from aiohttp import web
 
 from muster.api.document import JSON, Document
+from muster.api.operator_config import OperatorConfig
 from muster.api.spec import Job
 from muster.api.timestamps import to_seconds
 from muster.api.validate import validate
-from muster.aws.client import Aws
 from muster.backends.kubernetes import render
-from muster.backends.kubernetes.apply_defaults import apply_defaults
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.setting import Setting
+from muster.backends.node_jobs import NodeJobs
 from muster.kube.client import Change, Client
 from muster.kube.kinds import JOBS, Object
 from muster.plan.actions import Action
@@ -41,11 +41,11 @@ from muster.plan.facts import JobFacts
 from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.store import RankStore, UnknownJob
+from muster.runtime.cluster.backends import apply_defaults
 from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster_worker.contract import AgentPhase, RankReport, RankState, Report
 
@@ -119,7 +119,7 @@ def report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
         )
         for local in range(size.ranks)
     )
-    return Report(job_uid, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, "eth0", ranks)
+    return Report(job_uid, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, ranks=ranks)
 
 
 class Server:
@@ -224,6 +224,10 @@ class Turns:
         """A turn ends."""
         await self.backend.apply(job, actions)
 
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        self.backend.forget(job_uid)
+
 
 @dataclass
 class Spent:
@@ -257,9 +261,9 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
         desk = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
         tools = JobControllerDependencies(
-            *(turns, store, desk, partial(apply_defaults, pools=())),
-            *(lambda _: None, 1, time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
-            training=training_life(Aws(), client, "", time.time, lambda _: None),
+            {"Kubernetes": NodeJobs(turns, 1)},
+            *(store, desk, partial(apply_defaults, config=OperatorConfig()), lambda _: None),
+            *(time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
         )
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
         if not suspended:

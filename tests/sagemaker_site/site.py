@@ -7,25 +7,29 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, cast
 
+from muster.api.operator_config import OperatorConfig
 from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.aws.client import Aws
 from muster.aws.place import Place
+from muster.backends.node_jobs import NodeJobs
 from muster.kube.client import Change, Client
 from muster.kube.session import Request, Session
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.backends import apply_defaults
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.status_publisher import StatusPublisher
 from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
+from muster.runtime.cluster.training_parts import training_jobs
 from muster.runtime.cluster.write_budget import WriteBudget
 from sagemaker_service.documented import documented_policy
 from sagemaker_service.service import NoReply, Reply, Service
@@ -65,6 +69,9 @@ class _NoPods:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         raise AssertionError(f"{job.metadata.name} has pods: {actions}")
 
+    def forget(self, job_uid: str) -> None:
+        """There is nothing to forget."""
+
 
 class Wire:
     """Connections that operators of a test share, one after the other: a client of botocore's takes long to make."""
@@ -98,24 +105,22 @@ class Operator:
         # The same clients, but nothing of what the operator before knew.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
-        life = training_life(self.aws, client, (), "", self.site.now, self._wake)
+        life = training_jobs(self.aws, client, OperatorConfig(), self.site.admit, self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
         tools = JobControllerDependencies(
-            backend=_NoPods(),
+            backends={"Kubernetes": NodeJobs(_NoPods(), 1), "SageMaker": life},
             store=RankStore(),
             writing=StatusWriterDependencies(
                 client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
             ),
-            apply_defaults=_not_here,
+            apply_defaults=partial(apply_defaults, config=OperatorConfig()),
             admit=self.site.admit,
-            leader_term=1,
             clock=self.site.now,
             processor=ProcessorQueue(lambda: 0.0),
             chance=lambda: 0.5,
-            training=life,
         )
         self.life = life
-        self.jobs = Jobs(tools, events.catch_up, life.backend.forget, lambda: None)
+        self.jobs = Jobs(tools, events.catch_up, life.forget, lambda: None)
         self._tasks.append(asyncio.create_task(events.run()))
         for name in tuple(self.site.stored.kept):
             resource = self.site.stored.read(name)
@@ -126,7 +131,7 @@ class Operator:
         """What is left of it goes."""
         self.is_alive = False
         await self.jobs.stop(0.0)
-        self.life.backend.close()
+        self.life.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -296,7 +301,3 @@ def _what(request: Request) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value)
-
-
-def _not_here(job: Job, _: Status) -> Job:
-    raise AssertionError(f"{job.metadata.name} is no job of a cluster")

@@ -4,12 +4,13 @@ from copy import deepcopy
 
 import yaml
 
+from muster.api.backends import BACKENDS
 from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE, change_rule, over_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
-    ("Backend", "string", ".spec.backend", "Who runs it: Kubernetes or SageMaker.", 0),
+    ("Backend", "string", ".spec.backend", f"Who runs it: {' or '.join(BACKENDS)}.", 0),
     ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, Refused, ...: see status.phase.", 0),
     ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
     ("Ranks", "string", ".status.ranks.ready", "Running ranks of all ranks.", 0),

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from muster.api.backends import with_restarts
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
 
 
 def _elsewhere(spec: Spec) -> Iterator[Breach]:
-    if spec.failure_policy is not None and spec.backend != "SageMaker":
+    if spec.failure_policy is not None and not spec.traits.has_restarts:
         yield Breach(("failurePolicy",), f"failurePolicy with backend {spec.backend}")
 
 
@@ -15,8 +16,9 @@ FAILURE_POLICY_RULES = (
     Rule(
         places=("spec",),
         why="Who asks for restarts would believe that they come.",
-        sentence="only jobs of backend: SageMaker are started again after a failure so far; leave failurePolicy out",
+        sentence=f"only jobs of backend: {' or '.join(with_restarts())} are started again after a failure so far; "
+        "leave failurePolicy out",
         breaches=_elsewhere,
-        cel="!has(self.failurePolicy) || self.backend == 'SageMaker'",
+        cel=" || ".join(("!has(self.failurePolicy)", *(f"self.backend == '{name}'" for name in with_restarts()))),
     ),
 )

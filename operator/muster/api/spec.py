@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 
 from muster.api import node_ranges
 from muster.api.agent_spec import Agent
+from muster.api.backends import BACKENDS, BackendName, BackendTraits
 from muster.api.data_spec import Checkpoint, Input, Output
 from muster.api.failure_policy import FailurePolicy
 from muster.api.launcher_spec import LauncherSpec
@@ -121,7 +122,7 @@ class Network(Model):
 class Spec(Model):
     """What the job is and how it runs."""
 
-    backend: Literal["Kubernetes", "SageMaker"] = Field(
+    backend: BackendName = Field(
         default="Kubernetes",
         description="Who runs it when it is applied to a cluster: its pods, or Amazon SageMaker. `muster run` runs it "
         "here.",
@@ -209,6 +210,11 @@ class Spec(Model):
     sagemaker: SageMaker | None = Field(
         default=None, description="What only Amazon SageMaker needs to know; used with backend: SageMaker."
     )
+
+    @property
+    def traits(self) -> BackendTraits:
+        """What is true of all jobs of its backend."""
+        return BACKENDS[self.backend]
 
 
 class Metadata(Model):

@@ -12,6 +12,7 @@ from muster.api import s3_uri
 from muster.api.default_bucket import default_bucket
 from muster.api.document import JSON, Path, quoted
 from muster.api.role_arn import account_of
+from muster.api.sagemaker_block import sagemaker_blocks
 from muster.api.spec import Job
 
 Allowance = Literal["buckets", "gitHosts", "roles", "assumeRoleArns", "awsResources"]
@@ -85,15 +86,13 @@ def _texts(value: JSON, names: tuple[str, ...], path: Path) -> Iterator[tuple[Pa
 
 
 def _left_to_sagemaker(job: Job, default_region: str) -> Iterator[Use]:
-    spec, block = job.spec, job.spec.sagemaker
-    if spec.backend != "SageMaker" or block is None:
-        return
-    output = spec.output.s3 if spec.output is not None else None
-    region = block.region or default_region
-    if output is None and block.role is not None and region:
-        place = f"s3://{default_bucket(region, account_of(block.role))}/"
-        yield Use(_OUTPUT, place, f"none, so that output and code lie in {quoted(place)}", "buckets")
-    elif output is not None and block.code_location is None and s3_uri.is_s3(output):
-        root = f"s3://{s3_uri.parse(output).bucket}/"
-        result = f"none, so that the code lies in the root of {quoted(root)}"
-        yield Use(("sagemaker", "codeLocation"), root, result, "buckets", follows=_OUTPUT)
+    output = job.spec.output.s3 if job.spec.output is not None else None
+    for block in sagemaker_blocks(job.spec):
+        region = block.region or default_region
+        if output is None and block.role is not None and region:
+            place = f"s3://{default_bucket(region, account_of(block.role))}/"
+            yield Use(_OUTPUT, place, f"none, so that output and code lie in {quoted(place)}", "buckets")
+        elif output is not None and block.code_location is None and s3_uri.is_s3(output):
+            root = f"s3://{s3_uri.parse(output).bucket}/"
+            result = f"none, so that the code lies in the root of {quoted(root)}"
+            yield Use(("sagemaker", "codeLocation"), root, result, "buckets", follows=_OUTPUT)

@@ -27,6 +27,7 @@ from muster.cli.resource import resource_text
 from muster.cli.standard_error import StandardError
 from muster.cli.stop import Stop, StopSignals
 from muster.cli.view import View
+from muster.plan.facts import JobFacts
 from muster.plan.world import procs_per_node
 from muster.runtime.local_run import LocalRun, Session
 from muster.runtime.reconcile import ReconcileResult
@@ -77,12 +78,12 @@ class Run:
     display: Display
     options: RunOptions
     signals: StopSignals | None = None
-    _result: ReconcileResult | None = None
+    _result: ReconcileResult[JobFacts] | None = None
     _started_at: float = field(default_factory=time.monotonic)
     _last_lines: dict[int, str] = field(default_factory=dict)
     _notice: str = ""
 
-    async def run(self, opener: Opener) -> ReconcileResult:
+    async def run(self, opener: Opener) -> ReconcileResult[JobFacts]:
         """Open the backend, go around until the job is over, and clean up."""
         clock = steady_clock(time.time(), time.monotonic)
         async with opener(on_line=self._hear, clock=clock) as session:
@@ -125,7 +126,7 @@ class Run:
             await asyncio.sleep(_TICK_SECONDS)
             self._show()
 
-    def _publish(self, result: ReconcileResult) -> None:
+    def _publish(self, result: ReconcileResult[JobFacts]) -> None:
         self._result = result
         self._show()
 
@@ -150,7 +151,7 @@ class Run:
         self._show()
 
 
-def finish(run: Run, job: Job, result: ReconcileResult) -> int:
+def finish(run: Run, job: Job, result: ReconcileResult[JobFacts]) -> int:
     """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
     options, layout = run.options, run.layout
     run.end_notice()

@@ -7,11 +7,11 @@ from muster.api.status import Status
 from muster.plan.actions import DeleteResource
 from muster.plan.clean_up import expires_at
 from muster.plan.deadlines import active_deadline
-from muster.plan.outcome import Verdict
+from muster.plan.outcome import Outcome, Verdict
 from muster.plan.training_job_backoff import retry_at
 from muster.plan.training_job_course import arrives_until
 from muster.plan.training_job_facts import Location, RequestFailure, TrainingFacts
-from muster.plan.training_job_outcome import Judgement
+from muster.plan.training_job_state import TrainingState
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ TrainingAction = (
 )
 
 
-def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     """The actions that bring the job further at `now` (Unix seconds); none when all is as it should be.
 
     Deciding again on facts that show the actions applied gives nothing new.
     """
+    facts, course = state.observed, state.course
     # Who can't see what runs does nothing.
     if facts.blind is not None:
         return ()
-    if judgement.outcome.is_decided:
-        return _end(job, facts, judgement, now)
-    course = judgement.course
+    if outcome.is_decided:
+        return _end(job, facts, outcome, now)
     # It is there, or on its way.
     if facts.training is not None and not course.is_next:
         # Put the finalizer back: users who may edit the resource may remove it.
@@ -75,13 +75,13 @@ def decide_training_job(job: Job, facts: TrainingFacts, judgement: Judgement, no
     return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
 
 
-def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> float | None:
+def training_wake(job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float) -> float | None:
     """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
-    outcome, course = judgement.outcome, judgement.course
+    facts, course = state.observed, state.course
     # A job that was resumed while it was being suspended is suspended completely first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
-    times = [judgement.facts.silent_at(node) for node in judgement.facts.nodes]
+    times = [state.nodes.silent_at(node) for node in state.nodes.nodes]
     if facts.blind is not None:
         times.append(retry_at(job.metadata.uid, facts.blind))
     if outcome.is_decided:
@@ -94,18 +94,18 @@ def training_wake(job: Job, previous: Status, facts: TrainingFacts, judgement: J
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _end(job: Job, facts: TrainingFacts, judgement: Judgement, now: float) -> tuple[TrainingAction, ...]:
+def _end(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
         where = facts.seen_at or facts.location
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(judgement.outcome.attempt, where),)
+        return () if _is_put_off(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
     # Stopping is not an end, whatever the status told before.
-    if not judgement.outcome.settled or (training is not None and not training.is_over):
+    if not outcome.settled or (training is not None and not training.is_over):
         return ()
     # The status has the end already, so an operator that is killed here loses nothing.
     if facts.is_held:
         return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
-    at = expires_at(job, judgement.outcome)
+    at = expires_at(job, outcome)
     if at is None or now < at or _is_put_off(job, facts, now):
         return ()
     return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)

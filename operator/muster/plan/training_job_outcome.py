@@ -1,6 +1,6 @@
 """Is a job on SageMaker over, and how did it end: one verdict, in the words that every job has."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -19,33 +19,21 @@ from muster.plan.outcome import (
     is_failing,
 )
 from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending
-from muster.plan.training_job_course import Course, arrives_until, course_of, is_lost
+from muster.plan.training_job_course import arrives_until, is_lost
 from muster.plan.training_job_ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.plan.training_job_facts import COMPLETED, DELETING, TrainingFacts
-from muster.plan.training_job_nodes import as_job_facts
-from muster.plan.training_job_problems import with_problems
+from muster.plan.training_job_state import TrainingState
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """The outcome, the course of the attempts, and the facts of the present one as those of any job."""
-
-    outcome: Outcome
-    course: Course
-    facts: JobFacts
-
-
-def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Judgement:
+def judge_training_job(job: Job, previous: Status, state: TrainingState, now: float) -> Outcome:
     """How the job stands at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
-    course = course_of(job, previous, facts, now)
-    present = None if course.is_next else facts.training
-    shown = with_problems(as_job_facts(job, facts, present, course.attempt), facts, course)
+    facts, course = state.observed, state.course
     outcome = Outcome(
         Verdict.UNDECIDED,
         settled=_is_settled(previous, facts, now),
-        started=present is not None and present.has_trained,
+        started=not course.is_next and facts.training is not None and facts.training.has_trained,
         attempt=course.attempt,
-        began_at=began_at(previous, shown, now),
+        began_at=began_at(previous, state.nodes, now),
     )
     # What was told to the world is not taken back.
     last = final_condition(previous)
@@ -53,9 +41,8 @@ def judge_training_job(job: Job, previous: Status, facts: TrainingFacts, now: fl
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         told_at = from_text(last.last_transition_time)
         # Nothing runs any more, and SageMaker is not asked again.
-        outcome = replace(outcome, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
-        return Judgement(outcome, course, shown)
-    return Judgement(_decided(job, previous, facts, Judgement(outcome, course, shown), now), course, shown)
+        return replace(outcome, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
+    return _decided(job, previous, state, outcome, now)
 
 
 def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
@@ -68,15 +55,15 @@ def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
     return facts.training.is_over and facts.is_heard_out
 
 
-def _decided(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement, now: float) -> Outcome:
-    current, training = judgement.outcome, facts.training
-    is_done = training is not None and training.status == COMPLETED and not judgement.course.is_next
-    if is_done and facts.is_heard_out:
-        return _completed(job, facts, judgement)
+def _decided(job: Job, previous: Status, state: TrainingState, current: Outcome, now: float) -> Outcome:
+    training = state.observed.training
+    is_done = training is not None and training.status == COMPLETED and not state.course.is_next
+    if is_done and state.observed.is_heard_out:
+        return _completed(job, state, current)
     # What fails from here on fails because it is being stopped.
     if is_suspending(previous):
         return replace(current, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
-    causes = [*_ends(job, previous, facts, judgement), *_deadline(job, previous, current, now)]
+    causes = [*_ends(job, previous, state, current), *_deadline(job, previous, current, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
@@ -87,20 +74,21 @@ def _decided(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgem
     return current
 
 
-def _completed(job: Job, facts: TrainingFacts, judgement: Judgement) -> Outcome:
-    ended_at = facts.training.ended_at if facts.training is not None else None
-    failure = _ranks_failure(job, judgement.facts)
+def _completed(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
+    training = state.observed.training
+    ended_at = training.ended_at if training is not None else None
+    failure = _ranks_failure(job, state.nodes)
     # A success of fewer ranks than were asked for is none.
     if failure is not None and failure.reason == WORLD_SIZE_MISMATCH:
-        failed = replace(judgement.outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
+        failed = replace(outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
         return replace(failed, at=failure.at)
-    return replace(judgement.outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
+    return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
 
 
-def _ends(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement) -> list[tuple[float, Outcome]]:
+def _ends(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
     """A training job's own end, when no other one follows it."""
-    failed, training = replace(judgement.outcome, verdict=Verdict.FAILED), facts.training
-    if judgement.course.is_next:
+    failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.observed, state.observed.training
+    if state.course.is_next:
         return []
     is_gone = training is not None and training.status == DELETING
     if is_gone or is_lost(previous, facts):
@@ -115,7 +103,7 @@ def _ends(job: Job, previous: Status, facts: TrainingFacts, judgement: Judgement
         # Muster stopped it, for the only reason that it has; the deadline may have been put off since.
         if is_failing(previous):
             end = replace(end, reason=DEADLINE_EXCEEDED)
-    failure = _ranks_failure(job, judgement.facts)
+    failure = _ranks_failure(job, state.nodes)
     at = training.ended_at if training.ended_at is not None else training.created_at
     if failure is None:
         return [(at, replace(failed, reason=end.reason))]

@@ -9,7 +9,9 @@ from typing import Protocol
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.runtime.reconcile import Backend, ReconcileResult, reconcile
+from muster.backends.node_jobs import NodeBackend, NodePlan, PlannedNodes
+from muster.plan.facts import JobFacts
+from muster.runtime.reconcile import ReconcileResult, reconcile
 
 _LEADER_TERM = 1
 """A local run has one decider, so one leader term."""
@@ -18,7 +20,7 @@ _REST_SECONDS = 0.02
 """The least pause between two turns: reports that come together are looked at together."""
 
 
-class StoppableBackend(Backend, Protocol):
+class StoppableBackend(NodeBackend, Protocol):
     """A backend that can be asked to bring its job to an end."""
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
@@ -44,17 +46,17 @@ class LocalRun:
     """
 
     job: Job
-    backend: Backend
+    backend: NodeBackend
     changed: asyncio.Event
     clock: Callable[[], float]
-    publish: Callable[[ReconcileResult], None]
+    publish: Callable[[ReconcileResult[JobFacts]], None]
 
-    async def run(self) -> ReconcileResult:
+    async def run(self) -> ReconcileResult[JobFacts]:
         """Go around until the job is over; the last turn."""
-        status = Status()
+        status, backend = Status(), PlannedNodes(self.backend, NodePlan(_LEADER_TERM))
         while True:
             self.changed.clear()
-            result = await reconcile(self.job, status, self.backend, self, self.clock(), _LEADER_TERM)
+            result = await reconcile(self.job, status, backend, self, self.clock())
             status = result.status
             self.publish(result)
             if result.is_over:
@@ -64,7 +66,7 @@ class LocalRun:
     async def write(self, status: Status) -> None:
         """A local run's status ends with it: `publish` shows it."""
 
-    async def _wait_for_change(self, result: ReconcileResult) -> None:
+    async def _wait_for_change(self, result: ReconcileResult[JobFacts]) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())
         try:
             async with asyncio.timeout(timeout):

@@ -61,8 +61,8 @@ def _missing(picture: Picture) -> str:
 
 def _least_recent_step(picture: Picture) -> float | None:
     """When the last step was taken of the rank whose last step is longest ago."""
-    # muster reads the steps of SageMaker's ranks from the log, where they appear only now and then.
-    if picture.job.spec.backend == "SageMaker":
+    # Without a collector muster reads steps from a log, where they appear only now and then.
+    if not picture.job.spec.traits.has_collector:
         return None
     counted = (view.facts for view in counting(picture.views) if view.state == RUNNING)
     return min((facts.stepped_at for facts in counted if facts and facts.stepped_at is not None), default=None)

@@ -7,12 +7,12 @@ from muster.api.status import NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.attempts import REFUSED, was_started
 from muster.plan.facts import ProcessState
-from muster.plan.outcome import Verdict, final_condition
+from muster.plan.outcome import Outcome, Verdict, final_condition
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
 from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_ends import Sequel
 from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
-from muster.plan.training_job_outcome import Judgement
+from muster.plan.training_job_state import TrainingState
 from muster.status.after_the_end import after_the_end
 from muster.status.blind import blinded
 from muster.status.conditions import conditions, refusal_of
@@ -36,22 +36,22 @@ _BEFORE = {PENDING: "Queued", INTERRUPTED: "Restarting", RESTARTING: "Restarting
 def summarise_training_job(  # noqa: PLR0917 - all that was found out and decided in a turn
     job: Job,
     previous: Status,
-    facts: TrainingFacts,
-    judgement: Judgement,
+    state: TrainingState,
+    outcome: Outcome,
     actions: Sequence[TrainingAction],
     now: float,
 ) -> Status:
     """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
-    generation = job.metadata.generation
+    facts, generation = state.observed, job.metadata.generation
     if final_condition(previous) is not None:
         return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
     if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
-        return blinded(previous, judgement.facts.problem, generation, now)
-    picture = Picture(job, previous, judgement.facts, judgement.outcome, now)
+        return blinded(previous, state.nodes.problem, generation, now)
+    picture = Picture(job, previous, state.nodes, outcome, now)
     progress = _progress(picture, facts)
-    phase = _phase(picture, facts, judgement)
-    message = training_sentence(picture, progress, facts, judgement)
+    phase = _phase(picture, state)
+    message = training_sentence(picture, progress, state)
     creates = any(isinstance(action, CreateTrainingJob) for action in actions)
     return Status(
         observed_generation=generation,
@@ -61,31 +61,31 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
         nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(picture)),
         ranks=rank_status(picture),
         progress=progress,
-        backend=training_record(picture, facts, judgement, now if creates else None),
-        attempt=judgement.course.attempt if creates or _is_begun(previous, judgement) else previous.attempt,
+        backend=training_record(picture, state, now if creates else None),
+        attempt=state.course.attempt if creates or _is_begun(previous, state) else previous.attempt,
         start_time=_start_time(picture, facts, creates=creates),
         completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
 
 
-def _is_begun(previous: Status, judgement: Judgement) -> bool:
-    return was_started(previous) and not judgement.course.is_next
+def _is_begun(previous: Status, state: TrainingState) -> bool:
+    return was_started(previous) and not state.course.is_next
 
 
-def _phase(picture: Picture, facts: TrainingFacts, judgement: Judgement) -> str:
-    outcome, training = judgement.outcome, facts.training
+def _phase(picture: Picture, state: TrainingState) -> str:
+    outcome, training = picture.outcome, state.observed.training
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
     if outcome.is_decided:
         return _ENDS[outcome.verdict]
-    if refusal_of(picture) is not None and (training is None or judgement.course.is_next):
+    if refusal_of(picture) is not None and (training is None or state.course.is_next):
         return REFUSED
     # A training job failed, or could not begin, and another one is to follow.
-    if judgement.course.is_next:
-        ended = judgement.course.ended
+    if state.course.is_next:
+        ended = state.course.ended
         return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
     if training is None:
-        return "Restarting" if judgement.course.restarts else "Pending"
+        return "Restarting" if state.course.restarts else "Pending"
     return _phase_of(picture, training)
 
 

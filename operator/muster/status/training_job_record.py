@@ -14,9 +14,9 @@ from muster.plan.attempts import was_started
 from muster.plan.rank_output import clean
 from muster.plan.training_job_course import Waiting, sagemaker_status_of
 from muster.plan.training_job_ends import bad_end
-from muster.plan.training_job_facts import COMPLETED, Location, TrainingFacts, TrainingJob
+from muster.plan.training_job_facts import COMPLETED, Location, TrainingJob
 from muster.plan.training_job_name import training_job_name
-from muster.plan.training_job_outcome import Judgement
+from muster.plan.training_job_state import TrainingState
 from muster.status.sentences import fit
 from muster.status.views import Picture
 
@@ -34,46 +34,46 @@ def console_url(region: str, name: str) -> str:
     return f"https://{host}/sagemaker/home?region={region}#/jobs/{name}"
 
 
-def training_record(
-    picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float | None
-) -> BackendStatus | None:
+def training_record(picture: Picture, state: TrainingState, tried_at: float | None) -> BackendStatus | None:
     """What is told of the present training job and those before it.
 
     `tried_at` is set when SageMaker is about to be asked for one (Unix seconds).
     """
     told = sagemaker_status_of(picture.previous)
     if tried_at is not None:
-        return BackendStatus(sagemaker=_asked_for(picture, facts, judgement, tried_at))
-    if facts.training is None or not was_started(picture.previous):
-        record = None if told is None else told.model_copy(update={"retry": _retry(judgement.course.waiting)})
+        return BackendStatus(sagemaker=_asked_for(picture, state, tried_at))
+    if state.observed.training is None or not was_started(picture.previous):
+        record = None if told is None else told.model_copy(update={"retry": _retry(state.course.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
     if told is None:
-        told = _begun(picture, facts, judgement, facts.training.created_at)
+        told = _begun(picture, state, state.observed.training.created_at)
     # Where it is seen, whatever was written there.
-    where = facts.seen_at or Location(told.region, told.assume_role_arn)
-    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(judgement.course.waiting)}
-    return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, where.region), **here}))
+    where = state.observed.seen_at or Location(told.region, told.assume_role_arn)
+    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(state.course.waiting)}
+    return BackendStatus(
+        sagemaker=told.model_copy(update={**_described(state.observed.training, where.region), **here})
+    )
 
 
-def _asked_for(picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float) -> SageMakerStatus:
+def _asked_for(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
     told = sagemaker_status_of(picture.previous)
     earlier = () if told is None else told.earlier
-    if told is not None and told.attempt < judgement.course.attempt:
-        last = facts.training if was_started(picture.previous) else None
+    if told is not None and told.attempt < state.course.attempt:
+        last = state.observed.training if was_started(picture.previous) else None
         current = told if last is None else told.model_copy(update=_described(last, told.region))
         earlier = (*earlier, _earlier(current, last))
-    record = _begun(picture, facts, judgement, tried_at)
-    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(judgement.course.waiting)})
+    record = _begun(picture, state, tried_at)
+    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(state.course.waiting)})
 
 
-def _begun(picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float) -> SageMakerStatus:
-    metadata, attempt = picture.job.metadata, judgement.course.attempt
+def _begun(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    metadata, attempt = picture.job.metadata, state.course.attempt
     return SageMakerStatus(
         training_job_name=training_job_name(metadata, attempt),
         attempt=attempt,
-        restarts=judgement.course.restarts,
-        region=facts.location.region,
-        assume_role_arn=facts.location.assume_role_arn,
+        restarts=state.course.restarts,
+        region=state.observed.location.region,
+        assume_role_arn=state.observed.location.assume_role_arn,
         tried_at=to_seconds(tried_at),
     )
 

@@ -6,7 +6,7 @@ from muster.plan.rank_output import clean
 from muster.plan.training_job_ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.plan.training_job_facts import FAILED, TrainingFacts, TrainingJob
 from muster.plan.training_job_name import training_job_name
-from muster.plan.training_job_outcome import Judgement
+from muster.plan.training_job_state import TrainingState
 from muster.status.sentences import ended, fit, running
 from muster.status.views import NOT_REPORTED, PENDING, STARTING, Picture
 
@@ -14,29 +14,29 @@ MAX_WORDS = 600
 """Characters of what SageMaker says in a message: it quotes the end of a container's output."""
 
 
-def training_sentence(picture: Picture, progress: Progress | None, facts: TrainingFacts, judgement: Judgement) -> str:
+def training_sentence(picture: Picture, progress: Progress | None, state: TrainingState) -> str:
     """What is going on, or how it ended: one line that is short enough for the status."""
     if picture.outcome.verdict is Verdict.SUSPENDED:
-        return fit(_suspended(picture, facts))
+        return fit(_suspended(picture, state.observed))
     if picture.outcome.is_decided:
-        return fit(_ended(picture, progress, facts))
-    return fit(_problem(judgement) or _way(picture, progress, facts, judgement))
+        return fit(_ended(picture, progress, state.observed))
+    return fit(_problem(state) or _way(picture, progress, state))
 
 
-def _problem(judgement: Judgement) -> str | None:
-    if judgement.facts.refusal is not None:
-        return judgement.facts.refusal.message
-    return None if judgement.facts.problem is None else _with_end(judgement, judgement.facts.problem.message)
+def _problem(state: TrainingState) -> str | None:
+    if state.nodes.refusal is not None:
+        return state.nodes.refusal.message
+    return None if state.nodes.problem is None else _with_end(state, state.nodes.problem.message)
 
 
-def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, judgement: Judgement) -> str:
-    if judgement.course.is_next and judgement.course.ended is not None:
-        return _with_end(judgement, "another training job follows")
-    if facts.training is None or judgement.course.is_next:
+def _way(picture: Picture, progress: Progress | None, state: TrainingState) -> str:
+    if state.course.is_next and state.course.ended is not None:
+        return _with_end(state, "another training job follows")
+    if state.observed.training is None or state.course.is_next:
         return f"Training job {_name(picture)} is about to be created"
     if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in picture.views):
         return running(picture, progress)
-    return _standing(facts.training)
+    return _standing(state.observed.training)
 
 
 def _suspended(picture: Picture, facts: TrainingFacts) -> str:
@@ -62,12 +62,12 @@ def _end(training: TrainingJob) -> str:
     return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {sentence}"
 
 
-def _with_end(judgement: Judgement, then: str) -> str:
+def _with_end(state: TrainingState, then: str) -> str:
     """Why a training job is followed by another one, before what is said of that."""
-    before = judgement.course.ended
+    before = state.course.ended
     if before is None or before.sequel is not Sequel.RESTART:
         return then
-    return f"{clean(before.message, limit=MAX_WORDS).rstrip('.')}; restart {judgement.course.restarts}: {then}"
+    return f"{clean(before.message, limit=MAX_WORDS).rstrip('.')}; restart {state.course.restarts}: {then}"
 
 
 def _standing(training: TrainingJob) -> str:

@@ -23,7 +23,7 @@ STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
 NOT_REPORTED = "NotReported"
-"""Reason of a rank on SageMaker of which nothing was read (yet): most jobs' ranks don't report there."""
+"""Reason of a rank without a collector of which nothing was read (yet): most jobs' ranks don't report there."""
 
 LEARNING_SECONDS = 30.0
 """How long a rank may be without a step count before it is worth a word: importing torch takes seconds."""
@@ -139,7 +139,7 @@ def _state_unseen(node: NodeFacts, picture: Picture) -> tuple[str, str]:
 
 
 def _why_unheard(picture: Picture) -> str:
-    return NOT_REPORTED if picture.job.spec.backend == "SageMaker" else "NotHeard"
+    return "NotHeard" if picture.job.spec.traits.has_collector else NOT_REPORTED
 
 
 def _state_alive(rank: RankFacts, node: NodeFacts, picture: Picture) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
 from made_up_credentials import MADE_UP
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS
-from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.script import completing, until_training
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service
@@ -80,7 +80,7 @@ def test_a_training_job_is_stopped_before_its_resource_goes(
     sagemaker_operators.start()
     apply(jobs, "vit")
     jobs.wait("vit", RUNNING)
-    assert jobs.resource("vit")["metadata"]["finalizers"] == [FINALIZER]
+    assert jobs.resource("vit")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
     jobs.run("delete", "dtj/vit", "--wait=true")
     (job,) = service.jobs().by_name.values()
     assert job.state(service.now())[1].status == "Stopped"

@@ -19,6 +19,7 @@ from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
+from muster.plan.facts import JobFacts
 from muster.runtime.local_run import LocalRun
 from muster.runtime.reconcile import ReconcileResult
 from valid_jobs import job_of
@@ -39,7 +40,7 @@ class Witness:
     pids: dict[int, int] = field(default_factory=dict)
     all_there: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def see(self, turn: ReconcileResult) -> None:
+    def see(self, turn: ReconcileResult[JobFacts]) -> None:
         message = turn.status.message
         if self.killed_at is None or message in self.messages:
             return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from muster.api import tenancy
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.tenancy_spec import BucketGrant, Tenant
-from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.script import failing, until_training
 from sagemaker_site.life import Life, lived_on
 from sagemaker_site.site import HERE, THERE, Site, Wire, spec
@@ -131,7 +131,7 @@ def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(
     async def life(site: Site) -> None:
         site.stored.create("vit", spec(sagemaker=block(assumeRoleArn=ELSEWHERE)))
         await site.until(lambda: "assumeRoleArn" in site.condition("Accepted")[2])
-        site.stored.forge("vit", [FINALIZER])
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER])
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.operator is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import virtual_time
-from muster.runtime.cluster.resource import FINALIZER
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from sagemaker_service.jobs import ENDED
 from sagemaker_service.script import until_training
 from sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
@@ -57,7 +57,7 @@ async def second_attempt(site: Site) -> dict[str, Any]:
 
 
 def forge(site: Site, **record: Any) -> None:
-    site.stored.forge("vit", [FINALIZER], backend={"sagemaker": record})
+    site.stored.forge("vit", [TRAINING_JOB_FINALIZER], backend={"sagemaker": record})
 
 
 def running(site: Site) -> list[str]:
@@ -117,7 +117,7 @@ def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wi
     async def life(site: Site) -> None:
         before = await second_attempt(site)
         site.stored.wipe("vit")
-        site.stored.forge("vit", [FINALIZER], **before)
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], **before)
         site.operator_dies()
         if deletes:
             site.stored.delete("vit")
@@ -133,7 +133,7 @@ def test_an_end_that_somebody_else_told_does_not_leave_a_training_job_running(wi
         await trains(site)
         if dies:
             site.operator_dies()
-        site.stored.forge("vit", [FINALIZER], conditions=[COMPLETE])
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], conditions=[COMPLETE])
         await site.until(lambda: is_let_go(site))
         assert running(site) == []
 

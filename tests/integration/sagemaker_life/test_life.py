@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.document import Document
 from muster.api.validate import validate
 from muster.backends.sagemaker.notes import training_notes
-from muster.runtime.cluster.resource import FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.jobs import ENDED
 from sagemaker_service.policy import Policy
@@ -213,7 +213,8 @@ def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
         victims = site.record("victim")
         site.stored.create("vit", spec(suspend=True))
         await site.until(lambda: site.phase() == "Suspended")
-        site.stored.forge("vit", [FINALIZER], backend={"sagemaker": victims.model_dump(mode="json", by_alias=True)})
+        record = victims.model_dump(mode="json", by_alias=True)
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], backend={"sagemaker": record})
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.called("StopTrainingJob")

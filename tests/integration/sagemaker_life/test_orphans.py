@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.runtime.cluster.resource import FINALIZER
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import until_training
 from sagemaker_site.life import Life, lived_on
@@ -35,8 +35,8 @@ def test_a_finalizer_that_was_taken_off_a_running_job_comes_back(wire: Wire) -> 
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
         site.stored.forge("vit", ["example.com/theirs"])
-        await site.until(lambda: FINALIZER in finalizers(site))
-        assert finalizers(site) == ["example.com/theirs", FINALIZER]
+        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
+        assert finalizers(site) == ["example.com/theirs", TRAINING_JOB_FINALIZER]
         assert stops(site) == []
 
     lived(wire, life)
@@ -47,7 +47,7 @@ def test_a_finalizer_that_came_back_tells_nothing_of_what_runs(wire: Wire) -> No
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
         site.stored.forge("vit", [])
-        await site.until(lambda: FINALIZER in finalizers(site))
+        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
         site.stored.wipe("vit")
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)

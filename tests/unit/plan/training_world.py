@@ -11,9 +11,11 @@ from muster.api.sagemaker_spec import SageMaker
 from muster.api.spec import Job, Metadata, Spec
 from muster.api.status import Status
 from muster.plan.facts import Problem
+from muster.plan.outcome import Outcome
 from muster.plan.training_job import TrainingAction, decide_training_job, training_wake
 from muster.plan.training_job_facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
-from muster.plan.training_job_outcome import Judgement, judge_training_job
+from muster.plan.training_job_outcome import judge_training_job
+from muster.plan.training_job_state import complete_training
 from muster.status.training_job import summarise_training_job
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z: the job was created
@@ -90,11 +92,12 @@ def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_s
 
 def turn(
     asked: Job, previous: Status, current: TrainingFacts, now: float
-) -> tuple[Judgement, tuple[TrainingAction, ...], Status]:
+) -> tuple[Outcome, tuple[TrainingAction, ...], Status]:
     """What is judged, decided and told."""
-    judgement = judge_training_job(asked, previous, current, now)
-    actions = decide_training_job(asked, current, judgement, now)
-    return judgement, actions, summarise_training_job(asked, previous, current, judgement, actions, now)
+    state = complete_training(asked, previous, current, now)
+    outcome = judge_training_job(asked, previous, state, now)
+    actions = decide_training_job(asked, state, outcome, now)
+    return outcome, actions, summarise_training_job(asked, previous, state, outcome, actions, now)
 
 
 def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
@@ -107,7 +110,8 @@ def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status
 
 def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """When time alone may change something."""
-    return training_wake(asked, previous, current, judge_training_job(asked, previous, current, now), now)
+    state = complete_training(asked, previous, current, now)
+    return training_wake(asked, previous, state, judge_training_job(asked, previous, state, now), now)
 
 
 BEGUN = facts()

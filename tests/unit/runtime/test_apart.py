@@ -9,6 +9,7 @@ import pytest
 from loop_rounds import measured_rounds
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.backends.node_jobs import NodePlan, PlannedNodes
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts
 from muster.runtime.apart import apart, charge
@@ -73,7 +74,7 @@ async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
     current = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
     world = Recorder(current)
     async with measured_rounds() as rounds:
-        result = await reconcile(job(RANKS // 10, 10), Status(), world, world, START, 1)
+        result = await reconcile(job(RANKS // 10, 10), Status(), PlannedNodes(world, NodePlan(1)), world, START)
     assert result.status.ranks is not None
     assert result.status.ranks.world == RANKS
     # working it out takes a tenth of a second and more

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
+from muster.backends.node_jobs import NodePlan, PlannedNodes
 from muster.plan.actions import Action, KillNode, SendCommand
 from muster.plan.facts import JobFacts
 from muster.runtime.reconcile import reconcile
@@ -44,7 +45,7 @@ async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happe
     status, now = Status(), START
     for _ in range(20):
         nodes.now = now
-        result = await reconcile(a_job, status, nodes, nodes, now, 1)
+        result = await reconcile(a_job, status, PlannedNodes(nodes, NodePlan(1)), nodes, now)
         status = result.status
         if nodes.killed:
             break

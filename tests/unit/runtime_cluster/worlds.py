@@ -11,20 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from muster.api.operator_config import OperatorConfig
 from muster.api.spec import Job
 from muster.api.tenancy import check
 from muster.aws.client import Aws
-from muster.backends.kubernetes.apply_defaults import apply_defaults
+from muster.backends.node_jobs import NodeJobs
 from muster.kube.client import Change, Client
 from muster.plan.actions import Action
 from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.backends import apply_defaults
 from muster.runtime.cluster.job_controller import JobControllerDependencies
 from muster.runtime.cluster.jobs import Jobs
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 from muster.runtime.cluster.resource import Resource
 from muster.runtime.cluster.status_writer import StatusWriterDependencies
-from muster.runtime.cluster.training_parts import training_life
+from muster.runtime.cluster.training_parts import training_jobs
 from muster.runtime.cluster.write_budget import WriteBudget
 from unit.runtime_cluster.api_server import ApiServer, served
 from unit.runtime_cluster.cluster_resources import resource
@@ -53,6 +55,9 @@ class World:
 
     async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         self.applied += actions
+
+    def forget(self, job_uid: str) -> None:
+        """There is nothing to forget."""
 
     async def turn(self, number: int, name: str = "vit") -> None:
         """Wait until the job's turn of this number has begun."""
@@ -89,18 +94,21 @@ class Site:
 
     def __post_init__(self) -> None:
         tools = JobControllerDependencies(
-            backend=self.world,
+            backends={
+                "Kubernetes": NodeJobs(self.world, 1),
+                "SageMaker": training_jobs(
+                    Aws(), self.client, OperatorConfig(), lambda _: None, time.time, lambda _: None
+                ),
+            },
             store=self.store,
             writing=StatusWriterDependencies(
                 self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease
             ),
-            apply_defaults=partial(apply_defaults, pools=()),
+            apply_defaults=partial(apply_defaults, config=OperatorConfig()),
             admit=partial(check, tenants=(), default_region=""),
-            leader_term=1,
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,
-            training=training_life(Aws(), self.client, (), "", time.time, lambda _: None),
         )
         self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from muster.api import tenancy
-from muster.api.node_pool import NamedPool
+from muster.api.operator_config import OperatorConfig
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.api.tenancy_spec import Tenant
-from muster.backends.kubernetes import apply_defaults as on_kubernetes
-from muster.backends.sagemaker import apply_defaults as on_sagemaker
 from muster.plan.attempts import was_started
+from muster.runtime.cluster.backends import admit, apply_defaults
 
 
-@dataclass(frozen=True)
-class Acceptance:
-    """`default_region` is AWS', "" for none."""
-
-    node_pools: Sequence[NamedPool]
-    tenancy: Sequence[Tenant]
-    default_region: str
-
-    def check(self, job: Job, status: Status) -> None:
-        """Raises `InvalidResource` for what the job's namespace may not use, and for pools that don't exist."""
-        # What was begun is not given up because less is allowed since.
-        if not was_started(status):
-            tenancy.check(job, self.tenancy, self.default_region)
-        if job.spec.backend == "SageMaker":
-            on_sagemaker.apply_defaults(job, self.default_region)
-        else:
-            on_kubernetes.apply_defaults(job, status, self.node_pools)
+def check(job: Job, status: Status, config: OperatorConfig) -> None:
+    """Raises `InvalidResource` for what the job's namespace may not use, and for pools that don't exist."""
+    # What was begun is not given up because less is allowed since.
+    if not was_started(status):
+        admit(job, config)
+    apply_defaults(job, status, config)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 
+from muster.api.backends import BackendName
 from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text
+from muster.backends.base import ClusterBackend, Requeue
 from muster.kube.backoff import backoff_seconds
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
@@ -22,12 +24,10 @@ from muster.ranks.store import RankStore
 from muster.runtime.cluster.cpu_share import CpuShare
 from muster.runtime.cluster.cpu_time import Metered
 from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.requeue import Requeue
 from muster.runtime.cluster.resource import Resource
 from muster.runtime.cluster.status_writer import JobGone, NotLeading, StatusWriter, StatusWriterDependencies, Superseded
-from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.urgency import standing
-from muster.runtime.reconcile import Backend, reconcile
+from muster.runtime.reconcile import reconcile
 from muster.status.refused import refused
 from muster.status.unreadable import unreadable
 
@@ -52,23 +52,20 @@ class StatusUnclear(Exception):
 
 @dataclass(frozen=True)
 class JobControllerDependencies:
-    """What all controllers share. `leader_term` is the deciding Lease's, `apply_defaults` completes a spec.
+    """What all controllers share. `apply_defaults` completes a spec as its backend does.
 
     `admit` raises `InvalidResource` for a job that uses what its namespace may not.
     `processor` shares the event loop's time among namespaces. `clock` gives Unix seconds, `chance` numbers from 0 to 1.
-    `training` is what has the jobs of backend SageMaker.
     """
 
-    backend: Backend
+    backends: Mapping[BackendName, ClusterBackend]
     store: RankStore
     writing: StatusWriterDependencies
     apply_defaults: Callable[[Job, Status], Job]
     admit: Callable[[Job], None]
-    leader_term: int
     clock: Callable[[], float]
     processor: ProcessorQueue
     chance: Callable[[], float]
-    training: TrainingLife
 
 
 @dataclass(frozen=True)
@@ -178,11 +175,11 @@ class JobController:
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
         resource = status_writer.begin()
-        # Kubernetes deletes its children: create none. A training job has to be stopped.
+        # Kubernetes deletes its children: create none. What it doesn't know of, the backend has to end.
         if resource.is_leaving:
-            if not resource.is_held:
+            if resource.holder is None:
                 return Requeue(None, is_over=True)
-            return await dependencies.training.leave(resource, status_writer, dependencies.admit)
+            return await dependencies.backends[resource.holder].leave(resource, status_writer)
         # The status does not say whether the job ran: do nothing, or it could run twice.
         if resource.unclear:
             problems, now = resource.unclear, dependencies.clock()
@@ -194,12 +191,10 @@ class JobController:
             if resource.waits_for_room:
                 self.on_waiting(resource.uid)
             return Requeue(None, is_over=True)
-        if job.spec.backend == "SageMaker":
-            return await dependencies.training.reconcile(job, resource, status_writer, dependencies.admit)
-        self._expect(job)
-        result = await reconcile(
-            job, resource.status, dependencies.backend, status_writer, dependencies.clock(), dependencies.leader_term
-        )
+        if job.spec.traits.has_collector:
+            self._expect(job)
+        backend = dependencies.backends[job.spec.backend].of(resource, status_writer)
+        result = await reconcile(job, resource.status, backend, status_writer, dependencies.clock())
         until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
         is_over = result.is_over and until is None
         if is_over:
@@ -213,8 +208,6 @@ class JobController:
             # A running job keeps running when less is allowed than before; a resumed one is checked again.
             if not was_started(resource.status):
                 self.dependencies.admit(resource.job)
-            if resource.job.spec.backend == "SageMaker":
-                return self.dependencies.training.apply_defaults(resource.job)
             return self.dependencies.apply_defaults(resource.job, resource.status)
         except InvalidResource as unclear:
             return unclear

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from muster.api import tenancy
-from muster.api.node_pool import NamedPool
-from muster.api.tenancy_spec import Tenant
-from muster.backends.kubernetes.apply_defaults import apply_defaults
-from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.api.backends import BackendName
+from muster.api.operator_config import OperatorConfig
+from muster.backends.base import ClusterBackend
 from muster.kube.client import Client
 from muster.kube.informer import Informer
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
+from muster.runtime.cluster.backends import Term, admit, apply_defaults
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
 from muster.runtime.cluster.events import EventPoster
 from muster.runtime.cluster.inbox import Inbox
@@ -31,7 +30,6 @@ from muster.runtime.cluster.status_publisher import StatusPublisher
 from muster.runtime.cluster.status_writer import StatusWriterDependencies
 from muster.runtime.cluster.supervision import supervised
 from muster.runtime.cluster.sweep import Sweep
-from muster.runtime.cluster.training_life import TrainingLife
 from muster.runtime.cluster.write_budget import WriteBudget
 
 TURN_SECONDS = 2.0
@@ -46,9 +44,8 @@ class KopfEnded(Exception):
 class LeaderDependencies:
     """What lives as long as the process, whether it leads or not. `clock` gives Unix seconds.
 
-    `backend` makes a term's backend, which knows nothing of earlier terms, `training` that of SageMaker jobs: it is
-    given what to call with a job's uid when something of it changed. `default_region` is AWS', "" for none. `endpoints`
-    is where agents find this collector, None when the user routes agents to it.
+    `backends` makes those of a term, which know nothing of earlier ones. `endpoints` is where agents find this
+    collector, None when the user routes agents to it.
     `identity` is the process' name, `holds_lease` says whether it may act as leader at this moment.
     """
 
@@ -58,14 +55,11 @@ class LeaderDependencies:
     store: RankStore
     collector: Collector
     endpoints: CollectorEndpoints | None
-    backend: Callable[[], KubernetesBackend]
-    training: Callable[[Callable[[str], None]], TrainingLife]
+    backends: Callable[[Term], Mapping[BackendName, ClusterBackend]]
     identity: str
     holds_lease: Callable[[], bool]
     clock: Callable[[], float]
-    node_pools: tuple[NamedPool, ...]
-    tenancy: tuple[Tenant, ...]
-    default_region: str
+    config: OperatorConfig
 
 
 class Leading:
@@ -83,7 +77,7 @@ class Leading:
         return self._resources is None or self._resources.is_alive
 
     def wake(self, job_uid: str) -> None:
-        """A pod of the job changed."""
+        """Something of the job changed that its resource doesn't tell: its pods, its training job."""
         if self._jobs is not None:
             self._jobs.wake(job_uid)
 
@@ -94,12 +88,12 @@ class Leading:
         for informer in dependencies.informers:
             await informer.synced.wait()
         dependencies.collector.lead(dependencies.holds_lease)
-        backend, training, gap = dependencies.backend(), dependencies.training(self.wake), asyncio.Event()
+        backends, gap = dependencies.backends(Term(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
 
         room = JobRoom()
-        controller_dependencies = self._controller_dependencies(backend, training, events, room)
-        jobs = self._jobs = Jobs(controller_dependencies, events.catch_up, partial(_forget, backend, training), gap.set)
+        controller_dependencies = self._controller_dependencies(backends, events, room)
+        jobs = self._jobs = Jobs(controller_dependencies, events.catch_up, partial(_forget, backends), gap.set)
         inbox = Inbox(controller_dependencies.processor, jobs.take)
         client, namespaces = dependencies.client, dependencies.namespaces
         sweep = Sweep(client, namespaces, lambda: (*jobs.resources(), *room.held()), jobs.drop, gap)
@@ -122,7 +116,8 @@ class Leading:
             await jobs.stop(TURN_SECONDS)
             # The next leader reports what this one did not.
             await _cancel(beside)
-            training.backend.close()
+            for backend in backends.values():
+                backend.close()
             dependencies.collector.step_down(None)
             # The next leader starts without this one's reports and commands.
             dependencies.store.clear()
@@ -133,11 +128,11 @@ class Leading:
             await keep_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
     def _controller_dependencies(
-        self, backend: KubernetesBackend, training: TrainingLife, events: EventPoster, room: JobRoom
+        self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster, room: JobRoom
     ) -> JobControllerDependencies:
         dependencies = self._dependencies
         return JobControllerDependencies(
-            backend=backend,
+            backends=backends,
             store=dependencies.store,
             writing=StatusWriterDependencies(
                 dependencies.client,
@@ -147,13 +142,11 @@ class Leading:
                 dependencies.holds_lease,
                 room,
             ),
-            apply_defaults=partial(apply_defaults, pools=dependencies.node_pools),
-            admit=partial(tenancy.check, tenants=dependencies.tenancy, default_region=dependencies.default_region),
-            leader_term=self._leader_term,
+            apply_defaults=partial(apply_defaults, config=dependencies.config),
+            admit=partial(admit, config=dependencies.config),
             clock=dependencies.clock,
             processor=ProcessorQueue(time.thread_time),
             chance=random.random,
-            training=training,
         )
 
 
@@ -167,6 +160,6 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.wait(tasks)
 
 
-def _forget(backend: KubernetesBackend, training: TrainingLife, job_uid: str) -> None:
-    backend.forget(job_uid)
-    training.backend.forget(job_uid)
+def _forget(backends: Mapping[BackendName, ClusterBackend], job_uid: str) -> None:
+    for backend in backends.values():
+        backend.forget(job_uid)

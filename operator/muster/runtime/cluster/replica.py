@@ -8,12 +8,12 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 from muster.api.operator_config import OperatorConfig
 from muster.aws.client import Aws
 from muster.aws.place import Endpoints
-from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.pods import JOB_PODS
@@ -26,7 +26,8 @@ from muster.kube.object_versions import Untracked
 from muster.ranks.certificate import ServingCertificate
 from muster.ranks.collector import Collector
 from muster.ranks.store import RankStore
-from muster.runtime.cluster.acceptance import Acceptance
+from muster.runtime.cluster.acceptance import check
+from muster.runtime.cluster.backends import OperatorServices, make_backends
 from muster.runtime.cluster.ca_bundle import CaBundle
 from muster.runtime.cluster.collector_endpoints import CollectorEndpoints
 from muster.runtime.cluster.health import Check
@@ -35,7 +36,6 @@ from muster.runtime.cluster.leading import LeaderDependencies, Leading
 from muster.runtime.cluster.refusals_log import tell_refusals
 from muster.runtime.cluster.startup import check_cluster, with_retries
 from muster.runtime.cluster.supervision import supervised
-from muster.runtime.cluster.training_parts import training_life
 from muster.runtime.cluster.trust import Trust, TrustSetting
 from muster.runtime.cluster.webhook import Webhook
 from muster.runtime.cluster.webhook_door import listen
@@ -182,9 +182,8 @@ class Replica:
             return
         listening = listen(self.options.host, options.port)
         stack.callback(listening.close)
-        config = self.options.config
-        acceptance = Acceptance(config.node_pools, config.tenancy, config.sagemaker.region or "")
-        self._webhook = Webhook(WebhookServer(listening, trust.certificate()), acceptance.check, random.random)
+        accept = partial(check, config=self.options.config)
+        self._webhook = Webhook(WebhookServer(listening, trust.certificate()), accept, random.random)
         self._webhook.start()
         stack.callback(self._webhook.stop)
 
@@ -197,7 +196,6 @@ class Replica:
 
     def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
-        default_region = config.sagemaker.region or ""
         client = self.client.changing_while(self.election.holds_lease)
         setting = Setting(
             cluster_domain=options.cluster_domain,
@@ -207,6 +205,9 @@ class Replica:
             storage_image=options.storage_image,
             s3_endpoint=config.storage.s3_endpoint or "",
         )
+        services = OperatorServices(
+            client, config, self._pods, self._store, setting, trust.bundle, trust.seed, aws, self._clock
+        )
         return LeaderDependencies(
             client=client,
             namespaces=self.options.namespaces,
@@ -214,16 +215,11 @@ class Replica:
             store=self._store,
             collector=collector,
             endpoints=self._endpoints(),
-            backend=lambda: KubernetesBackend(
-                client, self._pods, self._store, setting, trust.bundle, trust.seed, self._clock
-            ),
-            training=lambda wake: training_life(aws, client, config.tenancy, default_region, self._clock, wake),
+            backends=partial(make_backends, services),
             identity=self.identity,
             holds_lease=self.election.holds_lease,
             clock=self._clock,
-            node_pools=config.node_pools,
-            tenancy=config.tenancy,
-            default_region=default_region,
+            config=config,
         )
 
     def _endpoints(self) -> CollectorEndpoints | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from muster.api.backends import BackendName, holder_of
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH
 from muster.api.field_problems import FieldProblem, InvalidResource
@@ -26,9 +27,6 @@ _SPEC_REMEDY = (
     f"A spec has at most {MAX_SPEC_BYTES} bytes and {MAX_DEPTH} levels: delete the job, and apply it again with "
     "data in a file or a ConfigMap, and a template that is a pod's"
 )
-
-FINALIZER = "muster.dev/training-job"
-"""On a resource whose training job may run: nothing in the cluster goes with it, so muster has to see to that."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,12 @@ class Resource:
     @property
     def is_held(self) -> bool:
         """Whether it stays until muster lets it go."""
-        return FINALIZER in self.finalizers
+        return self.holder is not None
+
+    @property
+    def holder(self) -> BackendName | None:
+        """The backend whose finalizer it bears: whatever its spec has become, that one lets it go."""
+        return holder_of(self.finalizers)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -17,7 +17,7 @@ from muster.kube.kinds import Object
 from muster.runtime.cluster.job_room import JobRoom
 from muster.runtime.cluster.job_source import WATCHED_JOBS, identity_of
 from muster.runtime.cluster.merge_patch import diff
-from muster.runtime.cluster.resource import FINALIZER, Resource, read_resource
+from muster.runtime.cluster.resource import Resource, read_resource
 from muster.runtime.cluster.write_budget import WriteBudget
 from muster.status.news import is_news
 
@@ -116,13 +116,13 @@ class StatusWriter:
         """Keep a status that can't be read as a whole, as these fields. Raises what `write` raises."""
         await self._keep(status_of({"status": fields}), fields)
 
-    async def hold(self) -> None:
-        """Put muster's finalizer on the resource. Raises what `write` raises."""
-        await self._merge({"finalizers": [*self.newest.finalizers, FINALIZER]})
+    async def hold(self, finalizer: str) -> None:
+        """Put a backend's finalizer on the resource. Raises what `write` raises."""
+        await self._merge({"finalizers": [*self.newest.finalizers, finalizer]})
 
-    async def release(self) -> None:
-        """Remove muster's finalizer and no other. Raises what `write` raises."""
-        kept: list[JSON] = [name for name in self.newest.finalizers if name != FINALIZER]
+    async def release(self, finalizer: str) -> None:
+        """Remove this finalizer and no other. Raises what `write` raises."""
+        kept: list[JSON] = [name for name in self.newest.finalizers if name != finalizer]
         await self._merge({"finalizers": kept})
 
     async def delete(self) -> None:

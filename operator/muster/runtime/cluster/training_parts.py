@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
+from muster.api.operator_config import OperatorConfig
+from muster.api.spec import Job
 from muster.api.tenancy import names_git_host
-from muster.api.tenancy_spec import Tenant
 from muster.aws.client import Aws
 from muster.aws.job_logs import JobLogs
 from muster.backends.sagemaker.backend import SageMakerBackend
+from muster.backends.sagemaker.jobs import SageMakerJobs
 from muster.backends.sagemaker.log_follower import LogFollower
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.kube.client import Client
 from muster.runtime.cluster.config_map_source import ConfigMapSource
 from muster.runtime.cluster.git_token_source import GitTokenSource
-from muster.runtime.cluster.training_life import TrainingLife
 from muster.storage.reach import Reach
 
 
-def training_life(  # noqa: PLR0917 - what a leader has
+def training_jobs(  # noqa: PLR0917 - what a leader has
     aws: Aws,
     client: Client,
-    tenants: Sequence[Tenant],
-    default_region: str,
+    config: OperatorConfig,
+    admit: Callable[[Job], None],
     clock: Callable[[], float],
     wake: Callable[[str], None],
-) -> TrainingLife:
-    """A life that knows of no job yet; `wake` is called with a job's uid when something of it changed."""
+) -> SageMakerJobs:
+    """They know of no job yet; `wake` is called with a job's uid when something of it changed."""
 
     def reach(namespace: str, url: str) -> Reach:
-        return Reach.NAMED if names_git_host(namespace, url, tenants) else Reach.PUBLIC
+        return Reach.NAMED if names_git_host(namespace, url, config.tenancy) else Reach.PUBLIC
 
     requests = PreparedRequests(aws, ConfigMapSource(client), GitTokenSource(client), reach)
     news = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
-    return TrainingLife(SageMakerBackend(aws, requests, news, clock, wake), default_region, clock)
+    backend = SageMakerBackend(aws, requests, news, clock, wake)
+    return SageMakerJobs(backend, config.sagemaker.region or "", admit, clock)

@@ -18,9 +18,9 @@ from muster.api.field_problems import FieldProblem
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.backends.sagemaker.notes import training_notes
 from muster.kube.access import find
 from muster.kube.backoff import backoff_seconds
+from muster.runtime.cluster.backends import notes_of
 from muster.runtime.cluster.kopf_operator import StoppableRun, new_registry, new_settings
 from muster.runtime.cluster.review import denial, objections_to
 from muster.runtime.cluster.webhook_server import BUSY, WebhookServer, object_to
@@ -82,7 +82,7 @@ def _problems(
 ) -> tuple[FieldProblem, ...]:
     def accept_with_notes(job: Job, status: Status) -> None:
         accept(job, status)
-        warnings.extend(training_notes(job) if job.spec.backend == "SageMaker" else ())
+        warnings.extend(notes_of(job))
 
     try:
         return objections_to(dict(new), None if old is None else dict(old), accept_with_notes)

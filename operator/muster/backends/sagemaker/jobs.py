@@ -1,18 +1,20 @@
-"""The life of SageMaker jobs in the operator: turns as any job's, and a farewell, for what runs is in no cluster."""
+"""All jobs on SageMaker: a backend for each of them, and a farewell, for what runs is in no cluster."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.field_problems import InvalidResource
 from muster.api.spec import Job, Metadata
 from muster.api.status import Status
 from muster.api.timestamps import to_seconds
-from muster.backends.sagemaker.apply_defaults import apply_defaults
+from muster.backends.base import LOOK_AGAIN_SECONDS, JobResource, Requeue, ResourceWriter
 from muster.backends.sagemaker.backend import SageMakerBackend
+from muster.backends.sagemaker.plan import TrainingPlan
 from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.actions import DeleteResource
@@ -30,39 +32,37 @@ from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import LetGo, Stop, decide_leaving
 from muster.plan.training_job_name import training_job_name
-from muster.runtime.cluster.requeue import Requeue
-from muster.runtime.cluster.resource import Resource
-from muster.runtime.cluster.status_writer import StatusWriter
-from muster.runtime.reconcile import LOOK_AGAIN_SECONDS
-from muster.runtime.training_reconcile import reconcile_training_job
 from muster.status.training_job_leaving import leaving, left_running
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TrainingLife:
-    """`default_region` is the operator's, "" for none; `clock` gives Unix seconds."""
+class SageMakerJobs:
+    """`default_region` is the operator's, "" for none; `clock` gives Unix seconds.
+
+    `admit` raises `InvalidResource` for a job that uses what its namespace may not.
+    """
 
     backend: SageMakerBackend
     default_region: str
+    admit: Callable[[Job], None]
     clock: Callable[[], float]
 
-    def apply_defaults(self, job: Job) -> Job:
-        """The job as the plan takes it. Raises `InvalidResource`."""
-        return apply_defaults(job, self.default_region)
+    def of(self, resource: JobResource, writer: ResourceWriter) -> TrainingJobBackend:
+        """The backend of one job, for one time around."""
+        return TrainingJobBackend(self, resource, writer)
 
-    async def reconcile(
-        self, job: Job, resource: Resource, status_writer: StatusWriter, admit: Callable[[Job], None]
-    ) -> Requeue:
-        """One turn of a job. `admit` is that of all controllers' tools. Raises what the status writer raises."""
-        backend = _TrainingJobBackend(self, resource, status_writer, admit)
-        result = await reconcile_training_job(job, resource.status, backend, status_writer, self.clock())
-        until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
-        return Requeue(until, result.is_over and until is None)
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        self.backend.forget(job_uid)
 
-    async def leave(self, resource: Resource, status_writer: StatusWriter, admit: Callable[[Job], None]) -> Requeue:
-        """One turn of a resource that was deleted and that muster still holds. Raises what the status writer raises."""
+    def close(self) -> None:
+        """Another operator leads, or will."""
+        self.backend.close()
+
+    async def leave(self, resource: JobResource, writer: ResourceWriter) -> Requeue:
+        """One turn of a resource that was deleted and that muster still holds. Raises what the writer raises."""
         now, previous = self.clock(), resource.status
         metadata = Metadata(
             name=resource.name,
@@ -70,16 +70,16 @@ class TrainingLife:
             uid=resource.uid,
             creation_timestamp=to_seconds(resource.created_at),
         )
-        facts = await self.backend.observe_leaving(metadata, previous, self._where(resource, admit))
+        facts = await self.backend.observe_leaving(metadata, previous, self._where(resource))
         todo = decide_leaving(resource.uid, previous, facts, resource.deleted_at or now, now)
-        await status_writer.write(leaving(metadata, previous, facts, todo, resource.generation, now))
+        await writer.write(leaving(metadata, previous, facts, todo, resource.generation, now))
         match todo:
             case LetGo():
                 if todo.left_behind is not None:
                     why = todo.left_behind.problem.message
                     _log.warning("%s: %s", resource, " ".join(left_running(metadata, previous, facts, why).split()))
                 self.backend.let_go(resource.uid)
-                await status_writer.release()
+                await writer.release(TRAINING_JOB_FINALIZER)
                 return Requeue(None, is_over=True)
             case Stop():
                 if facts.training is not None:
@@ -88,13 +88,13 @@ class TrainingLife:
             case _:
                 return Requeue(todo.until, is_over=False)
 
-    def _where(self, resource: Resource, admit: Callable[[Job], None]) -> Location:
+    def _where(self, resource: JobResource) -> Location:
         """Where the spec puts a training job, for a status that doesn't tell."""
         if isinstance(resource.job, InvalidResource):
             return Location(self.default_region)
         try:
             # Anybody may put muster's finalizer on a job that never ran, and delete it.
-            admit(resource.job)
+            self.admit(resource.job)
         except InvalidResource:
             return Location(self.default_region)
         place = location(resource.job)
@@ -102,38 +102,38 @@ class TrainingLife:
 
 
 @dataclass(frozen=True)
-class _TrainingJobBackend:
+class TrainingJobBackend:
     """A job's backend for one turn: SageMaker, and the resource's finalizer."""
 
-    life: TrainingLife
-    resource: Resource
-    status_writer: StatusWriter
-    admit: Callable[[Job], None]
+    jobs: SageMakerJobs
+    resource: JobResource
+    writer: ResourceWriter
+    plan: TrainingPlan = field(default_factory=TrainingPlan)
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
-        facts = await self.life.backend.observe(job, previous, self._where(job), is_held=self.resource.is_held)
+        facts = await self.jobs.backend.observe(job, previous, self._where(job), is_held=self.resource.is_held)
         if not _may_be_followed(previous, facts):
             return facts
         # Between two training jobs the spec may have become another one.
         try:
-            self.admit(job)
+            self.jobs.admit(job)
         except InvalidResource as refused:
             return replace(facts, refusal=Problem("Invalid", "; ".join(map(str, refused.problems))))
         return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
-        backend, previous = self.life.backend, self.resource.status
+        backend, previous = self.jobs.backend, self.resource.status
         for action in actions:
             match action:
                 case HoldResource():
-                    await self.status_writer.hold()
+                    await self.writer.hold(TRAINING_JOB_FINALIZER)
                     backend.begins(job.metadata.uid)
                 case ReleaseResource():
                     if await backend.is_over(job.metadata, previous, self._where(job)):
-                        await self.status_writer.release()
+                        await self.writer.release(TRAINING_JOB_FINALIZER)
                 case CreateTrainingJob():
                     withdrawal = Withdrawal()
-                    with self.status_writer.told_when_outdated(withdrawal.withdraw):
+                    with self.writer.told_when_outdated(withdrawal.withdraw):
                         await backend.create(job, action, withdrawal)
                 case StopTrainingJob():
                     name = training_job_name(job.metadata, action.attempt)
@@ -143,7 +143,7 @@ class _TrainingJobBackend:
                     where = where if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():
-                    await self.status_writer.delete()
+                    await self.writer.delete()
                 case _:
                     assert_never(action)
 
@@ -153,7 +153,7 @@ class _TrainingJobBackend:
         if place.assume_role_arn is None:
             return place
         try:
-            self.admit(job)
+            self.jobs.admit(job)
         except InvalidResource:
             return Location(place.region)
         return place
