@@ -16,13 +16,11 @@ BackendName = Literal["Kubernetes", "SageMaker"]
 class BackendTraits:
     """What is true of all jobs of a backend.
 
-    `has_collector`: the job's agents report to muster's collector, at once and at its pace; otherwise what ranks say
-    arrives late, and from many jobs never. `has_restarts`: `failurePolicy` is heeded. `has_pods`: its nodes are pods of
-    the cluster. `finalizer` is what holds a resource whose deletion ends nothing by itself; None: Kubernetes deletes
-    all that belongs to it.
+    `has_collector`: its nodes run agents, which report to muster's collector at once and at its pace; otherwise what
+    ranks say arrives late, and from many jobs never. `has_restarts`: `failurePolicy` is heeded. `finalizer` is what
+    holds a resource whose deletion ends nothing by itself; None: Kubernetes deletes all that belongs to it.
     """
 
-    has_pods: bool
     has_collector: bool
     has_restarts: bool
     finalizer: str | None = None
@@ -33,10 +31,8 @@ TRAINING_JOB_FINALIZER = "muster.dev/training-job"
 
 BACKENDS: Mapping[BackendName, BackendTraits] = MappingProxyType(
     {
-        "Kubernetes": BackendTraits(has_pods=True, has_collector=True, has_restarts=False),
-        "SageMaker": BackendTraits(
-            has_pods=False, has_collector=False, has_restarts=True, finalizer=TRAINING_JOB_FINALIZER
-        ),
+        "Kubernetes": BackendTraits(has_collector=True, has_restarts=False),
+        "SageMaker": BackendTraits(has_collector=False, has_restarts=True, finalizer=TRAINING_JOB_FINALIZER),
     }
 )
 """All of them, by the name that a resource gives."""

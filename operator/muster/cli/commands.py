@@ -136,20 +136,13 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
     of backend SageMaker becomes the body of a CreateTrainingJob request. Neither a cluster nor AWS is asked; the same
     file gives the same text.
     """
-    from muster.backends.agent_archive import agent_archive
+    from muster.cli.backend_commands import AwsOptions
+    from muster.cli.backends import commands_of
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
-    from muster.cli.problem import BadInput
-    from muster.cli.render import render_text
-    from muster.cli.training_request import request_text
 
     job, current = read_job(file), read_config_file(config)
-    if job.spec.backend == "SageMaker":
-        typer.echo(request_text(job, aws_region, aws_account, current), nl=False)
-        return
-    if aws_region is not None or aws_account is not None:
-        raise BadInput("--aws-region and --aws-account go with backend: SageMaker")
-    typer.echo(render_text(job, agent_archive(), current), nl=False)
+    typer.echo(commands_of(job).render(job, AwsOptions(aws_region, aws_account), current), nl=False)
 
 
 @app.command()

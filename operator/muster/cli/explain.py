@@ -10,18 +10,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from muster.api.field_problems import InvalidResource
 from muster.api.operator_config import OperatorConfig
 from muster.api.spec import Job
-from muster.backends.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
-from muster.backends.sagemaker.notes import training_notes
-from muster.cli.config_file import with_config
+from muster.cli.backends import commands_of
 from muster.cli.explanation import Explanation
-from muster.cli.explanations import explanations
 from muster.cli.problem import BadInput
 from muster.cli.render import one_line
-from muster.cli.training_explanations import training_explanations
-from muster.cli.training_request import made_request, some_region
 
 _SHOWN_CHARS = 60
 """Of a longer value a terminal shows the beginning."""
@@ -46,41 +40,12 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
     """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
-    found = _of_request(job, config) if job.spec.backend == "SageMaker" else _of_node(job, node, config)
+    found = commands_of(job).explain(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
         console.print(*tables(found))
     else:
         sys.stdout.write(plain_text(found))
-
-
-def _of_request(job: Job, config: OperatorConfig | None) -> Sequence[Explanation]:
-    try:
-        found = training_explanations(job, made_request(job, some_region(job, config)))
-    except InvalidResource as invalid:
-        raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
-    sys.stderr.writelines(f"{note}\n" for note in training_notes(job))
-    return found
-
-
-def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
-    try:
-        return _explained(with_config(job, config), node)
-    except NotRenderable as error:
-        raise BadInput(f"not for a cluster yet: {error}") from None
-    except InvalidResource as invalid:
-        raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
-
-
-def _explained(job: Job, node: int) -> Sequence[Explanation]:
-    """What is said of the job, also of one without an image: which one it is changes nothing that muster adds."""
-    try:
-        return explanations(job, node)
-    except NotRenderable as error:
-        if error.problem.reason != IMAGE_NOT_SET:
-            raise
-        sys.stderr.write(f"not for a cluster yet: {error}\n")
-        return explanations(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 
 def plain_text(found: Sequence[Explanation]) -> str:

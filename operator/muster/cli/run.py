@@ -28,8 +28,9 @@ from muster.plan.world import world_size
 def run_job(options: RunOptions) -> int:
     """Run the job and show it; the exit code. Raises `BadInput` before anything was started."""
     written = read_job(options.file)
-    if written.spec.backend == "SageMaker":
-        raise BadInput(f"{options.file}: a job of backend SageMaker runs on this machine with --local")
+    # Without agents there are no nodes that this machine could stand for.
+    if not written.spec.traits.has_collector:
+        raise BadInput(f"{options.file}: a job of backend {written.spec.backend} runs on this machine with --local")
     job = with_uid(written)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:

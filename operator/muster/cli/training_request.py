@@ -77,8 +77,6 @@ def some_region(job: Job, config: OperatorConfig | None) -> str:
 
 def checked_request(job: Job, document: Document, config: OperatorConfig | None) -> None:
     """Raise `InvalidResource`, with the document's lines, for a job that SageMaker has no image or no room for."""
-    if job.spec.backend != "SageMaker":
-        return
     try:
         made_request(job, some_region(job, config))
     except InvalidResource as invalid:

@@ -12,11 +12,9 @@ from muster.api.load import NotReadable, load_bytes
 from muster.api.operator_config import OperatorConfig
 from muster.api.validate import is_job
 from muster.api.validate import validate as validate_document
-from muster.backends.sagemaker.notes import training_notes
-from muster.cli.cluster_objections import cluster_objections
+from muster.cli.backends import commands_of
 from muster.cli.config_file import checked_with_config
 from muster.cli.job_source import read_source, source_name
-from muster.cli.training_request import checked_request
 
 _INVALID = 1
 _UNREADABLE = 2
@@ -53,13 +51,13 @@ def _check(document: Document, config: OperatorConfig | None, *, alone: bool) ->
     try:
         job = validate_document(document)
         checked_with_config(job, document, config)
-        checked_request(job, document, config)
+        commands_of(job).check(job, document, config)
     except InvalidResource as error:
         typer.echo(str(error), err=True)
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
-    for objection in cluster_objections(job, config):
+    for objection in commands_of(job).objections(job, config):
         typer.echo(f"{document.source}: not for a cluster yet: {objection}", err=True)
-    for note in training_notes(job) if job.spec.backend == "SageMaker" else ():
+    for note in commands_of(job).notes(job):
         typer.echo(f"{document.source}: {note}", err=True)
     return 0
