@@ -8,6 +8,20 @@ from muster.api.model import Model
 from muster.api.sagemaker_status import BackendStatus
 from muster.api.status_rules import MAX_CONDITIONS
 
+SUSPENDED = "Suspended"
+SUSPENDING = "Suspending"
+RESUMED = "Resumed"
+"""Reasons of the condition Suspended: it is so; it will be, once nothing is left; it was."""
+
+STOPPING = "Stopping"
+"""Reason of Complete and Failed: one of them will be True for another reason, and isn't yet for this one."""
+
+REFUSED = "Refused"
+"""The phase of a job that was not started, and will not be before its spec is corrected."""
+
+_FINAL = ("Complete", "Failed")
+_BEFORE_THE_START = ("Pending", "Queued", "Starting", REFUSED)
+
 
 class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
@@ -192,3 +206,54 @@ class Status(Model):
         default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
     )
     completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type; None while there is none."""
+        return next((entry for entry in self.conditions if entry.type == kind), None)
+
+    @property
+    def final_condition(self) -> Condition | None:
+        """The condition that says that the job is over: Complete or Failed; None while it isn't."""
+        return next((entry for entry in self.conditions if entry.type in _FINAL and entry.status == "True"), None)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the job has to end as Failed, once what is left of it has stopped."""
+        return any(entry.type == "Failed" and entry.reason == STOPPING for entry in self.conditions)
+
+    @property
+    def suspension(self) -> Condition | None:
+        """The condition Suspended; None for a job that never was, and was never asked to be."""
+        return self.condition(SUSPENDED)
+
+    @property
+    def is_suspending(self) -> bool:
+        """Whether a suspension is under way: it has to come to its end, whatever the spec says by now."""
+        return self.suspension is not None and self.suspension.reason == SUSPENDING
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the job is suspended."""
+        return self.suspension is not None and self.suspension.status == "True"
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the job was suspended, and is no more."""
+        return self.suspension is not None and self.suspension.reason == RESUMED
+
+    @property
+    def was_started(self) -> bool:
+        """Whether the gang was told to start, and was not suspended since.
+
+        Starts are counted: who lost the time of the last one did not undo it. Only a suspension does.
+        """
+        if self.start_time is not None:
+            return True
+        if self.attempt == 0 or self.is_suspended:
+            return False
+        return not self.is_resumed or self.phase not in _BEFORE_THE_START
+
+    @property
+    def current_attempt(self) -> int:
+        """The number of the start that this tells of or, when the gang is to be started (again), the next one."""
+        return max(self.attempt, 1) if self.was_started else self.attempt + 1

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.status import Status
+from muster.api.status import REFUSED, Status
 from muster.api.status_reader import status_of
 from muster.api.timestamps import from_text
 from muster.cli.view import View
 from muster.kube.answers import mapping, string
 from muster.kube.kinds import Object
-from muster.plan.attempts import REFUSED
-from muster.plan.outcome import final_condition
 
 NOBODY_LOOKED = "muster's operator has not looked at it yet"
 """What is said of a job without a status: until the operator takes it up, or because none runs."""
@@ -34,7 +32,7 @@ class ObservedJob:
     @property
     def is_over(self) -> bool:
         """Whether nothing about it will change any more."""
-        return final_condition(self.status) is not None
+        return self.status.final_condition is not None
 
     @property
     def is_refused(self) -> bool:

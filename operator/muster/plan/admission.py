@@ -11,8 +11,6 @@ from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.validate import validate
-from muster.plan.attempts import was_started
-from muster.plan.outcome import final_condition
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tupl
         if forbidden:
             return forbidden
     try:
-        job = validate(Document(dict(wanted)), LASTING_RULES if was_started(status) else RULES)
+        job = validate(Document(dict(wanted)), LASTING_RULES if status.was_started else RULES)
         accept(job, status)
     except InvalidResource as invalid:
         return invalid.problems
@@ -48,7 +46,7 @@ def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tupl
 def _forbidden(before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status) -> tuple[FieldProblem, ...]:
     """Changes that the CRD's rules refuse: the CRD of a cluster may be older than its operator."""
     changed = changed_fields(before, now)
-    if final_condition(status) is not None:
+    if status.final_condition is not None:
         return tuple(FieldProblem(f"spec.{name}", OVER_SENTENCE) for name in changed)
     if before.get("suspend") is True or _is_refused(status):
         return ()

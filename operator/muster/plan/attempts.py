@@ -1,34 +1,32 @@
-"""Which start of its gang a job is at. Starts are counted in the status, before any agent hears of them."""
+"""Which start of its gang a job is at, and since when: what its status tells, held against the facts."""
 
-from muster.api.status import Status
+from muster.api.spec import Job
+from muster.api.status import RESUMED, Status
+from muster.api.timestamps import from_text
 from muster.plan.facts import JobFacts
-from muster.plan.suspension import is_resumed, is_suspended
-
-REFUSED = "Refused"
-"""The phase of a job that was not started, and will not be before its spec is corrected."""
-
-_BEFORE_THE_START = ("Pending", "Queued", "Starting", REFUSED)
-
-
-def was_started(previous: Status) -> bool:
-    """Whether `previous` tells that the gang was told to start, and was not suspended since.
-
-    Starts are counted: who lost the time of the last one did not undo it. Only a suspension does.
-    """
-    if previous.start_time is not None:
-        return True
-    if previous.attempt == 0 or is_suspended(previous):
-        return False
-    return not is_resumed(previous) or previous.phase not in _BEFORE_THE_START
-
-
-def current_attempt(previous: Status) -> int:
-    """The number of the start that `previous` tells of or, when the gang is to be started (again), the next one."""
-    return max(previous.attempt, 1) if was_started(previous) else previous.attempt + 1
 
 
 def newest_attempt(previous: Status, facts: JobFacts) -> int:
-    """The same, also for a status that somebody emptied: agents know which start they belong to."""
+    """As `previous.current_attempt`, also for a status that somebody emptied: agents know which start is theirs."""
     agents = tuple(node.current_agent for node in facts.nodes)
     newest = max((agent.report.attempt for agent in agents if agent is not None), default=0)
-    return max(current_attempt(previous), newest)
+    return max(previous.current_attempt, newest)
+
+
+def was_missed(job: Job, previous: Status, facts: JobFacts) -> bool:
+    """Whether the job was suspended and resumed while no operator ran: its pods are of a spec before the present one.
+
+    Only a suspended job's spec may change. Pods of another spec alone prove nothing: a release may read it differently.
+    """
+    return facts.outdated and job.metadata.generation > previous.observed_generation
+
+
+def began_at(previous: Status, facts: JobFacts, now: float) -> float:
+    """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
+    suspension = previous.suspension
+    if suspension is None:
+        return facts.created_at
+    # It is resumed by this very turn.
+    if suspension.status == "True":
+        return now
+    return from_text(suspension.last_transition_time) if suspension.reason == RESUMED else facts.created_at

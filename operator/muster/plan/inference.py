@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from muster.api.spec import Job
 from muster.api.status import Status
-from muster.plan.attempts import current_attempt, was_started
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
 from muster.plan.lost_nodes import without_lost
 from muster.plan.problems import POD_DELETED, with_problem
@@ -86,7 +85,7 @@ STEPS: tuple[Callable[[NodeFacts, Circumstances], NodeFacts], ...] = (
 
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """The facts as judge, decide and summarise want them, at `now` (Unix seconds)."""
-    at = Circumstances(job, previous, facts, now, was_started(previous), current_attempt(previous))
+    at = Circumstances(job, previous, facts, now, previous.was_started, previous.current_attempt)
     return replace(facts, nodes=tuple(_completed(node, at) for node in facts.nodes))
 
 

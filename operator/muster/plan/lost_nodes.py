@@ -11,8 +11,6 @@ from muster.api.status import Status
 from muster.api.timestamps import to_seconds
 from muster.plan.ends import NODE_LOST
 from muster.plan.facts import SILENT_PACES, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.outcome import is_failing
-from muster.plan.suspension import is_suspending
 
 LOST_SECONDS = 60.0
 """How long a silent node is waited for after the cluster has given its machine up: a switch that is restarted is back
@@ -49,7 +47,7 @@ def without_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float,
     is_leaving = node.process.is_leaving or node.process.state is ProcessState.MISSING
     process = replace(node.process, lost_at=at, is_leaving=is_leaving)
     # A job that is failing has to end: it replaces no node.
-    if is_suspending(previous) or not (started or is_failing(previous)):
+    if previous.is_suspending or not (started or previous.is_failing):
         return replace(node, process=replace(process, state=ProcessState.MISSING, problem=None))
     if process.state is ProcessState.EXITED:
         return replace(node, process=process)

@@ -4,16 +4,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from muster.api.spec import Job
-from muster.api.status import Condition, Status
+from muster.api.status import SUSPENDED, Status
 from muster.api.timestamps import from_text
-from muster.plan.attempts import newest_attempt, was_started
+from muster.plan.attempts import began_at, newest_attempt, was_missed
 from muster.plan.deadlines import active_deadline, startup_deadline
 from muster.plan.ends import launcher_end, rank_ends
 from muster.plan.facts import JobFacts, ProcessState
 from muster.plan.failure import Failure, find_failure
 from muster.plan.gang_release import GangRelease, release_of
 from muster.plan.meeting import mismatch
-from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending, was_missed
 from muster.plan.world import is_mpi, world_size
 from muster_worker.contract import RankState
 
@@ -24,12 +23,6 @@ SUCCEEDED = "AllRanksSucceeded"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 NETWORK_MISMATCH = "NetworkMismatch"
 RANKS_LOST = "RanksLost"
-
-STOPPING = "Stopping"
-"""Complete or Failed will be True for another reason, and isn't yet for this one."""
-
-FINAL = ("Complete", "Failed")
-"""The conditions that end a job."""
 
 
 class Verdict(StrEnum):
@@ -77,7 +70,7 @@ _Cause = tuple[float, Outcome]
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """The job's outcome at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
     # A restarted operator knows from the status it wrote that the ranks were told to start.
-    started = was_started(previous) or any(node.has_started for node in facts.nodes)
+    started = previous.was_started or any(node.has_started for node in facts.nodes)
     outcome = Outcome(
         Verdict.UNDECIDED,
         settled=facts.is_settled,
@@ -86,7 +79,7 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         began_at=began_at(previous, facts, now),
     )
     # What was told to the world is not taken back.
-    last = final_condition(previous)
+    last = previous.final_condition
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         return replace(outcome, verdict=verdict, reason=last.reason, told_at=from_text(last.last_transition_time))
@@ -104,10 +97,10 @@ def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now:
     if failure is None and (over or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
         return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end(facts))
     # What fails from here on fails because it is being stopped.
-    if is_suspending(previous):
+    if previous.is_suspending:
         return _suspended(previous, facts, outcome)
     # The pods are of an earlier spec: they would run what the job no longer asks for.
-    if outcome.started and not is_failing(previous) and was_missed(job, previous, facts):
+    if outcome.started and not previous.is_failing and was_missed(job, previous, facts):
         return _suspended(previous, facts, outcome)
     causes = [*_failures(outcome, failure), *_interventions(job, previous, facts, outcome, now)]
     if causes:
@@ -120,18 +113,8 @@ def _decided(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now:
 
 
 def _suspended(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
-    settled = facts.is_empty or is_suspended(previous)
+    settled = facts.is_empty or previous.is_suspended
     return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=settled)
-
-
-def final_condition(previous: Status) -> Condition | None:
-    """The condition that says that the job is over: Complete or Failed; None while it isn't."""
-    return next((entry for entry in previous.conditions if entry.type in FINAL and entry.status == "True"), None)
-
-
-def is_failing(previous: Status) -> bool:
-    """Whether the status told that the job has to end as Failed, once what is left of it has stopped."""
-    return any(entry.type == "Failed" and entry.reason == STOPPING for entry in previous.conditions)
 
 
 def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
@@ -154,7 +137,7 @@ def _interventions(job: Job, previous: Status, facts: JobFacts, outcome: Outcome
     if facts.stop_request is not None:
         causes.append((facts.stop_request.at, replace(outcome, verdict=Verdict.STOPPED, reason=STOP_REQUESTED)))
     # A suspended job has all the time, unless its end was told before.
-    if job.spec.suspend and not is_failing(previous):
+    if job.spec.suspend and not previous.is_failing:
         return causes
     # Ranks that can't reach each other would wait for their time-outs. It was so from the start.
     if not outcome.started and mismatch(facts.nodes) is not None:

@@ -9,7 +9,6 @@ from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.api.timestamps import from_text, to_seconds
-from muster.plan.attempts import current_attempt, was_started
 from muster.plan.training_job_backoff import capacity_backoff, retry_at
 from muster.plan.training_job_ends import BadEnd, Sequel, bad_end
 from muster.plan.training_job_facts import COMPLETED, FailureKind, TrainingFacts
@@ -55,7 +54,7 @@ def sagemaker_status_of(previous: Status) -> SageMakerStatus | None:
 
 def attempt_looked_at(previous: Status) -> int | None:
     """The attempt whose training job there may be; None for a job that has had none since it was last resumed."""
-    return current_attempt(previous) if was_started(previous) else None
+    return previous.current_attempt if previous.was_started else None
 
 
 def as_found(previous: Status, facts: TrainingFacts) -> Status:
@@ -69,8 +68,8 @@ def as_found(previous: Status, facts: TrainingFacts) -> Status:
 
 def course_of(job: Job, previous: Status, facts: TrainingFacts, now: float) -> Course:
     """Where the job stands with its attempts at `now` (Unix seconds)."""
-    record, attempt = sagemaker_status_of(previous), current_attempt(previous)
-    if not was_started(previous):
+    record, attempt = sagemaker_status_of(previous), previous.current_attempt
+    if not previous.was_started:
         # What was before the suspension counts no more.
         return _with_due(job, facts, Course(attempt, is_next=True))
     restarts = 0 if record is None else record.restarts

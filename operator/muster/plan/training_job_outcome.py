@@ -3,22 +3,14 @@
 from dataclasses import replace
 
 from muster.api.spec import Job
-from muster.api.status import Status
+from muster.api.status import SUSPENDED, Status
 from muster.api.timestamps import from_text
+from muster.plan.attempts import began_at
 from muster.plan.deadlines import active_deadline
 from muster.plan.ends import Subject
 from muster.plan.facts import JobFacts
 from muster.plan.failure import Failure, find_failure
-from muster.plan.outcome import (
-    DEADLINE_EXCEEDED,
-    SUCCEEDED,
-    WORLD_SIZE_MISMATCH,
-    Outcome,
-    Verdict,
-    final_condition,
-    is_failing,
-)
-from muster.plan.suspension import SUSPENDED, began_at, is_suspended, is_suspending
+from muster.plan.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
 from muster.plan.training_job_course import arrives_until, is_lost
 from muster.plan.training_job_ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.plan.training_job_facts import COMPLETED, DELETING, TrainingFacts
@@ -36,7 +28,7 @@ def judge_training_job(job: Job, previous: Status, state: TrainingState, now: fl
         began_at=began_at(previous, state.nodes, now),
     )
     # What was told to the world is not taken back.
-    last = final_condition(previous)
+    last = previous.final_condition
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
         told_at = from_text(last.last_transition_time)
@@ -61,15 +53,15 @@ def _decided(job: Job, previous: Status, state: TrainingState, current: Outcome,
     if is_done and state.observed.is_heard_out:
         return _completed(job, state, current)
     # What fails from here on fails because it is being stopped.
-    if is_suspending(previous):
+    if previous.is_suspending:
         return replace(current, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
     causes = [*_ends(job, previous, state, current), *_deadline(job, previous, current, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
-    if job.spec.suspend and not is_failing(previous):
+    if job.spec.suspend and not previous.is_failing:
         return replace(
-            current, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=current.settled or is_suspended(previous)
+            current, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=current.settled or previous.is_suspended
         )
     return current
 
@@ -98,10 +90,10 @@ def _ends(job: Job, previous: Status, state: TrainingState, outcome: Outcome) ->
     end = bad_end(training)
     if end.reason == STOPPED_ELSEWHERE:
         # It is what its owner wants, too.
-        if job.spec.suspend and not is_failing(previous):
+        if job.spec.suspend and not previous.is_failing:
             return []
         # Muster stopped it, for the only reason that it has; the deadline may have been put off since.
-        if is_failing(previous):
+        if previous.is_failing:
             end = replace(end, reason=DEADLINE_EXCEEDED)
     failure = _ranks_failure(job, state.nodes)
     at = training.ended_at if training.ended_at is not None else training.created_at
@@ -118,7 +110,7 @@ def _ranks_failure(job: Job, facts: JobFacts) -> Failure | None:
 
 def _deadline(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
     # A suspended job has all the time, unless its end was told before.
-    if job.spec.suspend and not is_failing(previous):
+    if job.spec.suspend and not previous.is_failing:
         return []
     at = active_deadline(job, outcome.began_at)
     if at is None or now < at:

@@ -3,7 +3,6 @@
 from muster.api.changes import OVER_SENTENCE
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.outcome import final_condition
 from muster.status.conditions import ACCEPTED, since
 
 JOB_IS_OVER = "JobIsOver"
@@ -15,7 +14,7 @@ def after_the_end(previous: Status, generation: int, now: float) -> Status:
 
     The final condition names the generation that ran. For any later one the condition Accepted is False.
     """
-    final = final_condition(previous)
+    final = previous.final_condition
     kept = previous.model_copy(update={"observed_generation": generation})
     # A status without this number was written by hand: it doesn't tell which spec ran.
     if final is None or final.observed_generation == 0 or generation <= final.observed_generation:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from muster.api.amounts import capital, share
-from muster.api.status import Condition, Status
+from muster.api.status import RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.facts import Problem
 from muster.plan.gang_release import GANG_RELEASED
-from muster.plan.outcome import STOPPING, Outcome, Verdict
+from muster.plan.outcome import Outcome, Verdict
 from muster.plan.problems import NODE_SILENT
-from muster.plan.suspension import RESUMED, SUSPENDED, SUSPENDING, is_suspended
 from muster.status.no_problem import why_not_stalled
 from muster.status.problems import PASSING, SharedProblem, shared_problems
 from muster.status.released import released
@@ -140,7 +139,7 @@ def _suspended(picture: Picture) -> _Claim:
             return _Claim(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
         return _Claim(SUSPENDED, False, SUSPENDING, "The ranks are stopped and their nodes given up")
     before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
-    if is_suspended(previous) or (before is not None and before.reason == RESUMED):
+    if previous.is_suspended or (before is not None and before.reason == RESUMED):
         return _Claim(SUSPENDED, False, RESUMED, "The job was suspended, and started anew")
     return _Claim(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 

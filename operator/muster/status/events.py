@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.amounts import amount
-from muster.api.status import Condition, NetworkCheck, Status
+from muster.api.status import RESUMED, SUSPENDED, Condition, NetworkCheck, Status
 from muster.plan.gang_release import GANG_RELEASED
-from muster.plan.suspension import RESUMED, SUSPENDED
 from muster.status.conditions import NODES_NOT_PLACED, REMARKS
 from muster.status.sentences import fit
 

@@ -1,8 +1,8 @@
 """Why a job is not stalled, and what it waits for, as far as muster knows. Pure."""
 
+from muster.api.status import STOPPING, SUSPENDED, SUSPENDING
 from muster.api.timestamps import to_seconds
-from muster.plan.outcome import STOPPING, Outcome, Verdict
-from muster.plan.suspension import SUSPENDED, SUSPENDING
+from muster.plan.outcome import Outcome, Verdict
 from muster.status.problems import shared_problems
 from muster.status.progress import counting
 from muster.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, Picture

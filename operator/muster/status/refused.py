@@ -1,10 +1,8 @@
 """The status of a resource that can't be a job as it is written."""
 
 from muster.api.field_problems import InvalidResource
-from muster.api.status import Condition, Status
+from muster.api.status import REFUSED, Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.attempts import REFUSED, was_started
-from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import ACCEPTED, since
 from muster.status.sentences import fit
@@ -20,7 +18,7 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
 
     What is known of an earlier version that runs stays; any other job's phase is Refused, until its spec is corrected.
     """
-    if final_condition(previous) is not None:
+    if previous.final_condition is not None:
         return after_the_end(previous, generation, now)
     message = _message(invalid)
     turned = tuple(
@@ -36,7 +34,7 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
     )
     kept = tuple(entry for entry in previous.conditions if entry.type not in _TURNED)
     conditions = (turned[0], *kept, turned[1])
-    phase = previous.phase if was_started(previous) else REFUSED
+    phase = previous.phase if previous.was_started else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
     return previous.model_copy(update=fields)
 

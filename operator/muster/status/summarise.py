@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from muster.api.spec import Job
-from muster.api.status import NetworkStatus, NodeCounts, Placement, Status
+from muster.api.status import REFUSED, NetworkStatus, NodeCounts, Placement, Status
 from muster.api.timestamps import to_seconds
 from muster.plan.actions import Action, SendCommand
-from muster.plan.attempts import REFUSED
 from muster.plan.facts import JobFacts, NodeFacts, ProcessState
-from muster.plan.outcome import Outcome, Verdict, final_condition, is_failing
+from muster.plan.outcome import Outcome, Verdict
 from muster.plan.problems import SCHEDULING_GATED, may_yet_speak
 from muster.status.after_the_end import after_the_end
 from muster.status.conditions import conditions, refusal_of
@@ -27,7 +26,7 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
 
     A job that is over keeps the status with which it ended.
     """
-    if final_condition(previous) is not None:
+    if previous.final_condition is not None:
         return after_the_end(previous, job.metadata.generation, now)
     if _is_told_better(previous, facts, outcome, now):
         # Clients wait for observedGeneration after they change the spec.
@@ -59,7 +58,7 @@ def _is_told_better(previous: Status, facts: JobFacts, outcome: Outcome, now: fl
     """
     if previous.start_time is None or not any(may_yet_speak(node, facts, now) for node in facts.nodes):
         return False
-    return not outcome.is_decided or is_failing(previous)
+    return not outcome.is_decided or previous.is_failing
 
 
 def _starts(actions: Sequence[Action]) -> bool:

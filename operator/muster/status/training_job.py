@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from muster.api.spec import Job
-from muster.api.status import NodeCounts, Progress, Status
+from muster.api.status import REFUSED, NodeCounts, Progress, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.attempts import REFUSED, was_started
 from muster.plan.facts import ProcessState
-from muster.plan.outcome import Outcome, Verdict, final_condition
+from muster.plan.outcome import Outcome, Verdict
 from muster.plan.training_job import CreateTrainingJob, TrainingAction
 from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_ends import Sequel
@@ -43,7 +42,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
 ) -> Status:
     """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
     facts, generation = state.observed, job.metadata.generation
-    if final_condition(previous) is not None:
+    if previous.final_condition is not None:
         return after_the_end(previous, generation, now)
     # Who sees nothing takes back nothing of what was seen.
     if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
@@ -69,7 +68,7 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
 
 
 def _is_begun(previous: Status, state: TrainingState) -> bool:
-    return was_started(previous) and not state.course.is_next
+    return previous.was_started and not state.course.is_next
 
 
 def _phase(picture: Picture, state: TrainingState) -> str:
@@ -136,6 +135,4 @@ def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str
     if creates:
         return to_seconds(picture.now)
     # The status of a running job was emptied.
-    return (
-        None if facts.training is None or not was_started(picture.previous) else to_seconds(facts.training.created_at)
-    )
+    return None if facts.training is None or not picture.previous.was_started else to_seconds(facts.training.created_at)

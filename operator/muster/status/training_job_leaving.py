@@ -7,7 +7,6 @@ from muster.api.sagemaker_status import SageMakerStatus
 from muster.api.spec import Metadata
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location, TrainingFacts
 from muster.plan.training_job_leaving import Leave, LetGo, Wait
@@ -28,7 +27,7 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
         if todo.left_behind is None:
             return kept
         return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
-    if record is None or final_condition(previous) is not None:
+    if record is None or previous.final_condition is not None:
         return kept
     # Made anew: others may write the status, too, and people do what it says.
     name = training_job_name(metadata, record.attempt)

@@ -10,7 +10,6 @@ from muster.api.sagemaker_status import (
     SecondaryStatus,
 )
 from muster.api.timestamps import to_seconds
-from muster.plan.attempts import was_started
 from muster.plan.rank_output import clean
 from muster.plan.training_job_course import Waiting, sagemaker_status_of
 from muster.plan.training_job_ends import bad_end
@@ -42,7 +41,7 @@ def training_record(picture: Picture, state: TrainingState, tried_at: float | No
     told = sagemaker_status_of(picture.previous)
     if tried_at is not None:
         return BackendStatus(sagemaker=_asked_for(picture, state, tried_at))
-    if state.observed.training is None or not was_started(picture.previous):
+    if state.observed.training is None or not picture.previous.was_started:
         record = None if told is None else told.model_copy(update={"retry": _retry(state.course.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
     if told is None:
@@ -59,7 +58,7 @@ def _asked_for(picture: Picture, state: TrainingState, tried_at: float) -> SageM
     told = sagemaker_status_of(picture.previous)
     earlier = () if told is None else told.earlier
     if told is not None and told.attempt < state.course.attempt:
-        last = state.observed.training if was_started(picture.previous) else None
+        last = state.observed.training if picture.previous.was_started else None
         current = told if last is None else told.model_copy(update=_described(last, told.region))
         earlier = (*earlier, _earlier(current, last))
     record = _begun(picture, state, tried_at)

@@ -12,7 +12,6 @@ from muster.backends.kubernetes.observations import Observation, Observations, l
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import Condition, PodView
 from muster.plan.facts import ProcessFacts
-from muster.plan.outcome import final_condition
 from muster.plan.problems import UNREACHABLE_SECONDS, unreachable_at
 from muster_worker.contract import AgentPhase
 from unit.kubernetes.pod_cases import view
@@ -127,7 +126,7 @@ UNTIL_RUNNING = 10
 
 def victim_of(world: World) -> str:
     """Whom the status names: the node that failed, or whose rank did."""
-    condition = final_condition(world.status)
+    condition = world.status.final_condition
     assert condition is not None, world.status
     assert condition.type == "Failed"
     return next(f"digits-{number}" for number in range(3) if f"digits-{number}" in world.status.message.split(";")[0])

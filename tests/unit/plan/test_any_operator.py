@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.plan.actions import Action, CreateNode, SendCommand
-from muster.plan.outcome import final_condition
 from muster_worker.contract import CommandKind
 from unit.plan.builders import job
 from unit.plan.simulated import SimulatedNode, World
@@ -48,10 +47,10 @@ def check(world: World, before: Status, actions: Sequence[Action]) -> None:
     ]
     assert all(start.command.attempt == world.status.attempt for start in starts)
     assert not starts or world.status.start_time is not None
-    if final_condition(before) is not None or condition(world.status, "Suspended") == "True":
+    if before.final_condition is not None or condition(world.status, "Suspended") == "True":
         assert not starts
         assert not any(isinstance(action, CreateNode) for action in actions)
-    if final_condition(before) is not None:
+    if before.final_condition is not None:
         assert world.status == before
     if condition(world.status, "Suspended") == "True":
         assert not living
@@ -119,7 +118,7 @@ def finish(world: World) -> None:
             for node in world.nodes:
                 for rank in node.ranks:
                     rank.end(world.now, 0, None)
-        if final_condition(world.status) is not None:
+        if world.status.final_condition is not None:
             break
         world.now += 1
     live(world, 5)
@@ -141,7 +140,7 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
         live(world, turns)
     finish(world)
 
-    assert final_condition(world.status) is not None
+    assert world.status.final_condition is not None
     if condition(world.status, "Complete") == "True":
         ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
         assert ends == [(world.status.attempt, 0, False)] * 6

@@ -4,7 +4,6 @@ import pytest
 
 from muster.api.status import Condition, Status
 from muster.plan.actions import CreateNode, SendCommand
-from muster.plan.attempts import was_started
 from muster.plan.decide import decide
 from muster.plan.facts import JobFacts, ProcessFacts, ProcessState
 from muster.plan.inference import infer
@@ -45,7 +44,7 @@ OVER = suspended("False", "Resumed")
     ids=str,
 )
 def test_only_a_suspension_undoes_a_start(previous: Status, *, told: bool) -> None:
-    assert was_started(previous) is told
+    assert previous.was_started is told
 
 
 def running_status(*conditions: Condition) -> Status:

@@ -9,7 +9,6 @@ from muster.api.status import Status
 from muster.plan.actions import KillNode
 from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessState
 from muster.plan.lost_nodes import LOST_SECONDS, lost_at
-from muster.plan.outcome import final_condition
 from muster.plan.problems import NODE_SILENT
 from muster_worker.contract import AgentPhase
 from unit.plan.builders import (
@@ -97,7 +96,7 @@ def begun() -> Status:
 def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> None:
     survivors = running(0, rank(0), rank(1), heard=109)
     before = status_after(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
-    assert final_condition(before) is None
+    assert before.final_condition is None
     after = status_after(facts(survivors, cut(TWO)), DUE, previous=before)
     assert after.phase == "Stopping"
     assert after.message.startswith(
@@ -106,7 +105,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
     )
     settled = done(0, stopped(0, 111), stopped(1, 111))
     over = status_after(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
-    final = final_condition(over)
+    final = over.final_condition
     assert final is not None
     assert (final.type, final.reason) == ("Failed", "NodeLost")
     assert over.ranks is not None

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from muster.api.status import Condition
 from muster.plan.actions import CreateNode
 from muster.plan.facts import StopRequest
-from muster.plan.outcome import final_condition
 from unit.plan.builders import T0, mpi_job
 from unit.plan.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 
@@ -36,7 +35,7 @@ def begun(family: str, crashes: set[int], starts: tuple[int, int, int] = (2, 2, 
 def ended(world: MpiWorld, crashes: set[int]) -> Condition:
     """How the job ended."""
     live(world, 25, crashes, 10)
-    condition = final_condition(world.status)
+    condition = world.status.final_condition
     assert condition is not None, world.status.message
     assert not any(node.lives for node in world.mpi)
     return condition

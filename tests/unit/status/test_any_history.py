@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from muster.api.status import Status
 from muster.plan.actions import KillNode
 from muster.plan.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
-from muster.plan.outcome import final_condition
 from muster.ranks.merge import merge
 from muster_worker.contract import AgentPhase, CommandKind, RankReport, RankState, Report
 from unit.plan.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
@@ -50,7 +49,7 @@ def check(world: World, before: Status) -> None:
     running = next((entry.count for entry in ranks.by_state if entry.state == "Running"), 0)
     reported = [fact.report for node in world.nodes for fact in (node.known.ranks if node.known else ())]
     assert running == ranks.running <= sum(entry.state == RankState.RUNNING for entry in reported)
-    if final_condition(before) is not None:
+    if before.final_condition is not None:
         assert status == before
     if status.phase == "Succeeded":
         ends = [entry for node in world.nodes for entry in node.ranks]
@@ -120,7 +119,7 @@ def test_every_job_ends_and_says_only_what_is_true(
         live(world)
 
     assert world.is_over
-    assert final_condition(world.status) is not None
+    assert world.status.final_condition is not None
     assert world.decide_again(world.status) == ()
 
 
@@ -191,6 +190,6 @@ def test_the_order_of_reports_does_not_change_the_end(
         status_after(shuffled, each=True),
     )
 
-    assert final_condition(once) is not None
+    assert once.final_condition is not None
     assert in_order == once
     assert out_of_order == once

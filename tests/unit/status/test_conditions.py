@@ -8,9 +8,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec import Job
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
-from muster.plan.attempts import was_started
 from muster.plan.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.plan.outcome import final_condition
 from muster.status.after_the_end import after_the_end
 from muster.status.events import notes
 from muster.status.refused import refused
@@ -181,7 +179,7 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
         ("False", "Invalid"),
         ("True", "Invalid"),
     )
-    assert (status.phase, final_condition(status), was_started(status)) == ("Refused", None, False)
+    assert (status.phase, status.final_condition, status.was_started) == ("Refused", None, False)
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
@@ -202,7 +200,7 @@ def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
     resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
-    assert not was_started(refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10))
+    assert not refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
 
 
 def at_generation(number: int, of: Job) -> Job:
@@ -235,7 +233,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         # Told once, also of what is changed after that; and a later operator judges as this one did.
         again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
         assert (notes(status, again), again.observed_generation) == ((), 5)
-        assert final_condition(again) == final_condition(over)
+        assert again.final_condition == over.final_condition
 
 
 def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:

@@ -5,14 +5,15 @@ from types import ModuleType
 
 import pytest
 
+from muster.api.status import SUSPENDED
 from muster.aws.errors import AwsError
 from muster.backends.kubernetes import end_problems, not_renderable, refusals, scheduling, start_problems
-from muster.plan import ends, outcome, problems, suspension
+from muster.plan import ends, outcome, problems
 from muster_dev.places import ROOT
 from muster_worker.contract import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
-NOT_BAD = {outcome.SUCCEEDED, outcome.STOPPING, suspension.SUSPENDED}
+NOT_BAD = {outcome.SUCCEEDED, SUSPENDED}
 CAMEL_CASE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 

@@ -8,7 +8,6 @@ from muster.api.pools import with_pool
 from muster.api.spec import Job
 from muster.api.status import Status
 from muster.backends.kubernetes.devices import with_procs
-from muster.plan.attempts import was_started
 
 
 def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
@@ -16,7 +15,7 @@ def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
 
     A gang that was started keeps its world, whatever an operator that takes over believes of pools and machines.
     """
-    if not was_started(status):
+    if not status.was_started:
         return with_procs(with_pool(job, pools))
     return with_procs(_with_pool_if_known(_with_world(job, status), pools))
 

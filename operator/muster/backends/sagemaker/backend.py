@@ -21,8 +21,6 @@ from muster.backends.sagemaker.surroundings import Surroundings
 from muster.backends.sagemaker.targets import Target, location, places_of, remains_of, target_of
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.attempts import current_attempt
-from muster.plan.outcome import final_condition
 from muster.plan.training_job import CreateTrainingJob, DeleteTrainingJob
 from muster.plan.training_job_course import attempt_looked_at, sagemaker_status_of
 from muster.plan.training_job_facts import FAILED, Location, TrainingFacts, TrainingJob
@@ -85,7 +83,7 @@ class SageMakerBackend:
         # Of a job that is over nothing is to be learned, unless something of it may run.
         if attempt is not None and ledger.is_refused(metadata.generation):
             ledger.look_away()
-        elif attempt is not None and (is_held or final_condition(previous) is None):
+        elif attempt is not None and (is_held or previous.final_condition is None):
             observed = await self._lookout.look(ledger, self._target(metadata, previous, attempt, where))
         elif attempt is None and is_held and not ledger.is_clear:
             observed = await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
@@ -131,7 +129,7 @@ class SageMakerBackend:
     async def is_over(self, metadata: Metadata, previous: Status, where: Location) -> bool:
         """Whether no training job of the job's runs any more, whatever the status tells; one that does is stopped."""
         ledger = self._ledger(metadata.uid)
-        if ledger.knows_of_no_other(metadata, current_attempt(previous)):
+        if ledger.knows_of_no_other(metadata, previous.current_attempt):
             return True
         await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
         result = ledger.unrecorded

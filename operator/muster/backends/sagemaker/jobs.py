@@ -19,7 +19,6 @@ from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.plan.actions import DeleteResource
 from muster.plan.facts import Problem
-from muster.plan.outcome import final_condition
 from muster.plan.training_job import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -162,4 +161,4 @@ class TrainingJobBackend:
 def _may_be_followed(previous: Status, facts: TrainingFacts) -> bool:
     """Whether another training job may be made now. One that runs goes on, whatever is allowed since."""
     is_free = facts.training is None or facts.training.is_over
-    return is_free and facts.blind is None and final_condition(previous) is None
+    return is_free and facts.blind is None and previous.final_condition is None

@@ -12,7 +12,6 @@ from muster.api.status import Status
 from muster.api.timestamps import from_text
 from muster.aws.place import Place
 from muster.backends.sagemaker.asked_from import asked_from
-from muster.plan.outcome import final_condition
 from muster.plan.training_job_course import sagemaker_status_of
 from muster.plan.training_job_facts import Location
 from muster.plan.training_job_name import training_job_name
@@ -83,7 +82,7 @@ def since(asked_at: str) -> datetime:
 def remains_of(metadata: Metadata, previous: Status, forgotten: Collection[str]) -> tuple[str, ...]:
     """The names of the training jobs that there may still be of a job that is over, but for those `forgotten`."""
     record = sagemaker_status_of(previous)
-    if record is None or final_condition(previous) is None:
+    if record is None or previous.final_condition is None:
         return ()
     # One that was never seen as the job's own may be somebody else's, of the same name.
     attempts = [one.attempt for one in record.earlier if one.status]

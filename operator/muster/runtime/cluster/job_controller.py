@@ -17,7 +17,6 @@ from muster.backends.base import ClusterBackend, Requeue
 from muster.kube.backoff import backoff_seconds
 from muster.kube.errors import ApiError
 from muster.kube.kinds import Object
-from muster.plan.attempts import was_started
 from muster.plan.world import procs_per_node
 from muster.ranks.check import Shape
 from muster.ranks.store import RankStore
@@ -206,7 +205,7 @@ class JobController:
             return resource.job
         try:
             # A running job keeps running when less is allowed than before; a resumed one is checked again.
-            if not was_started(resource.status):
+            if not resource.status.was_started:
                 self.dependencies.admit(resource.job)
             return self.dependencies.apply_defaults(resource.job, resource.status)
         except InvalidResource as unclear:

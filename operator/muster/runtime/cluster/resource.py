@@ -17,7 +17,6 @@ from muster.api.validate import MAX_SPEC_BYTES, validate
 from muster.kube.answers import mapping
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out
-from muster.plan.attempts import was_started
 from muster.runtime.cluster.job_source import ROOM, part_of
 
 NO_ROOM = "NoRoom"
@@ -111,7 +110,7 @@ def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | In
         return InvalidResource((FieldProblem("", missing[ROOM]),), reason=NO_ROOM)
     if "spec" in missing:
         return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
-    rules = LASTING_RULES if was_started(status) else RULES
+    rules = LASTING_RULES if status.was_started else RULES
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:
