@@ -67,6 +67,11 @@ CHECKS = (
 
 def main(_: Sequence[str]) -> int:
     """Run all checks, say what each found; the exit code."""
+    return 1 if any(result.problems for result in run_all()) else 0
+
+
+def run_all() -> Sequence[Result]:
+    """Run all checks, and say what each found."""
     # PYTHONPATH is how this package was found; the tools shall not see it.
     os.environ.pop("PYTHONPATH", None)
     begun = time.monotonic()
@@ -79,7 +84,7 @@ def main(_: Sequence[str]) -> int:
     failed = sum(1 for result in results if result.problems)
     verdict = f"{failed} of {len(results)} failed" if failed else f"all {len(results)} are fine"
     print(f"check: {verdict}, in {time.monotonic() - begun:.0f} s", flush=True)
-    return 1 if failed else 0
+    return results
 
 
 def examine(check: Check) -> Result:
