@@ -221,12 +221,21 @@ class ApiProxy:
             return response
         finally:
             self._watches.discard(transport)
+            leave(answer)
         return response
 
 
 def is_long(call: Call) -> bool:
     """Whether it's answered bit by bit."""
     return call.verb == "watch" or "follow=true" in call.query
+
+
+def leave(stream: aiohttp.ClientResponse) -> None:
+    """Read no more of a stream, and have its connection closed before anything else happens."""
+    # TLS would first wait for the API server's farewell: the event loop may end before that comes.
+    if stream.connection is not None and stream.connection.transport is not None:
+        stream.connection.transport.abort()
+    stream.close()
 
 
 def close(request: web.Request) -> web.StreamResponse:
