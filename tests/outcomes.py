@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 import pytest
 
+RECORDER = "outcomes-recorder"
+"""Its name among pytest's plug-ins."""
+
 ERROR_LINES = 4
 ERROR_WIDTH = 300
 
@@ -35,16 +38,17 @@ class Recorder:
         """A test's setup, call or teardown has ended."""
         if report.failed:
             where = report.nodeid if report.when == "call" else f"{report.nodeid} (at {report.when})"
-            self._write(Outcome(where, passed=False, error=first_lines(report.longreprtext)))
+            self.write(Outcome(where, passed=False, error=first_lines(report.longreprtext)))
         elif report.when == "call" and report.passed:
-            self._write(Outcome(report.nodeid, passed=True))
+            self.write(Outcome(report.nodeid, passed=True))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file's tests have been looked for."""
         if report.failed:
-            self._write(Outcome(report.nodeid, passed=False, error=first_lines(report.longreprtext)))
+            self.write(Outcome(report.nodeid, passed=False, error=first_lines(report.longreprtext)))
 
-    def _write(self, outcome: Outcome) -> None:
+    def write(self, outcome: Outcome) -> None:
+        """Add one."""
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(outcome)) + "\n")
 
@@ -58,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Record, in the process that hears of all tests."""
     file = config.getoption("--outcomes")
     if file is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recorder(file))
+        config.pluginmanager.register(Recorder(file), RECORDER)
 
 
 def read(file: Path) -> tuple[Outcome, ...]:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import selectors
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,25 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from muster.backends.agent_archive import agent_archive
+from muster_dev.pythons import agent_pythons
 from muster_worker import link, progress
 
 ENOUGH_SECONDS = 60.0
 
 
-def pythons_on_path(*names: str) -> list[str]:
-    """Those interpreters that are here and start (a version manager's stand-in may refuse to)."""
-    result = [path for path in map(shutil.which, names) if path]
-    return [
-        path for path in result if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
-    ]
-
-
 # A rank may run any Python that its image has, from 3.8 on.
+_HERE = [python for _, python in agent_pythons()]
 PYTHONS = [
     sys.executable,
-    *pythons_on_path(*(f"python3.{minor}" for minor in range(8, 17) if minor != sys.version_info.minor)),
+    *(pytest.param(one, marks=pytest.mark.long) for one in (_HERE[0], _HERE[-1]) if one != sys.executable),
 ]
+"""Ours; and in `make test-long` the oldest and the newest that are here."""
 
 
 @dataclass

@@ -57,7 +57,8 @@ def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
             return problems(first)
         # Many of them give real processes seconds for something. Who really is broken fails alone, too.
         _say("what failed beside others, who share the processors, is run once more, alone")
-        return sorted_out(first, _pytest(part, Path(memory, "alone"), ["--last-failed", *remembered]))
+        failed = ["--last-failed", "--last-failed-no-failures=none"]
+        return sorted_out(first, _pytest(part, Path(memory, "alone"), [*failed, *remembered]))
 
 
 def problems(ran: Ran) -> list[Problem]:

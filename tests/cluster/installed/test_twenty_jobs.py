@@ -34,7 +34,6 @@ BUSY_SECONDS = 20.0
 # Two nodes that share two cores start twenty Pythons.
 START_SECONDS = 240.0
 PROGRESS_SECONDS = 2.0
-PER_SECOND = 50
 
 
 @pytest.mark.timeout(600)
@@ -62,15 +61,14 @@ def test_twenty_jobs_cost_little_and_their_progress_is_written_every_two_seconds
         assert busy.memory * 2**20 < requested_memory(release)
         writes = status_writes(namespace, began, ended)
     assert set(writes) == set(names)
-    everything = sorted(at for times in writes.values() for at in times)
+    number = sum(map(len, writes.values()))
     # Whose ranks were late with their reports was told so at once.
     quiet = [times for name, times in writes.items() if name not in told]
     gaps = [later - earlier for times in quiet for earlier, later in itertools.pairwise(times)]
-    say(f"{len(everything)} writes; the least time between two of {len(quiet)} jobs without news: {min(gaps):.2f} s")
+    say(f"{number} writes; the least time between two of {len(quiet)} jobs without news: {min(gaps):.2f} s")
     assert min(gaps) >= PROGRESS_SECONDS
     # ... and it is written: nearly as often as it may be.
     assert all(len(times) > BUSY_SECONDS / PROGRESS_SECONDS / 2 for times in quiet)
-    assert max(sum(at <= other < at + 1.0 for other in everything) for at in everything) <= PER_SECOND
 
 
 @contextlib.contextmanager

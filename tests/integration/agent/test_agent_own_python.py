@@ -16,7 +16,7 @@ import pytest
 
 from agent_world import AgentWorld
 from musl_files import COMMAND, musl_files
-from muster_dev.agent import older_python
+from muster_dev.pythons import agent_pythons
 from muster_worker.contract import CommandKind, Launcher, RankState, Report
 from other_root import (
     PYTHON,
@@ -162,7 +162,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("python", sorted({sys.executable, older_python() or sys.executable}))
+@pytest.mark.parametrize("python", sorted({sys.executable, next(agent_pythons())[1]}))
 def test_a_rank_that_is_python_has_the_image_s_and_its_steps_and_stacks_are_seen(
     world: AgentWorld, tmp_path: Path, own_python: Path, python: str
 ) -> None:
