@@ -27,7 +27,7 @@ CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 # Runs everything whatever fails, so that one run tells everything, and lists at the very end what failed.
 SUITE = PYTHONPATH=tests:tools $(VENV)/python -m suite
 
-.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-attacks
+.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ test-cluster: setup ## Run the tests on a real Kubernetes: one of their own, or 
 
 test-long: setup ## Run the tests that take minutes: gigabytes from S3, kills at every call, random kills, installing again
 	@$(SUITE) test-long $(ARGS)
+
+test-gpu: setup ## Run the tests that need a GPU, on a machine that has one (minutes)
+	@$(SUITE) test-gpu $(ARGS)
 
 test-attacks: setup ## Attack an installed operator as a tenant, in each way alone as well (20 minutes)
 	@$(CLUSTER) build --if-it-can

@@ -1,4 +1,4 @@
-"""`python -m suite test|test-cluster|test-long`: what make runs by these names.
+"""`python -m suite test|test-cluster|test-long|test-gpu`: what make runs by these names.
 
 In the end all that failed is listed. Further arguments are pytest's.
 """
@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import cluster.suite
+from conftest import ON_GPUS
+from muster.backends.local.devices import machine_gpus
 from muster_dev import check
 from problems import Problem, close
 from side_by_side import TESTS, Part, run
@@ -17,6 +20,7 @@ SHORT = Part(marked="not long", beside=3)
 """Most of them wait for processes, so that more run than there are processors."""
 
 LONG = Part(marked="long")
+GPU = Part(marked="gpu")
 
 PROBLEM_LINES = 4
 
@@ -49,6 +53,15 @@ def run_long(arguments: Sequence[str]) -> list[Problem]:
     return run(LONG, arguments)
 
 
+def run_gpu(arguments: Sequence[str]) -> list[Problem]:
+    """Those that need a GPU, on a machine that has one."""
+    gpus = machine_gpus(os.environ, Path("/dev"))
+    if not gpus:
+        return [Problem("GPUs", ("this machine has no /dev/nvidia0, or CUDA_VISIBLE_DEVICES is empty",))]
+    os.environ[ON_GPUS] = "yes"
+    return run(GPU, arguments)
+
+
 def run_cluster(arguments: Sequence[str]) -> list[Problem]:
     """The cluster's tests."""
     return build_cluster() or cluster.suite.run_short(arguments)
@@ -70,6 +83,7 @@ STEPS: Mapping[str, Sequence[Callable[[Sequence[str]], list[Problem]]]] = {
     "test": (run_checks, run_short),
     "test-cluster": (run_cluster,),
     "test-long": (run_long, run_cluster_long),
+    "test-gpu": (run_gpu,),
 }
 
 

@@ -20,6 +20,9 @@ from outcomes import RECORDER, Outcome, Recorder
 OF_PYTEST = "t"
 """Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
 
+CACHES = ("torchinductor_",)
+"""What programs keep there for their next start, under one name for all."""
+
 FOLDER = pytest.StashKey[Path]()
 
 
@@ -45,8 +48,9 @@ def use(folder: Path) -> None:
 
 
 def left_in(folder: Path) -> list[str]:
-    """What is in a folder, but what pytest itself has there."""
-    return sorted(entry.name for entry in folder.iterdir() if entry.name != OF_PYTEST)
+    """What is in a folder, but what pytest itself has there, and caches."""
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name for name in names if name != OF_PYTEST and not name.startswith(CACHES))
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,9 @@ from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, N
 from muster_worker.port import hold_port
 from network_nodes import NetworkNode, need_namespaces
 
+# It makes network namespaces.
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def fabric(tmp_path: Path) -> Iterator[tuple[AgentWorld, tuple[NetworkNode, ...]]]:

@@ -17,6 +17,9 @@ from muster_worker.interface_choice import Interface
 from unit.plan.builders import job, status_of
 
 TRAINING = ROOT / "training"
+# It makes network namespaces.
+pytestmark = pytest.mark.long
+
 NCCL = Path(__file__).with_name("nccl_workload.py")
 
 

@@ -1,6 +1,7 @@
 """What the documentation shows is run: files are written, commands are executed, resources are validated."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -90,7 +91,7 @@ def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str
     done = subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=folder,
-        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), "TMPDIR": os.environ["TMPDIR"]},
         capture_output=True,
         text=True,
         timeout=PATIENCE,

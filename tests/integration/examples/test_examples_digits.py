@@ -10,6 +10,8 @@ from example_runs import Finished, torchrun
 RANKS = 2
 STEPS_PER_EPOCH = 90
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def uninterrupted(channels: dict[str, str]) -> Finished:

@@ -51,7 +51,10 @@ def test_the_code_in_the_file_is_python_of_the_image(example: str) -> None:
 
 
 @pytest.mark.usefixtures("turn_at_the_meeting_port")
-@pytest.mark.parametrize(("example", "inputs", "ranks", "step", "files"), EXPECTED)
+@pytest.mark.parametrize(
+    ("example", "inputs", "ranks", "step", "files"),
+    [pytest.param(*row, marks=[pytest.mark.long] if row[2] > 1 else []) for row in EXPECTED],
+)
 def test_example_completes(
     example: str,
     inputs: Sequence[str],

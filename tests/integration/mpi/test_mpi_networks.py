@@ -12,6 +12,9 @@ from mpi_installs import Install, installed
 from muster_worker.contract import CommandKind, Launcher
 from muster_worker.mpi_problem import NETWORK_UNSUPPORTED
 
+# It makes network namespaces.
+pytestmark = pytest.mark.long
+
 SENT = 8 << 20
 SUM = f"""
 import os, sys

@@ -125,6 +125,7 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
     assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")
 def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     world.make_plan("sleep", "60", launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
@@ -155,6 +156,7 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
         assert f"SAVED {rank}\n" in world.log(rank // PROCS)
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")
 @pytest.mark.parametrize(("kind", "first"), [(CommandKind.KILL, 0), (CommandKind.EXIT, 1)])
 def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first: int) -> None:
     """Whichever node hears of it first: the other's rank ends with their connection, before the word or with it."""
