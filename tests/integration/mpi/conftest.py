@@ -16,7 +16,8 @@ def world(tmp_path: Path) -> Iterator[AgentWorld]:
         yield made
 
 
-@pytest.fixture(params=NAMES)
+# Intel MPI starts ranks as MPICH does, by Hydra.
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name == "impi" else []) for name in NAMES])
 def mpi(request: pytest.FixtureRequest) -> Install:
     """Each implementation in turn."""
     return installed(request.param)
