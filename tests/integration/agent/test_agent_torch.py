@@ -14,6 +14,8 @@ from muster_worker.contract import CommandKind, Launcher, RankState
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
+
 PYTHON = sys.executable
 SUM = """
 import torch, torch.distributed as dist

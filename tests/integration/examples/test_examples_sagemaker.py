@@ -50,7 +50,7 @@ def test_the_code_in_the_file_is_python_of_the_image(example: str) -> None:
         ast.parse(text, name, feature_version=(int(python[0]), int(python[1:])))
 
 
-@pytest.mark.usefixtures("turn_at_the_meeting_port")
+@pytest.mark.usefixtures("own_meeting_port")
 @pytest.mark.parametrize(
     ("example", "inputs", "ranks", "step", "files"),
     [pytest.param(*row, marks=[pytest.mark.long] if row[2] > 1 else []) for row in EXPECTED],

@@ -2,12 +2,14 @@ import json
 import os
 import pathlib
 import signal
-import tempfile
 
 import pytest
 import yaml
 
 from integration.run.muster_run import MUSTER, run, start, start_on_terminal, write_job
+from muster.cli.local_job import SCRATCH
+
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
 OUT = '"$SM_OUTPUT_DIR"'
 
@@ -21,7 +23,7 @@ DEAF = sh(f'trap "" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')
 
 
 def private_folders() -> set[str]:
-    return {entry.name for entry in pathlib.Path(tempfile.gettempdir()).glob("muster-*")}
+    return {entry.name for entry in SCRATCH.glob("muster-*")}
 
 
 def test_success_is_exit_code_0_and_the_resource_on_standard_output(tmp_path: pathlib.Path) -> None:

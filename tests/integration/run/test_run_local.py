@@ -17,7 +17,7 @@ from integration.run.muster_run import PATIENCE, Started, await_true, run, start
 from mpi_installs import installed
 from muster_dev import kept_folder
 
-pytestmark = pytest.mark.usefixtures("turn_at_the_meeting_port")
+pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
 TORCH = """
 import argparse, os, signal, sys
@@ -134,6 +134,7 @@ def test_torchrun_s_ranks_on_two_hosts(tmp_path: Path, image: dict[str, str]) ->
     assert done.left() == []
 
 
+@pytest.mark.long
 def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dict[str, str]) -> None:
     (tmp_path / "data").mkdir()
     channel = {"name": "train", "s3": {"uri": "s3://team/train"}}
