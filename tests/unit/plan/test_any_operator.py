@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,9 +132,25 @@ def new_world(*, policy: str = "Running", after: int | None = None) -> World:
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 
-@settings(max_examples=150, deadline=None)
-@given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+# A run takes a tenth of a second: make test tries some, make test-long many.
+ANY_RUN = given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+
+
+@settings(max_examples=60, deadline=None)
+@ANY_RUN
 def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    check_run(events, first, policy)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@ANY_RUN
+def test_many_jobs_run_once_and_end(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    check_run(events, first, policy)
+
+
+def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    """Live through the events: the job runs once, and ends."""
     world = new_world(policy=policy, after=60)
     live(world, first)
     for event, turns in events:

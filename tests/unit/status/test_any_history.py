@@ -4,6 +4,7 @@ import random
 import unicodedata
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,16 +85,36 @@ def live(world: World, *, newest_first: bool = False) -> None:
     check(world, before)
 
 
-@settings(max_examples=200, deadline=None)
-@given(
+# make test tries some, make test-long many.
+ANY_JOB = given(
     events=EVENTS,
     starts=st.lists(st.sampled_from((2, 2, 2, 1)), min_size=3, max_size=3),
     first=st.integers(0, 4),
     newest_first=st.booleans(),
 )
+
+
+@settings(max_examples=100, deadline=None)
+@ANY_JOB
 def test_every_job_ends_and_says_only_what_is_true(
     events: Sequence[tuple[str, int, int, str]], starts: Sequence[int], first: int, *, newest_first: bool
 ) -> None:
+    check_job(events, starts, first, newest_first=newest_first)
+
+
+@pytest.mark.long
+@settings(max_examples=400, deadline=None)
+@ANY_JOB
+def test_many_jobs_end_and_say_only_what_is_true(
+    events: Sequence[tuple[str, int, int, str]], starts: Sequence[int], first: int, *, newest_first: bool
+) -> None:
+    check_job(events, starts, first, newest_first=newest_first)
+
+
+def check_job(
+    events: Sequence[tuple[str, int, int, str]], starts: Sequence[int], first: int, *, newest_first: bool
+) -> None:
+    """Let the events happen to a job: it ends, and each of its statuses is true."""
     world = World(job(3, 2, startup=60), [SimulatedNode(number, starts[number]) for number in range(3)])
     for _ in range(first):
         live(world)
