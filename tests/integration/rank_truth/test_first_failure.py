@@ -111,7 +111,7 @@ async def test_a_killed_rank_is_named_within_a_second(
     launcher: str, kills: int, right: int, tmp_path: pathlib.Path
 ) -> None:
     chance = random.Random(20261121)  # noqa: S311 - which rank dies is no secret, and the same in every run
-    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--root cause", "-1"), nodes=3)
+    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--root-cause", "-1"), nodes=3)
 
     folders = [tmp_path / f"kill-{number}" for number in range(kills)]
     for folder in folders:

@@ -29,7 +29,7 @@ AT_LENGTH = [pytest.param("torchrun", *behaviour, marks=pytest.mark.long) for be
 
 
 def workload(behaviour: str, root_cause: int) -> tuple[str, ...]:
-    return (sys.executable, WORKLOAD, behaviour, "--root cause", str(root_cause))
+    return (sys.executable, WORKLOAD, behaviour, "--root-cause", str(root_cause))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_rank_that_failed_first_is_named(
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_ranks_in_all_reduce_are_not_blamed_for_one_that_left(launcher: str, tmp_path: pathlib.Path) -> None:
-    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--root cause", "4")
+    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--root-cause", "4")
 
     truth = run(Case(launcher, command, nodes=3), tmp_path)
 

@@ -1,4 +1,4 @@
-"""A rank that sits in torch's all_reduce until somebody ends: `torch_workload.py os-exit|wait [--root_cause RANK]`."""
+"""A rank that sits in torch's all_reduce until somebody ends: `torch_workload.py os-exit|wait [--root-cause RANK]`."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("behaviour", choices=("os-exit", "wait"))
-parser.add_argument("--root cause", type=int, default=0)
+parser.add_argument("--root-cause", type=int, default=0)
 arguments = parser.parse_args()
 
 dist.init_process_group("gloo")

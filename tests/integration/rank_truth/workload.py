@@ -1,6 +1,6 @@
 """A rank of the rank-truth tests: takes part in a small collective, and misbehaves as told.
 
-`workload.py BEHAVIOUR [--root_cause RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
+`workload.py BEHAVIOUR [--root-cause RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
 file, sums a number with them a few times, and then the root cause does what BEHAVIOUR says while the others stay in the
 collective, where they fail only because their peer is gone. No torch: the truth about a rank doesn't depend on it, and
 a run takes a second instead of ten.
@@ -89,7 +89,7 @@ def misbehave(behaviour: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("behaviour")
-    parser.add_argument("--root cause", type=int, default=0)
+    parser.add_argument("--root-cause", type=int, default=0)
     arguments = parser.parse_args()
 
     if arguments.behaviour == "deaf" and RANK != arguments.root_cause:
