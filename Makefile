@@ -56,7 +56,7 @@ check: setup ## Format, lint, types, layers, the agent's Python, generated files
 format: setup ## Put the format right, and what ruff can repair
 	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format .
 
-generate: setup ## Write the files that are made from code (the CRD, the examples' rendered jobs)
+generate: setup ## Write the files that are made from code (the CRD, the field reference, the examples' rendered jobs)
 	@$(DEV) generate
 
 lock: setup ## Resolve pyproject.toml into requirements/*.txt, keeping versions where they fit
