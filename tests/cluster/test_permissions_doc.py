@@ -1,4 +1,4 @@
-"""docs/operator.md tells of each right that the chart gives, and of no other."""
+"""docs/permissions.md tells of each right that the chart gives, and of no other."""
 
 import itertools
 import re
@@ -34,7 +34,7 @@ def where(grant: Grant) -> str:
 
 
 def test_the_table_is_what_the_chart_gives() -> None:
-    text = (ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")
     fields: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
     for verbs, resource, names, place, option, why in ROW.findall(text):
         assert why

@@ -52,7 +52,7 @@ ALONE = {
     "ninja.txt": ("a program for musl, for tests", "ninja"),
     # The last 2.x: what muster sends to SageMaker is compared with what this one sends.
     "sagemaker-sdk.txt": ("the SageMaker SDK that tests compare with", "sagemaker==2.257.7"),
-    # What runs in SageMaker's containers, and on this machine with `muster run --local` (docs/sagemaker-ranks.md).
+    # What runs in SageMaker's containers, and on this machine with `muster run --local` (docs/sagemaker-local.md).
     "sagemaker-toolkit.txt": (
         "SageMaker's container toolkit, for tests",
         "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",

@@ -1,4 +1,4 @@
-"""What the page on machines tells of fields, types and pauses is what the code has."""
+"""What the pages on machines and queues say of fields, types and backoffs is what the code has."""
 
 import re
 
@@ -10,6 +10,7 @@ from muster.plan.instances import INSTANCES, instance_of
 from muster_dev.places import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")
+QUEUES = (ROOT / "docs" / "queues.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`p\d[^|]*) \| ([\d, ]+) \| ([\d, ]+) \|$", PAGE, re.MULTILINE)
 
 
@@ -39,4 +40,4 @@ def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> N
 
 def test_the_pauses_are_the_plan_s() -> None:
     first = f"{FIRST_BACKOFF_SECONDS / 2:.0f} to {FIRST_BACKOFF_SECONDS * 1.5:.0f} s"
-    assert f"{first}, later up to {MAX_BACKOFF_SECONDS * 1.5 / 60:.0f} minutes" in PAGE
+    assert f"{first}, later up to {MAX_BACKOFF_SECONDS * 1.5 / 60:.0f} minutes" in QUEUES
