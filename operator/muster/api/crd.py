@@ -21,7 +21,7 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
         0,
     ),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
-    ("Attempt", "integer", ".status.attempt", "The number of the attempt: how often muster has started the ranks.", 1),
+    ("Attempt", "integer", ".status.attempt", "How often the ranks have been told to start.", 1),
     ("Message", "string", ".status.message", "What is going on, or who failed first and how.", 1),
 )
 """Those of priority 1 appear with -o wide."""

@@ -78,8 +78,8 @@ class Input(Model):
         max_length=64,
     )
     content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
-    volume: Volume | None = Field(default=None, description="A volume with the data.")
-    s3: S3Input | None = Field(default=None, description="Objects in Amazon S3 with the data.")
+    volume: Volume | None = Field(default=None, description="A volume in which the data lies.")
+    s3: S3Input | None = Field(default=None, description="Where the data lies in Amazon S3.")
     sagemaker: ChannelOptions | None = Field(default=None, description="What only Amazon SageMaker can do with it.")
 
 

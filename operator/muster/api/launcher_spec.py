@@ -21,7 +21,7 @@ class Mpi(Model):
     """mpirun on node 0, which starts the ranks of all nodes through muster's agents: no ssh."""
 
     implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(
-        default="Auto", description="Which MPI the image has; Auto: the agent asks mpirun once, on node 0."
+        default="Auto", description="Whose mpirun it is; Auto: it is asked once, on node 0."
     )
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
         default=(),

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from muster.api.model import KubernetesObject, Model
 
-_ENABLED = "false: muster sends that it is off, as the SageMaker SDK does."
+_ENABLED = "false: the toolkit is told that it is off, as the SageMaker SDK does."
 
 MpiOptions = Annotated[str, Field(max_length=2500)]
 

@@ -72,7 +72,7 @@ class S3Source(Model):
 class Source(Model):
     """Code that isn't in the image: exactly one of its fields. It becomes the command's working folder."""
 
-    inline: InlineSource | None = Field(default=None, description="Files that the job itself contains.")
+    inline: InlineSource | None = Field(default=None, description="Files that are written out here.")
     config_map: ConfigMapSource | None = Field(default=None, description="A ConfigMap's entries as files.")
     git: GitSource | None = Field(default=None, description="One commit of a git repository.")
     s3: S3Source | None = Field(default=None, description="A .tar.gz archive in Amazon S3.")

@@ -74,8 +74,8 @@ class Metric(Model):
 class Resources(Model):
     """What the container of each node asks for, as in a container."""
 
-    limits: Quantities = Field(default_factory=dict, description="The limit of each resource: 8, 0.5, 500m, 64Gi.")
-    requests: Quantities = Field(default_factory=dict, description="The request of each resource; unset: the limits.")
+    limits: Quantities = Field(default_factory=dict, description="At most this, by resource: 8, 0.5, 500m, 64Gi.")
+    requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
     claims: tuple[KubernetesObject, ...] = Field(
         default=(), description="Claims of dynamic resource allocation.", max_length=32
     )
@@ -85,9 +85,7 @@ class NodeOverride(Model):
     """Where some nodes differ."""
 
     nodes: str = Field(
-        description="The nodes, as ranges: 0 or 0-3,7.",
-        pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
-        max_length=256,
+        description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=256
     )
     template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
 
@@ -125,13 +123,13 @@ class Spec(Model):
 
     backend: Literal["Kubernetes", "SageMaker"] = Field(
         default="Kubernetes",
-        description="Where the job runs when it is applied to a cluster: in pods, or on Amazon SageMaker. `muster run` "
-        "runs it on this machine.",
+        description="Who runs it when it is applied to a cluster: its pods, or Amazon SageMaker. `muster run` runs it "
+        "here.",
     )
     suspend: bool = Field(
         default=False,
-        description="Stop the ranks and delete the pods; false again starts the job again. While it is true, the whole "
-        "spec may change.",
+        description="Stop the ranks and give up the pods; false again starts the job anew. Meanwhile the whole spec "
+        "may change.",
     )
     nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
@@ -147,9 +145,7 @@ class Spec(Model):
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
-    source: Source | None = Field(
-        default=None, description="Code that isn't in the image; unset: the image has all of it."
-    )
+    source: Source | None = Field(default=None, description="Code that isn't in the image; unset: all of it is.")
     env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
         default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
     )
@@ -171,7 +167,7 @@ class Spec(Model):
         default=None, description="The machines that the nodes run on; unset: any that have what the pods ask for."
     )
     queue: Queue | None = Field(
-        default=None, description="What admits the job as a whole; unset: the cluster's scheduler places pod by pod."
+        default=None, description="Who admits the job as a whole; unset: the cluster's scheduler places pod by pod."
     )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
     agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
@@ -189,7 +185,7 @@ class Spec(Model):
         le=MAX_DEADLINE_SECONDS,
     )
     failure_policy: FailurePolicy | None = Field(
-        default=None, description="What happens after a failure; unset: a job that failed is over."
+        default=None, description="What is done about failures; unset: a job that failed is over."
     )
     clean_pod_policy: Literal["Running", "All", "None"] = Field(
         default="Running",
@@ -208,7 +204,7 @@ class Spec(Model):
         "`trainer` is the ranks'. Merged, never replaced.",
     )
     node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
-        default=(), description="Changes for some nodes; later entries win."
+        default=(), description="Where some nodes differ: later ones win."
     )
     sagemaker: SageMaker | None = Field(
         default=None, description="What only Amazon SageMaker needs to know; used with backend: SageMaker."

@@ -44,7 +44,7 @@ class NodeLink(Model):
 
     node: int = Field(description="The node's index.")
     interface: str = Field(description="The interface that its ranks use.")
-    address: str = Field(description="The address at which the other nodes reach it.")
+    address: str = Field(description="The address at which the other nodes meet it.")
     speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
     bandwidth_mbps: float | None = Field(
         default=None, description="What network.check measured, in Mbit/s: sent or received, whichever is less."
@@ -80,9 +80,9 @@ class NetworkStatus(Model):
     groups: tuple[LinkGroup, ...] = Field(
         default=(), description="All nodes whose choice is known, largest group first; at most 16 groups."
     )
-    nodes: tuple[NodeLink, ...] = Field(default=(), description="The interface and address of each node; the first 32.")
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="Where each node is met; the first 32.")
     check: NetworkCheck | None = Field(
-        default=None, description="What network.check found; unset until all nodes have reported."
+        default=None, description="What network.check found; unset until all nodes have told."
     )
 
 
@@ -134,7 +134,7 @@ class RankStatus(Model):
         default=(), description="The ranks' steps, least first: at most 16 groups, those that are furthest behind."
     )
     details: tuple[RankDetail, ...] = Field(
-        default=(), description="Ranks that failed, stopped or have a message, first failure first; at most 16."
+        default=(), description="Ranks with something to say, first failure first; at most 16."
     )
 
 
@@ -160,9 +160,9 @@ class Progress(Model):
 class Placement(Model):
     """How often the gang gave up the machines that it had, because it could not have all."""
 
-    releases: int = Field(description="How often muster has deleted the gang's pods.", ge=1, le=1_000_000)
-    replacement: int = Field(description="Pods with lower replacement numbers were deleted.", ge=0, le=1_000_000)
-    released_at: str = Field(description="When muster last deleted them (RFC 3339).")
+    releases: int = Field(description="How often its pods were given up.", ge=1, le=1_000_000)
+    replacement: int = Field(description="Pods with lower replacement numbers were given up.", ge=0, le=1_000_000)
+    released_at: str = Field(description="When they last were (RFC 3339).")
 
 
 class Status(Model):
@@ -184,11 +184,11 @@ class Status(Model):
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
     progress: Progress | None = Field(default=None, description="How far the job is.")
     placement: Placement | None = Field(
-        default=None, description="Set after muster has deleted the pods of a gang that was only partly scheduled."
+        default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
     )
     backend: BackendStatus | None = Field(default=None, description="What only the job's backend knows of.")
-    attempt: int = Field(default=0, description="The number of the attempt: how often muster has started the ranks.")
+    attempt: int = Field(default=0, description="How often the ranks have been told to start.")
     start_time: str | None = Field(
-        default=None, description="When muster started the ranks (RFC 3339); unset again when the job is suspended."
+        default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
     )
     completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")
