@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.sagemaker_spec import SageMaker
+from muster.api.sagemaker_support import debugger_obstacle
 from muster.api.spec import Spec
 
 
@@ -15,3 +16,15 @@ def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
     """The block, once, where SageMaker is to run the job; nothing for a job of another backend."""
     if spec.backend == "SageMaker" and spec.sagemaker is not None:
         yield spec.sagemaker
+
+
+def obstacle_to_debugger(spec: Spec) -> str | None:
+    """The field of the block with which SageMaker Debugger can't work; None where it can."""
+    block = block_of(spec)
+    server = block.distribution.parameter_server if block.distribution is not None else None
+    keeps_checkpoints = spec.checkpoint is not None and spec.checkpoint.s3 is not None
+    return debugger_obstacle(
+        block.framework.name if block.framework is not None else "",
+        has_parameter_server=server is not None and server.enabled,
+        has_checkpoint_path=keeps_checkpoints and block.checkpoint_path is not None,
+    )

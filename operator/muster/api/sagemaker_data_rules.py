@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from muster.api import s3_uri
 from muster.api.document import Path, quoted
 from muster.api.rule import Breach, Rule
-from muster.api.sagemaker_block import sagemaker_blocks
+from muster.api.sagemaker_block import obstacle_to_debugger, sagemaker_blocks
 from muster.api.sagemaker_channels import ChannelOptions
 from muster.api.sagemaker_debug import Debugger, Profiler
 from muster.api.spec import Spec
@@ -111,15 +111,10 @@ def _unused_debugging(spec: Spec) -> Iterator[Breach]:
 
 def _lost_debugger(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
-        name = block.framework.name if block.framework is not None else ""
-        server = block.distribution.parameter_server if block.distribution is not None else None
-        if name == "TensorFlow" and server is not None and server.enabled:
-            if block.debugger not in (Debugger(), Debugger(hook="Disabled")):
-                yield Breach(("sagemaker", "debugger"), "settings with parameterServer")
-            continue
-        keeps_snapshots = spec.checkpoint is not None and spec.checkpoint.s3 is not None
-        in_the_way = keeps_snapshots and block.checkpoint_path is not None and name in {"PyTorch", "TensorFlow"}
-        if in_the_way and block.debugger.hook == "Auto" and block.debugger != Debugger(rules=block.debugger.rules):
+        obstacle, debugger = obstacle_to_debugger(spec), block.debugger
+        if obstacle == "parameterServer" and debugger not in (Debugger(), Debugger(hook="Disabled")):
+            yield Breach(("sagemaker", "debugger"), "settings with parameterServer")
+        if obstacle == "checkpointPath" and debugger.hook == "Auto" and debugger != Debugger(rules=debugger.rules):
             yield Breach(("sagemaker", "debugger"), "settings of hook: Auto with checkpointPath")
 
 

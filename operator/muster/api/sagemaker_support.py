@@ -4,6 +4,7 @@ Source: sagemaker 2.257.7, fw_utils.py; a test compares the lists with it.
 """
 
 import re
+from typing import Literal
 
 DATA_PARALLEL_VERSIONS: dict[str, tuple[str, ...]] = {
     "TensorFlow": (
@@ -44,6 +45,16 @@ WITHOUT_DEBUGGER = (
     *("ap-south-2", "eu-central-2", "us-gov-east-1"),
 )
 """Regions without SageMaker Debugger and its profiler: DEBUGGER_UNSUPPORTED_REGIONS, PROFILER_UNSUPPORTED_REGIONS."""
+
+
+def debugger_obstacle(
+    estimator: str, *, has_parameter_server: bool, has_checkpoint_path: bool
+) -> Literal["parameterServer", "checkpointPath"] | None:
+    """The field with which SageMaker Debugger can't work: estimators' _validate_and_set_debugger_configs."""
+    if estimator == "TensorFlow" and has_parameter_server:
+        return "parameterServer"
+    return "checkpointPath" if estimator in ("PyTorch", "TensorFlow") and has_checkpoint_path else None
+
 
 _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 

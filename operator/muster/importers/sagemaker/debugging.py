@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.api.document import JSON, quoted
-from muster.api.sagemaker_support import WITHOUT_DEBUGGER
+from muster.api.sagemaker_support import WITHOUT_DEBUGGER, debugger_obstacle
 from muster.importers.sagemaker.reading import Arguments, Problems, inside, set_field
 from muster.importers.sagemaker.recording import Built
+
+_OBSTACLES = {"parameterServer": "parameter_server", "checkpointPath": "checkpoint_local_path"}
+"""The SDK's names of these fields."""
 
 
 def debugging(arguments: Arguments) -> dict[str, JSON]:
@@ -36,16 +39,17 @@ def without_lost_settings(kind: str, block: Mapping[str, JSON], problems: Proble
         return {**block}
     distribution = block.get("distribution")
     server = distribution.get("parameterServer") if isinstance(distribution, dict) else None
-    kept: dict[str, JSON] = {}
-    if kind == "TensorFlow" and isinstance(server, dict) and server.get("enabled", True) is True:
-        why = "parameter_server"
-    elif kind in {"PyTorch", "TensorFlow"} and "checkpointPath" in block:
-        why = "checkpoint_local_path"
-        kept = {name: value for name, value in debugger.items() if name == "rules"}
-    else:
+    obstacle = debugger_obstacle(
+        kind,
+        has_parameter_server=isinstance(server, dict) and server.get("enabled", True) is True,
+        has_checkpoint_path="checkpointPath" in block,
+    )
+    if obstacle is None:
         return {**block}
+    stays = ("rules",) if obstacle == "checkpointPath" else ()
+    kept = {name: value for name, value in debugger.items() if name in stays}
     if kept != debugger:
-        problems.warn(f"{kind}(debugger_hook_config=...)", f"is ignored beside {why}, as by the SDK")
+        problems.warn(f"{kind}(debugger_hook_config=...)", f"is ignored beside {_OBSTACLES[obstacle]}, as by the SDK")
     others = {name: value for name, value in block.items() if name != "debugger"}
     return {**others, "debugger": kept} if kept else others
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.sagemaker_block import block_of
+from muster.api.sagemaker_block import block_of, obstacle_to_debugger
 from muster.api.sagemaker_debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.sagemaker_spec import SageMaker
 from muster.api.sagemaker_support import WITHOUT_DEBUGGER, is_trainium
@@ -25,7 +25,7 @@ def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
     block = block_of(spec)
     kept = output_uri(spec, setting)
     fields: Fields = {**_hook(spec, block, setting.region, kept), **_profiler(block, setting.region, kept)}
-    if block.debugger.rules and not _has_parameter_server(block):
+    if block.debugger.rules and obstacle_to_debugger(spec) != "parameterServer":
         fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, setting.region, facts)
     if block.profiler.rules:
         fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, setting.region, facts)
@@ -43,7 +43,7 @@ def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
     if region in WITHOUT_DEBUGGER:
         _refuse_region("spec.sagemaker.debugger", region, asked=debugger != Debugger())
         return {}
-    if debugger.hook == "Auto" and (_has_parameter_server(block) or _debugger_cannot(spec, block)):
+    if debugger.hook == "Auto" and obstacle_to_debugger(spec) is not None:
         return {}
     fields: Fields = {
         "S3OutputPath": debugger.s3 or kept,
@@ -54,23 +54,6 @@ def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
     if debugger.parameters:
         fields["HookParameters"] = dict(debugger.parameters)
     return {"DebugHookConfig": fields}
-
-
-def _has_parameter_server(block: SageMaker) -> bool:
-    """Whether TensorFlow's parameter servers train, with which Debugger can't work."""
-    if block.framework is None or block.framework.name != "TensorFlow" or block.distribution is None:
-        return False
-    server = block.distribution.parameter_server
-    return server is not None and server.enabled
-
-
-def _debugger_cannot(spec: Spec, block: SageMaker) -> bool:
-    """Whether snapshots in a folder of the job's own are in Debugger's way."""
-    framework = block.framework
-    has_checkpoints = spec.checkpoint is not None and spec.checkpoint.s3 is not None
-    if framework is None or framework.name == "HuggingFace":
-        return False
-    return has_checkpoints and block.checkpoint_path is not None
 
 
 def _profiler(block: SageMaker, region: str, kept: str) -> Fields:

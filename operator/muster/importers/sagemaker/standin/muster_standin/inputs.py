@@ -64,31 +64,26 @@ CustomProfilerRule = shape("ProfilerRule", (*_RULE[:8], "rule_parameters"), posi
 class Rule:
     """sagemaker.debugger.Rule: rules of one's own. The built-in ones are defined in a package of their own."""
 
-    @staticmethod
-    def custom(*positional: object, **named: object) -> Shape:
-        return CustomRule(*positional, **named)
+    _custom = CustomRule
+    _field = "debugger"
 
-    @staticmethod
-    def sagemaker(*_: object, **__: object) -> Unknown:
+    @classmethod
+    def custom(cls, *positional: object, **named: object) -> Shape:
+        return cls._custom(*positional, **named)
+
+    @classmethod
+    def sagemaker(cls, *_: object, **__: object) -> Unknown:
         raise Refused(
-            "Rule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; write it "
-            "under spec.sagemaker.debugger.rules, with rule_to_invoke among its parameters"
+            f"{cls.__name__}.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; "
+            f"write it under spec.sagemaker.{cls._field}.rules, with rule_to_invoke among its parameters"
         )
 
 
-class ProfilerRule:
+class ProfilerRule(Rule):
     """sagemaker.debugger.ProfilerRule, as above."""
 
-    @staticmethod
-    def custom(*positional: object, **named: object) -> Shape:
-        return CustomProfilerRule(*positional, **named)
-
-    @staticmethod
-    def sagemaker(*_: object, **__: object) -> Unknown:
-        raise Refused(
-            "ProfilerRule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; "
-            "write it under spec.sagemaker.profiler.rules, with rule_to_invoke among its parameters"
-        )
+    _custom = CustomProfilerRule
+    _field = "profiler"
 
 
 RETRIEVE = (
