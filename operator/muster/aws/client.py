@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from muster.api.role_arn import account_of
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws import decode
 from muster.aws.connection import Answer, Connection, Service, always
 from muster.aws.errors import Unavailable
 from muster.aws.gate import Gate
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster.aws.quotas import QUOTAS
 from muster.aws.sweep import Sweep
 from muster.aws.threads import Threads
@@ -37,11 +38,11 @@ class Aws:
 
     def __init__(
         self,
-        endpoints: Endpoints | None = None,
+        endpoints: AwsEndpoints | None = None,
         chance: Callable[[], float] = random.random,
         may_change: Callable[[], bool] = always,
     ) -> None:
-        self._endpoints = endpoints or Endpoints()
+        self._endpoints = endpoints or AwsEndpoints()
         self._chance = chance
         self._may_change = may_change
         self._threads = Threads()

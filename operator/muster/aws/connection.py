@@ -13,10 +13,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws.classify import classified
 from muster.aws.credentials import new_session
 from muster.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster.aws.threads import MAX_THREADS, Threads
 
 Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
@@ -60,7 +61,7 @@ class Connection:
     """
 
     def __init__(
-        self, place: Place, endpoints: Endpoints, threads: Threads, may_change: Callable[[], bool] = always
+        self, place: Place, endpoints: AwsEndpoints, threads: Threads, may_change: Callable[[], bool] = always
     ) -> None:
         self.place = place
         self._endpoints = endpoints
@@ -110,13 +111,8 @@ class Connection:
     def _new_client(self, service: Service) -> BaseClient:
         if self._session is None:
             self._session = new_session(self.place, self._endpoints.sts, _CONFIG)
-        urls = {
-            "sagemaker": self._endpoints.sagemaker,
-            "s3": self._endpoints.s3,
-            "sts": self._endpoints.sts,
-            "logs": self._endpoints.logs,
-        }
-        client = self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
+        url = getattr(self._endpoints, service)
+        client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
         # The last moment: what comes before it, such as fetching credentials, may take long.
         client.meta.events.register_first("before-send", self._before_send)
         return client

@@ -1,6 +1,6 @@
 """When the next request of a kind may be sent: a token bucket that holds one, and fills slower after refusals. Pure.
 
-Times are in seconds of any one clock.
+Times are in seconds of a clock that is never set back.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ class Pace:
 
     def wait(self, now: float) -> float:
         """Seconds until one may be sent; 0 when it may be sent now."""
-        # A clock that was set back must not stop everything.
-        self._last = min(self._last, now)
         return max(0.0, self._last + self._interval * self.width - now)
 
     def take(self, now: float) -> None:

@@ -22,13 +22,3 @@ class Place:
             return self.region
         on_behalf = f" (external id {self.external_id})" if self.external_id else ""
         return f"{self.region} as {self.assume_role_arn}{on_behalf}"
-
-
-@dataclass(frozen=True)
-class Endpoints:
-    """URLs to ask instead of AWS's own, by service; None: AWS's, or what $AWS_ENDPOINT_URL_... says (boto3)."""
-
-    sagemaker: str | None = None
-    s3: str | None = None
-    sts: str | None = None
-    logs: str | None = None

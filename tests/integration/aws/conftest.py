@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 import pytest
 
 from made_up_credentials import with_made_up_credentials
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from sagemaker_service.server import serving
 from sagemaker_service.service import Service
 
@@ -30,6 +31,6 @@ def url(service: Service) -> Iterator[str]:
 
 @pytest.fixture
 async def aws(url: str) -> AsyncIterator[Aws]:
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     yield aws
     await aws.close()

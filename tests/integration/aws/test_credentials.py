@@ -9,11 +9,12 @@ import pytest
 from botocore.client import BaseClient
 
 import virtual_time
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws.client import Aws
 from muster.aws.connection import RENEW_SECONDS
 from muster.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
 from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from sagemaker_service.callers import ACCOUNT, OWN_ARN
 from sagemaker_service.faults import Fault
 from sagemaker_service.service import Service
@@ -101,7 +102,7 @@ async def test_who_is_not_let_in_is_told_what_the_trust_policy_has_to_say(aws: A
 
 async def test_credentials_that_come_late_are_found(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     for place in (HERE, THERE):
         with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
             await aws.training_jobs(place).describe("a-1")
@@ -126,7 +127,7 @@ async def test_credentials_that_were_replaced_are_read_again(
     profile.write_text("[default]\naws_access_key_id = AKIAOLD\naws_secret_access_key = old\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profile))
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     await describe(aws)
     profile.write_text("[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = new\n")
     service.faults.add("DescribeTrainingJob", fault)
@@ -184,7 +185,7 @@ async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> N
 
 
 async def test_who_cannot_reach_sts_may_still_ask_sagemaker(url: str) -> None:
-    aws = Aws(Endpoints(sagemaker=url, sts="http://127.0.0.1:9"))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts="http://127.0.0.1:9"))
     await describe(aws)
     with pytest.raises(Unavailable):
         await aws.identity(HERE)

@@ -11,11 +11,12 @@ import pytest
 from botocore.model import OperationModel
 from moto.server import ThreadedMotoServer
 
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws.client import Aws
 from muster.aws.errors import AccessDenied, NotFound
 from muster.aws.job_logs import GROUP, JobLogs, Mark
 from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster_dev.places import ROOT
 from sagemaker_service.callers import ACCOUNT, OWN_ARN
 from sagemaker_service.documented import documented_policy
@@ -87,7 +88,7 @@ def elsewhere() -> Iterator[str]:
 async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
     """An operator that may do what the documentation has it be allowed."""
     service.policy = documented_policy()
-    aws = Aws(Endpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
     yield aws
     await aws.close()
 

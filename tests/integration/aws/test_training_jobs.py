@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.config import Config
 
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.aws import connection
 from muster.aws.client import Aws
 from muster.aws.errors import (
@@ -16,7 +17,7 @@ from muster.aws.errors import (
     Unavailable,
 )
 from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from sagemaker_service.faults import Fault
 from sagemaker_service.script import Stage, completing, failing
 from sagemaker_service.service import Service
@@ -159,7 +160,7 @@ async def test_what_is_refused_as_too_fast_was_not_done(aws: Aws, service: Servi
 
 async def test_nobody_listens() -> None:
     nowhere = "http://127.0.0.1:9"
-    deaf = Aws(Endpoints(sagemaker=nowhere, sts=nowhere))
+    deaf = Aws(AwsEndpoints(sagemaker=nowhere, sts=nowhere))
     with pytest.raises(Unavailable, match="no answer to sagemaker:DescribeTrainingJob in us-west-2"):
         await asyncio.wait_for(deaf.training_jobs(HERE).describe("a-1"), 20)
     await deaf.close()
@@ -190,7 +191,7 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
 
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:
     leads = [True]
-    aws = Aws(Endpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
     leads[0] = False

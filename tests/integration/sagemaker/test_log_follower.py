@@ -14,10 +14,11 @@ import pytest
 
 import s3_server
 import virtual_time
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.api.timestamps import to_seconds
 from muster.aws.client import Aws
 from muster.aws.job_logs import GROUP, JobLogs
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
 from muster_worker import log_line
@@ -80,7 +81,7 @@ class Recorder:
     def __init__(self, url: str) -> None:
         self.woken = 0
         self.asked: list[str] = []
-        self._aws = Aws(Endpoints(logs=url, sts=url))
+        self._aws = Aws(AwsEndpoints(logs=url, sts=url))
         self.follower = LogFollower(self._logs_of)
 
     def follow(self, source: LogSource) -> None:

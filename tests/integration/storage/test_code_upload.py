@@ -12,11 +12,12 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.api.source_spec import ConfigMapSource, GitSource, SecretKeyRef, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.storage.source_files import SourceFiles, from_texts
 from muster.storage.source_folder import read_archive
@@ -66,7 +67,7 @@ async def _no_token(namespace: str, ref: SecretKeyRef) -> str:
 
 @pytest.fixture
 def aws(s3: S3Client, s3_url: str) -> Aws:  # noqa: ARG001 - it sets the environment
-    return Aws(Endpoints(s3=s3_url, sts=s3_url))
+    return Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
 
 
 async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:

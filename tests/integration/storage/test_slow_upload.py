@@ -13,12 +13,13 @@ import pytest
 
 from git_server import commit, git_server, new_repository
 from muster.api.document import JSON, Document
+from muster.api.sagemaker_config import AwsEndpoints
 from muster.api.source_spec import GitSource, SecretKeyRef, Source
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.aws.client import Aws
 from muster.aws.errors import Unavailable
-from muster.aws.place import Endpoints, Place
+from muster.aws.place import Place
 from muster.aws.threads import MAX_THREADS
 from muster.backends.sagemaker import requests
 from muster.backends.sagemaker.requests import PreparedRequests
@@ -82,7 +83,7 @@ async def _asked(host: SlowHost) -> None:
 
 
 async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
     prepared = PreparedRequests(aws, _no_config_map, _no_token)
     with slow_host(_GIT, b"x") as slow, _good_git(tmp_path) as good:
         stuck = [asyncio.create_task(prepared.prepare(_job(f"slow-{n}", _at(slow.netloc)), 1, HERE)) for n in range(4)]
@@ -106,7 +107,7 @@ async def test_one_of_many_jobs_of_a_host_that_drips_is_told_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "FETCH_SECONDS", 0.3)
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
     prepared = PreparedRequests(aws, _no_config_map, _no_token)
     with slow_host(_GIT, b"x") as slow:
         jobs = (_job(f"slow-{n}", _at(slow.netloc)) for n in range(3))
@@ -122,7 +123,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 ) -> None:
     monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.3)
     with slow_host(b"HTTP/1.1 200 OK\r\nX: ", b"x") as slow:
-        aws = Aws(Endpoints(s3=f"http://{slow.netloc}", sts=s3_url))
+        aws = Aws(AwsEndpoints(s3=f"http://{slow.netloc}", sts=s3_url))
         prepared = PreparedRequests(aws, _no_config_map, _no_token)
         for number in range(MAX_THREADS + 1):
             with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* after 0.005 minutes"):
@@ -133,7 +134,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 
 
 async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
     content = b"x" * 2**20
     late, cut = TimelyFile(io.BytesIO(content), -1.0), TimelyFile(io.BytesIO(content), 60.0)
     cut.cut()

@@ -70,9 +70,3 @@ def test_those_refused_together_count_once() -> None:
     pace.take(1.0)
     pace.refused(1.0)
     assert pace.width == 4.0
-
-
-def test_a_clock_set_back_stops_nothing() -> None:
-    pace = Pace(1.0)
-    pace.take(1000.0)
-    assert pace.wait(10.0) == 1.0

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from muster.api.operator_config import OperatorConfig
 from muster.aws.client import Aws
-from muster.aws.place import Endpoints
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -190,8 +189,7 @@ class Replica:
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # One for all times as leader: what was asked before counts against the same quotas.
-        endpoints = Endpoints(**self.options.config.sagemaker.endpoints.model_dump())
-        aws = Aws(endpoints, may_change=self.election.holds_lease)
+        aws = Aws(self.options.config.sagemaker.endpoints, may_change=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
 
