@@ -3,16 +3,14 @@
 They are fetched when the first test needs them and kept in ~/.cache/muster. Nothing is installed on the machine.
 """
 
-import hashlib
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+import debian_packages
 from muster_dev.kept_folder import installed as kept_install
 from muster_dev.kept_folder import kept
 
@@ -97,7 +95,7 @@ def installed(name: str) -> Install:
 
 def missing(name: str) -> str | None:
     """Why an implementation can't be had here; None when it can."""
-    if name == "openmpi4" and not (shutil.which("apt-get") and shutil.which("dpkg")):
+    if name == "openmpi4" and not debian_packages.can_unpack():
         return "Open MPI 4 comes as Debian's package: this machine has no apt-get"
     return None
 
@@ -109,19 +107,10 @@ def wheel(name: str) -> Path:
 
 def debian() -> Path:
     """The folder into which Debian's packages are unpacked."""
-    release = Path("/etc/os-release").read_bytes()
-    key = hashlib.sha256(repr(DEBIAN).encode() + release).hexdigest()[:12]
-    return kept(f"mpi-debian-{key}", _unpack)
+    return kept(f"mpi-debian-{debian_packages.digest(DEBIAN)}", _unpack)
 
 
 def _unpack(folder: Path) -> None:
-    folder.mkdir()
-    archives = folder / "archives"
-    archives.mkdir()
-    command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *DEBIAN]
-    subprocess.run(command, check=True, cwd=archives)
-    for archive in sorted(archives.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", archive, folder], check=True)
-    shutil.rmtree(archives)
+    debian_packages.unpack(DEBIAN, folder)
     # Debian's alternatives system, which names the program, runs on installing only
     (folder / "usr" / "bin" / "mpirun").symlink_to("orterun")

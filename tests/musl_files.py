@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import debian_packages
 from muster_dev import fetch_uv
 from muster_dev.kept_folder import kept
 from muster_dev.places import REQUIREMENTS
@@ -27,7 +28,7 @@ _WAITS = "builddir = /tmp\nrule wait\n  command = sleep 600\nbuild never: wait\n
 
 def musl_files() -> Path:
     """The image's root; the test is skipped, with the reason, where it can't be had."""
-    if not (shutil.which("apt-get") and shutil.which("dpkg")):
+    if not debian_packages.can_unpack():
         pytest.skip("musl comes as Debian's package: this machine has no apt-get")
     parts = (_LOCKED.read_text(), _DEBIAN, _WAITS, Path("/etc/os-release").read_text())
     return kept(f"musl-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}", _make)
@@ -36,16 +37,8 @@ def musl_files() -> Path:
 def _make(root: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        _fill(root, _unpacked(scratch), _ninja(scratch))
-
-
-def _unpacked(scratch: Path) -> Path:
-    download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *_DEBIAN]
-    subprocess.run(download, check=True, cwd=scratch)
-    tree = scratch / "tree"
-    for archive in sorted(scratch.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", archive, tree], check=True)
-    return tree
+        debian_packages.unpack(_DEBIAN, scratch / "tree")
+        _fill(root, scratch / "tree", _ninja(scratch))
 
 
 def _fill(root: Path, debian: Path, ninja: Path) -> None:
