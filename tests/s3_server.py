@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import boto3
+import pytest
 from moto.server import ThreadedMotoServer
 
 if TYPE_CHECKING:
@@ -41,6 +42,18 @@ def client(url: str) -> S3Client:
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
     )
+
+
+@contextmanager
+def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
+    """A client of the S3, to which AWS' default chain leads meanwhile, with one empty bucket, `data`."""
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
+        monkeypatch.setenv(name, value)
+    result = client(url)
+    result.create_bucket(Bucket="data")
+    yield result
+    empty(result, "data")
+    result.close()
 
 
 def empty(client: S3Client, bucket: str) -> None:

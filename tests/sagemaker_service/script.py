@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -58,6 +59,17 @@ def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float
         downloading,
         replace(training, seconds=training_seconds),
         Stage("Failed", status="Failed", message="Training job failed", failure_reason=reason),
+    )
+
+
+def any_training(draw: random.Random) -> Script:
+    """A training that succeeds, as long as chance has it: some stages are shorter than a sweep, as in life."""
+    return (
+        Stage("Starting", draw.uniform(20, 120)),
+        Stage("Downloading", draw.uniform(1, 30)),
+        Stage("Training", draw.uniform(30, 240)),
+        Stage("Uploading", draw.uniform(1, 15)),
+        Stage("Completed", status="Completed", metrics={"loss": 0.1}),
     )
 
 

@@ -16,7 +16,7 @@ from muster.aws.place import Place
 from muster.aws.sweep import SWEEP_SECONDS, Watch
 from sagemaker_service import wire
 from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
+from sagemaker_service.script import Script, Stage, any_training
 from sagemaker_service.service import RATES, Service
 from training_job_requests import training_job_request
 
@@ -47,17 +47,6 @@ class Diary:
     def at(self, time: datetime) -> State | None:
         index = bisect_right(self.times, time)
         return self.states[index - 1] if index else None
-
-
-def some_script(draw: random.Random) -> Script:
-    """Some stages are shorter than a sweep, as in life."""
-    return (
-        Stage("Starting", draw.uniform(20, 120)),
-        Stage("Downloading", draw.uniform(1, 30)),
-        Stage("Training", draw.uniform(30, 240)),
-        Stage("Uploading", draw.uniform(1, 15)),
-        Stage("Completed", status="Completed", metrics={"loss": 0.1}),
-    )
 
 
 def the_same_script(_draw: random.Random) -> Script:
@@ -115,7 +104,7 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
 
 
 @pytest.mark.parametrize("failing", [0.0, 0.05])
-@pytest.mark.parametrize("script", [some_script, the_same_script])
+@pytest.mark.parametrize("script", [any_training, the_same_script])
 def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:

@@ -29,14 +29,8 @@ pathlib.Path(os.environ["SM_MODEL_DIR"], f"{rank}.txt").write_text(repr(seen))
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator["S3Client"]:
-    with s3_server.s3_server() as url:
-        for name, value in {**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
-            monkeypatch.setenv(name, value)
-        client = s3_server.client(url)
-        client.create_bucket(Bucket="data")
+    with s3_server.s3_server() as url, s3_server.default_s3(url, monkeypatch) as client:
         yield client
-        s3_server.empty(client, "data")
-        client.close()
 
 
 def job(folder: pathlib.Path, **spec: object) -> pathlib.Path:

@@ -11,7 +11,7 @@ import pytest
 import virtual_time
 from muster.aws.sweep import SWEEP_SECONDS
 from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
+from sagemaker_service.script import any_training
 from sagemaker_service.service import RATES
 from sagemaker_site.site import Site, Wire, spec
 
@@ -23,16 +23,6 @@ Seen = dict[str, list[tuple[float, tuple[str, str]]]]
 
 LOOKS_EVERY = 1.0
 """How exactly the test knows since when a resource tells something, in seconds."""
-
-
-def some_script(draw: random.Random) -> Script:
-    return (
-        Stage("Starting", draw.uniform(20, 120)),
-        Stage("Downloading", draw.uniform(1, 30)),
-        Stage("Training", draw.uniform(30, 240)),
-        Stage("Uploading", draw.uniform(1, 15)),
-        Stage("Completed", status="Completed"),
-    )
 
 
 def reason_of(site: Site, name: str) -> tuple[str, str] | None:
@@ -59,7 +49,7 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
     """All jobs are applied at once, and end well."""
     draw = random.Random(3)  # noqa: S311
     site = Site(wire)
-    site.service.jobs().script = lambda _request: some_script(draw)
+    site.service.jobs().script = lambda _request: any_training(draw)
     site.service.faults.chance = share(failing, 2, Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER)
     names = [f"job-{number:04d}" for number in range(many)]
     for name in names:

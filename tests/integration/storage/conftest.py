@@ -24,13 +24,8 @@ def s3_url() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """An S3 with one empty bucket, `data`, that the default chain leads to."""
-    for name, value in {**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": s3_url}.items():
-        monkeypatch.setenv(name, value)
-    client = s3_server.client(s3_url)
-    client.create_bucket(Bucket="data")
-    yield client
-    s3_server.empty(client, "data")
-    client.close()
+    with s3_server.default_s3(s3_url, monkeypatch) as client:
+        yield client
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch (RFC 7396) makes of an object."""
+    """What a JSON merge patch makes of an object: RFC 7396, section 2, word for word."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

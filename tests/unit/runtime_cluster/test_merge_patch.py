@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.runtime.cluster.merge_patch import diff
+from unit.runtime_cluster.api_server import merged
 
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2))
 VALUES = st.recursive(
@@ -18,22 +19,9 @@ VALUES = st.recursive(
 DOCUMENTS = st.dictionaries(st.text("xyz", max_size=1), VALUES)
 
 
-def patched(target: JSON, patch: JSON) -> JSON:
-    """RFC 7386, section 2, word for word."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = patched(result.get(name), value)
-    return result
-
-
 @given(DOCUMENTS, DOCUMENTS)
 def test_the_patch_makes_the_one_into_the_other(before: dict[str, JSON], after: dict[str, JSON]) -> None:
-    assert patched(before, diff(before, after)) == after
+    assert merged(before, diff(before, after)) == after
 
 
 @given(DOCUMENTS)
