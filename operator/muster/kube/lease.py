@@ -62,7 +62,6 @@ class Leadership:
         name: str,
         identity: str,
         *,
-        monotonic: Callable[[], float] = time.monotonic,
         clock: Callable[[], float] = time.time,
         on_change: Callable[[], None] = nothing,
         is_fit: Callable[[], bool] = always,
@@ -73,7 +72,6 @@ class Leadership:
         self._namespace = namespace
         self._name = name
         self._identity = identity
-        self._monotonic = monotonic
         self._clock = clock
         self._on_change = on_change
         self._is_fit = is_fit
@@ -85,7 +83,7 @@ class Leadership:
     def holder(self) -> str | None:
         """Who leads, as far as is known; None: no one."""
         current = self._known
-        if current is None or not current.holder or self._monotonic() >= self._observed_at + current.seconds:
+        if current is None or not current.holder or time.monotonic() >= self._observed_at + current.seconds:
             return None
         return current.holder
 
@@ -105,7 +103,7 @@ class Leadership:
                     return work.result()
             finally:
                 self._is_held(float("-inf"))
-                await _stop(work)
+                await stop_work(work)
                 await self._release(leader_term)
             _log.warning("%s does not lead any more", self._identity)
 
@@ -116,7 +114,7 @@ class Leadership:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     await self._look()
                     self._on_change()
-                    asked_at = self._monotonic()
+                    asked_at = time.monotonic()
                     step = next_step(self._known, self._observed_at, asked_at, self._identity)
                     if step is not Step.WAIT and self._is_fit():
                         return await self._take(step), asked_at
@@ -139,7 +137,7 @@ class Leadership:
         wait = RENEW_SECONDS
         while True:
             await asyncio.wait([work], timeout=wait)
-            asked_at = self._monotonic()
+            asked_at = time.monotonic()
             left = renewed_at + GIVE_UP_SECONDS - asked_at
             if work.done() or left <= 0:
                 return
@@ -206,7 +204,7 @@ class Leadership:
         before, self._known = self._known, record(lease)
         # What else changes at a Lease, such as a label, is no sign of its holder's life.
         if before is None or before.lease.get("spec") != lease.get("spec"):
-            self._observed_at = self._monotonic()
+            self._observed_at = time.monotonic()
         self._highest = max(self._highest, self._known.transitions or 0)
 
 
@@ -214,7 +212,8 @@ class _Lost(Exception):
     """Another holds the Lease, or it was deleted."""
 
 
-async def _stop(work: asyncio.Future[None]) -> None:
+async def stop_work(work: asyncio.Future[None]) -> None:
+    """Cancel what leads, and wait for its end."""
     if work.done():
         return
     work.cancel()

@@ -34,7 +34,6 @@ class Bodies:
     A pod has one body in flight: its agent sends one report at a time, and the newest is the one that counts.
     """
 
-    max_bytes: int = MAX_BYTES_IN_FLIGHT
     _namespaces: dict[str, dict[_Body, None]] = field(default_factory=dict)
     _pods: dict[str, _Body] = field(default_factory=dict)
     reserved: int = 0
@@ -71,7 +70,7 @@ class Bodies:
         older = self._pods.get(body.pod.pod_uid)
         if older is not None:
             self._crowd_out(older)
-        while self.reserved + body.size > self.max_bytes:
+        while self.reserved + body.size > MAX_BYTES_IN_FLIGHT:
             largest = max(self._namespaces, key=self._held)
             if largest == body.pod.namespace:
                 raise Refused(Reason.CROWDED_OUT, AGAIN_SECONDS)

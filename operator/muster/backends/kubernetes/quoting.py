@@ -35,7 +35,7 @@ def quote(text: str, limit: int = MAX_CHARS) -> str:
     return clean(text, limit).rstrip(".")
 
 
-def innermost(text: str, limit: int = MAX_CHARS) -> str:
+def innermost(text: str) -> str:
     """The last of errors that are wrapped in each other as "outer: inner": where it all began."""
     parts = [part for part in quote(text, 4096).split(": ") if part not in ("unknown", "")]
-    return clean(": ".join(parts[-_INNERMOST:]), limit)
+    return clean(": ".join(parts[-_INNERMOST:]), MAX_CHARS)

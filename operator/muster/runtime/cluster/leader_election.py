@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import select
 import threading
 import time
@@ -11,13 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from muster.kube.lease import stop_work
 from muster.runtime.cluster.elector_messages import LeaseState, Pulse, Stage, encode, read_state
 from muster.runtime.cluster.health import Check, failed
 
 PULSE_SECONDS = 0.5
 """How often the elector hears that the event loop goes on."""
-
-_log = logging.getLogger(__name__)
 
 
 class ElectorEnded(Exception):
@@ -25,14 +23,10 @@ class ElectorEnded(Exception):
 
 
 class LeaderElection:
-    """The main process' end. Call `start` in its event loop before all else but `holds_lease`.
+    """The main process' end. Call `start` in its event loop before all else but `holds_lease`."""
 
-    `monotonic` gives the seconds of a clock that goes on while the process is stopped.
-    """
-
-    def __init__(self, connection: Connection, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._monotonic = monotonic
         self._state = LeaseState()
         self._changed = asyncio.Event()
         self._reading = threading.Lock()
@@ -54,9 +48,9 @@ class LeaderElection:
         It looks at the clock first of all, so a process that was stopped, or computed for too long, does nothing more
         before it has heard of the Lease. Any thread may ask.
         """
-        if self._monotonic() >= self._state.held_until:
+        if time.monotonic() >= self._state.held_until:
             self._read()
-        return self._state.leader_term is not None and self._monotonic() < self._state.held_until
+        return self._state.leader_term is not None and time.monotonic() < self._state.held_until
 
     def start(self, alive: Sequence[Check], ready: Sequence[Check]) -> None:
         """Hear the elector from now on; it answers the kubelet by these checks."""
@@ -87,7 +81,7 @@ class LeaderElection:
                     return work.result()
                 then = "candidate"
             finally:
-                await _stop(work)
+                await stop_work(work)
                 self._ended_leader_term, self._stage = leader_term, then
                 # Only now may the Lease be given back, or taken again.
                 self._send()
@@ -107,7 +101,7 @@ class LeaderElection:
     async def _until_lost(self, leader_term: int, work: asyncio.Future[None]) -> None:
         while not work.done() and self.holds_lease() and self._state.leader_term == leader_term:
             self._changed.clear()
-            left = self._state.held_until - self._monotonic()
+            left = self._state.held_until - time.monotonic()
             heard = asyncio.create_task(self._changed.wait())
             waited_for: tuple[asyncio.Future[Any], ...] = (work, heard)
             try:
@@ -146,12 +140,3 @@ class LeaderElection:
             self._connection.send_bytes(encode(pulse))
         except OSError:
             self._read()
-
-
-async def _stop(work: asyncio.Future[None]) -> None:
-    if work.done():
-        return
-    work.cancel()
-    await asyncio.wait([work])
-    if not work.cancelled() and (error := work.exception()) is not None:
-        _log.error("what led failed while it was stopped", exc_info=error)
