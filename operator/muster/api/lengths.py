@@ -6,6 +6,7 @@ pydantic counts valid entries only: of a list of wrong ones it tells each, howev
 from collections.abc import Mapping
 
 from muster.api.document import JSON, Path
+from muster.api.json_fields import mapping
 from muster.api.schema import spec_schema
 
 TooLong = tuple[Path, str]
@@ -15,19 +16,19 @@ TooLong = tuple[Path, str]
 def cut(spec: dict[str, JSON]) -> tuple[dict[str, JSON], list[TooLong]]:
     """The spec with as many entries as each of its lists and maps may have, and those that had more."""
     too_long: list[TooLong] = []
-    return _mapping(_cut(spec, spec_schema(), ("spec",), too_long)), too_long
+    return mapping(_cut(spec, spec_schema(), ("spec",), too_long)), too_long
 
 
 def _cut(value: JSON, schema: Mapping[str, JSON], path: Path, too_long: list[TooLong]) -> JSON:
     if isinstance(value, list):
         kept = value[: _most(schema, "maxItems", len(value), path, too_long)]
-        below = _mapping(schema.get("items"))
+        below = mapping(schema.get("items"))
         return [_cut(item, below, (*path, index), too_long) for index, item in enumerate(kept)] if below else kept
     if isinstance(value, dict):
         most = _most(schema, "maxProperties", len(value), path, too_long)
-        entry, others = _mapping(schema.get("properties")), _mapping(schema.get("additionalProperties"))
+        entry, others = mapping(schema.get("properties")), mapping(schema.get("additionalProperties"))
         return {
-            key: _cut(item, _mapping(entry.get(key)) or others, (*path, key), too_long)
+            key: _cut(item, mapping(entry.get(key)) or others, (*path, key), too_long)
             for key, item in list(value.items())[:most]
         }
     return value
@@ -40,7 +41,3 @@ def _most(schema: Mapping[str, JSON], limit: str, count: int, path: Path, too_lo
         return count
     too_long.append((path, f"found {count} entries; at most {most} are allowed"))
     return most
-
-
-def _mapping(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}

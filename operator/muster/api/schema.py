@@ -6,6 +6,7 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from muster.api.document import JSON, Path
+from muster.api.json_fields import mapping
 from muster.api.rules import RULES
 from muster.api.spec import Spec
 from muster.api.status import Status
@@ -45,7 +46,7 @@ def lookup(path: Path) -> Schema | None:
         if schema is None:
             return None
         name = "items" if isinstance(part, int) else part
-        below = schema.get("items") if isinstance(part, int) else _mapping(schema.get("properties")).get(name)
+        below = schema.get("items") if isinstance(part, int) else mapping(schema.get("properties")).get(name)
         below = schema.get("additionalProperties") if below is None else below
         schema = below if isinstance(below, dict) else None
     return schema
@@ -53,7 +54,7 @@ def lookup(path: Path) -> Schema | None:
 
 def field_names(path: Path) -> list[str]:
     """The fields that an object at `path` may have."""
-    return list(_mapping((lookup(path) or {}).get("properties")))
+    return list(mapping((lookup(path) or {}).get("properties")))
 
 
 def _without_defaults(schema: Schema) -> Schema:
@@ -61,26 +62,26 @@ def _without_defaults(schema: Schema) -> Schema:
     result = {key: value for key, value in schema.items() if key != "default"}
     for name in ("items", "additionalProperties"):
         if name in schema:
-            result[name] = _without_defaults(_mapping(schema[name]))
+            result[name] = _without_defaults(mapping(schema[name]))
     if "properties" in schema:
-        fields = _mapping(schema["properties"])
-        result["properties"] = {key: _without_defaults(_mapping(field)) for key, field in fields.items()}
+        fields = mapping(schema["properties"])
+        result["properties"] = {key: _without_defaults(mapping(field)) for key, field in fields.items()}
     return result
 
 
 def _structural(model: type[BaseModel]) -> Schema:
     source = model.model_json_schema(by_alias=True, mode="validation")
-    return _converted(source, _mapping(source.get("$defs")), "")
+    return _converted(source, mapping(source.get("$defs")), "")
 
 
 def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
     """`source` without references, titles and unions; `name` is the field's, for what the types can't say."""
     reference = source.get("$ref")
     if isinstance(reference, str):
-        source = {**_mapping(definitions[reference.rpartition("/")[2]]), **source}
+        source = {**mapping(definitions[reference.rpartition("/")[2]]), **source}
     options = source.get("anyOf")
     if isinstance(options, list):
-        return _union(source, [_mapping(option) for option in options], definitions, name)
+        return _union(source, [mapping(option) for option in options], definitions, name)
     result: Schema = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
@@ -90,7 +91,7 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
     if kind == "integer":
         result["format"] = "int64"
     if kind == "array":
-        result["items"] = _converted(_mapping(source["items"]), definitions, "")
+        result["items"] = _converted(mapping(source["items"]), definitions, "")
         result.update(_list_type(name))
     values = source.get("additionalProperties")
     if isinstance(values, dict):
@@ -103,9 +104,9 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
 
 
 def _properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
-    fields = _mapping(source["properties"])
+    fields = mapping(source["properties"])
     result: Schema = {
-        "properties": {key: _converted(_mapping(field), definitions, key) for key, field in fields.items()}
+        "properties": {key: _converted(mapping(field), definitions, key) for key, field in fields.items()}
     }
     if source.get("required"):
         result["required"] = source["required"]
@@ -140,9 +141,5 @@ def _list_type(name: str) -> Schema:
 def _at_place(schema: Schema, place: str) -> Schema:
     """The part of a schema that a rule's place names: `spec.env[].name`."""
     for part in place.replace("[]", ".[]").split(".")[1:]:
-        schema = _mapping(schema["items"] if part == "[]" else _mapping(schema["properties"])[part])
+        schema = mapping(schema["items"] if part == "[]" else mapping(schema["properties"])[part])
     return schema
-
-
-def _mapping(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}

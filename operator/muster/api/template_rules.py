@@ -7,10 +7,11 @@ import posixpath
 from collections.abc import Iterator
 
 from muster.api.document import JSON, Path, quoted
+from muster.api.json_fields import mapping
 from muster.api.names import TRAINER
 from muster.api.rule import Breach, Rule
 from muster.api.spec import Spec
-from muster.api.template_shape import CONTAINERS, containers, entries_of, fields_of, misshapen, pods, templates
+from muster.api.template_shape import CONTAINERS, containers, entries_of, misshapen, pods, templates
 from muster_worker.rendezvous import is_rendezvous_variable
 
 _OWN_DOMAIN = "muster.dev/"
@@ -33,7 +34,7 @@ def _kind(value: JSON) -> str:
 
 def _other_parts(spec: Spec) -> Iterator[Breach]:
     for path, template in templates(spec):
-        metadata = fields_of(template.get("metadata"))
+        metadata = mapping(template.get("metadata"))
         yield from (Breach((*path, name), quoted(name)) for name in template if name not in ("metadata", "spec"))
         yield from (
             Breach((*path, "metadata", name), quoted(name))
@@ -45,7 +46,7 @@ def _other_parts(spec: Spec) -> Iterator[Breach]:
 def _marks(spec: Spec) -> Iterator[tuple[Path, str, JSON]]:
     for path, template in templates(spec):
         for field in ("labels", "annotations"):
-            for name, value in fields_of(fields_of(template.get("metadata")).get(field)).items():
+            for name, value in mapping(mapping(template.get("metadata")).get(field)).items():
                 yield (*path, "metadata", field, name), name, value
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.document import JSON, Path
+from muster.api.json_fields import mapping
 from muster.api.spec import Spec
 
 CONTAINERS = ("containers", "initContainers")
@@ -27,7 +28,7 @@ def templates(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
 def pods(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
     """The pod's part of every template."""
     for path, template in templates(spec):
-        yield (*path, "spec"), fields_of(template.get("spec"))
+        yield (*path, "spec"), mapping(template.get("spec"))
 
 
 def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
@@ -36,11 +37,6 @@ def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
         for field in CONTAINERS:
             for index, container in entries_of(pod.get(field)):
                 yield (*path, field, index), container
-
-
-def fields_of(value: JSON) -> dict[str, JSON]:
-    """The value's fields; none when it is something else, which `misshapen` tells of."""
-    return value if isinstance(value, dict) else {}
 
 
 def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
@@ -54,7 +50,7 @@ def misshapen(spec: Spec) -> Iterator[tuple[Path, JSON]]:
     """What is no list where a list is expected, and no fields where fields are; null is as good as absent."""
     for path, template in templates(spec):
         yield from _not_fields(path, template, ("metadata", "spec"))
-        metadata = fields_of(template.get("metadata"))
+        metadata = mapping(template.get("metadata"))
         yield from _not_fields((*path, "metadata"), metadata, ("labels", "annotations"))
     for path, pod in pods(spec):
         yield from _not_lists(path, pod, _POD_LISTS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.api.document import JSON
+from muster.api.json_fields import whole
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.timestamps import from_text
@@ -51,7 +51,7 @@ def read(resource: Object) -> ObservedJob:
     return ObservedJob(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
-        generation=_number(metadata.get("generation")),
+        generation=whole(metadata.get("generation")) or 0,
         created_at=_seconds(string(metadata.get("creationTimestamp"))),
         status=status,
     )
@@ -76,10 +76,6 @@ def elapsed(observed: ObservedJob, now: float) -> float:
     ended = _seconds(observed.status.completion_time or "")
     until = now if ended is None else ended
     return 0.0 if since is None else max(0.0, until - since)
-
-
-def _number(value: JSON) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _seconds(text: str) -> float | None:

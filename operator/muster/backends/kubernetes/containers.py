@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from muster.api.document import JSON
+from muster.api.json_fields import whole
 from muster.backends.kubernetes.names import TRAINER
 from muster.kube.answers import mapping, objects, string
 from muster.kube.kinds import Object
@@ -92,11 +93,6 @@ def seconds(value: JSON) -> float | None:
     except (ValueError, OverflowError):
         return None
     return at if at > 0 else None
-
-
-def whole(value: JSON) -> int | None:
-    """A whole number; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _container(spec: Object, status: Object) -> Container:

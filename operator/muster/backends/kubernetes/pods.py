@@ -7,8 +7,9 @@ absent or of an unexpected shape counts as not said, and what isn't a job's pod 
 import re
 from dataclasses import dataclass, replace
 
+from muster.api.json_fields import whole
 from muster.api.names import GROUP, KIND
-from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, text, whole
+from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, text
 from muster.backends.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
     TRAINER,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH
 from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.json_fields import whole
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -76,7 +77,7 @@ class Resource:
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     """Read a resource; `previous` is an earlier version of it, whose spec need not be read again."""
     metadata, missing = mapping(source.get("metadata")), left_out(source)
-    generation = _integer(metadata.get("generation"))
+    generation = whole(metadata.get("generation")) or 0
     written = part_of(source, "status")
     uid, status = str(metadata.get("uid")), status_of({"status": dict(written)})
     is_known = (
@@ -121,10 +122,6 @@ def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
     for path, why in missing.items():
         if path not in {"spec", ROOM}:
             yield FieldProblem(path, why)
-
-
-def _integer(value: JSON) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _time(value: JSON) -> float | None:
