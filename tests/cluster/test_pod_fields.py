@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from cluster.shared import Cluster
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, string
 from muster.api.pod_schema import pod_schema
-from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 
 OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "FieldsV1": "anything"}

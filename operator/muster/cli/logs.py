@@ -11,6 +11,7 @@ from typing import IO, cast
 
 from rich.console import Console
 
+from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
 from muster.cli.cluster import Target, Wanted, ask_cluster
 from muster.cli.observed_job import ObservedJob
@@ -20,7 +21,6 @@ from muster.cli.problem import BadInput
 from muster.cli.rank_lines import coloured, is_wanted, read_line, uncoloured
 from muster.cli.standard_error import StandardError
 from muster.cli.watched_job import JobDeleted, look_at, watch_job
-from muster.kube.answers import mapping, string
 from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS, Object
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.api.json_fields import whole
+from muster.api.json_fields import mapping, string, whole
 from muster.api.status import Status
 from muster.api.status_reader import status_of
 from muster.api.timestamps import from_text
 from muster.cli.view import View
-from muster.kube.answers import mapping, string
 from muster.kube.kinds import Object
 from muster.plan.attempts import REFUSED
 from muster.plan.outcome import final_condition

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from http import HTTPStatus
 
+from muster.api.json_fields import mapping, objects, string
 from muster.api.names import TRAINER
 from muster.cli.cluster import Target
-from muster.kube.answers import mapping, objects, string
 from muster.kube.client import LogOptions
 from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS, Object

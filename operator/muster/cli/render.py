@@ -8,6 +8,7 @@ import shlex
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
 from muster.api.operator_config import OperatorConfig
 from muster.api.serialise import resource, to_yaml
 from muster.api.spec import Job
@@ -17,7 +18,6 @@ from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.owner_patches import kinds
-from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, pod, service
 from muster.backends.kubernetes.setting import Setting
 from muster.cli.config_file import with_config

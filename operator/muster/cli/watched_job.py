@@ -7,9 +7,9 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from muster.api.json_fields import mapping, string
 from muster.cli.cluster import Target
 from muster.cli.observed_job import ObservedJob, read
-from muster.kube.answers import mapping, string
 from muster.kube.backoff import backoff_seconds
 from muster.kube.errors import ApiError
 from muster.kube.kinds import JOBS, Object

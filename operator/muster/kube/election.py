@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from muster.api.document import JSON
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.kinds import LEASES, Object
 
 LEASE_SECONDS = 13

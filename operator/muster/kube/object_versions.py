@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out

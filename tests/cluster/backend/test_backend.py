@@ -9,9 +9,9 @@ from cluster.api_proxy import ApiProxy, Call, Fate, Lose, Pass
 from cluster.backend.world import Operator, World
 from cluster.shared import Kubectl
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS
 from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS
-from muster.kube.answers import mapping, string
 from muster.kube.client import Change, Client
 from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object

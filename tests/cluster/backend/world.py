@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, string
 from muster.api.spec import Job, Metadata, Spec
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 from muster.kube.informer import Informer
 from muster.kube.kinds import JOBS, PODS, Object

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.kinds import Object
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
-from muster.kube.answers import mapping
+from muster.api.json_fields import mapping
 from muster.kube.client import Client
 from muster.kube.kinds import LEASES
 from muster.kube.lease import Leadership, new_identity

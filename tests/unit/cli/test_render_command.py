@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import pod, service
 from muster.cli.job_file import read_job
 from muster.cli.render import SETTING, as_applied, render_text

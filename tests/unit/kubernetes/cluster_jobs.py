@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job, Metadata, Spec
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, trainer_of
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import Object

@@ -7,10 +7,10 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
 from muster.api.spec import Metadata
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.names import children_name, pod_name
-from muster.backends.kubernetes.pod_patch import mapping
 from muster.backends.kubernetes.render import config_map, service
 from muster.backends.kubernetes.spec_hash import spec_hash
 from muster.plan.render import render_plan

@@ -12,6 +12,7 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
 from muster.backends.kubernetes.creation import Creation
@@ -19,7 +20,7 @@ from muster.backends.kubernetes.gang import pod_group
 from muster.backends.kubernetes.ledger import Ledger
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.pod_patch import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries
 from muster.backends.kubernetes.pods import read_pod
 from muster.backends.kubernetes.scheduling import unplaced
 from muster.kube.client import Client

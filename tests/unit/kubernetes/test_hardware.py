@@ -6,10 +6,11 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.devices import with_procs
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries
 from muster.plan.instances import INSTANCES, instance_of, sentence
 from unit.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.api.validate import validate
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, trainer_of
 from unit.kubernetes.cluster_jobs import IMAGE, UID, rendered
 
 WORD = st.text("abc", min_size=1, max_size=3)

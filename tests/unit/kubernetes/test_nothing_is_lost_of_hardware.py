@@ -4,9 +4,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import entries, trainer_of
 from muster.plan.instances import INSTANCES
 from unit.kubernetes.cluster_jobs import rendered
 from unit.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of

@@ -3,10 +3,11 @@
 import pytest
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes import own_python
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries
 from muster.backends.kubernetes.render import pod
 from muster.backends.kubernetes.setting import Setting
 from muster.cli.explanations import explanations

@@ -4,11 +4,12 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
 from muster.api.node_pool import NamedPool
 from muster.api.pools import with_pool
 from muster.backends.kubernetes.fields import in_job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries
 from muster.backends.kubernetes.spec_hash import spec_hash
 from unit.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
 

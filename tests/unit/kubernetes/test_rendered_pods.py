@@ -4,9 +4,10 @@
 import pytest
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import entries, mapping
+from muster.backends.kubernetes.pod_patch import entries
 from unit.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}

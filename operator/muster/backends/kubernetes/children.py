@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.agent_archive import agent_archive
 from muster.backends.kubernetes import render
@@ -14,7 +15,6 @@ from muster.backends.kubernetes.names import children_name
 from muster.backends.kubernetes.pods import owner_uid
 from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
 from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from muster.api.document import JSON
-from muster.api.json_fields import whole
+from muster.api.json_fields import mapping, objects, string, whole
 from muster.backends.kubernetes.names import TRAINER
-from muster.kube.answers import mapping, objects, string
 from muster.kube.kinds import Object
 
 MAX_CONTAINERS = 64

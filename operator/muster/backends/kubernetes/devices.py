@@ -5,13 +5,14 @@ from dataclasses import replace
 from muster.api.amounts import amount
 from muster.api.document import quoted
 from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
 from muster.backends.kubernetes.machine_type import machine_type
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import TRAINER
 from muster.backends.kubernetes.owner_patches import kinds, owner_patches
-from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, mapping, spec_of, stacked, trainer_of
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, spec_of, stacked, trainer_of
 from muster.plan.render import resolve_procs
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)

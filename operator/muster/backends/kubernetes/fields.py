@@ -3,10 +3,10 @@
 import re
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes import own_python, storage
 from muster.backends.kubernetes.names import TRAINER
-from muster.backends.kubernetes.pod_patch import mapping
 from muster.kube.kinds import Object
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")

@@ -4,11 +4,12 @@ Nothing of it stands beside a word of the owner's about the same thing.
 """
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, mapping, stacked, trainer_of
+from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, stacked, trainer_of
 from muster.plan.facts import Problem
 from muster.plan.instances import Instance
 

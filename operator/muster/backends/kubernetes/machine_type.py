@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from muster.api.json_fields import mapping
 from muster.api.node_pool import TYPE_LABEL
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import entries, mapping, spec_of
+from muster.backends.kubernetes.pod_patch import entries, spec_of
 from muster.plan.instances import Instance, instance_of
 
 _ML = "ml."

@@ -4,12 +4,13 @@ import posixpath
 
 from muster.api.data_spec import Volume
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes import storage
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.opt_ml import CHECKPOINTS, RESULTS, ROOT, channel_folder
-from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, entries, in_trainer, mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import MUSTER, PodPatch, entries, in_trainer, trainer_of
 from muster.plan.facts import Problem
 
 _SCRATCH = ("input", *RESULTS, "checkpoints")

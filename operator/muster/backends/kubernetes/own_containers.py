@@ -1,7 +1,8 @@
 """What muster's own containers in a job's pods have in common: what they may do, and what they ask for."""
 
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pod_patch import mapping, trainer_of
+from muster.backends.kubernetes.pod_patch import trainer_of
 
 AS_TRAINER = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
 

@@ -1,11 +1,12 @@
 """The Python that an agent brings into an image without one: an init container copies it out of the operator's."""
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
-from muster.backends.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, mapping, spec_of
+from muster.backends.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, spec_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Problem
 

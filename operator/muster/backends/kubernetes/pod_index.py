@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.early_warnings import EarlyWarnings, with_warning
 from muster.backends.kubernetes.observations import Observations, look
 from muster.backends.kubernetes.pod_facts import process_facts
 from muster.backends.kubernetes.pods import PodView, read_pod
 from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.kube.answers import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
 from muster.kube.skipped import SkippedLog

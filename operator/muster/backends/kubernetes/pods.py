@@ -7,7 +7,7 @@ absent or of an unexpected shape counts as not said, and what isn't a job's pod 
 import re
 from dataclasses import dataclass, replace
 
-from muster.api.json_fields import whole
+from muster.api.json_fields import mapping, objects, string, whole
 from muster.api.names import GROUP, KIND
 from muster.backends.kubernetes.containers import Container, Waiting, read_containers, seconds, text
 from muster.backends.kubernetes.names import (
@@ -15,7 +15,6 @@ from muster.backends.kubernetes.names import (
     TRAINER,
     pod_name,
 )
-from muster.kube.answers import mapping, objects, string
 from muster.kube.kinds import PODS, Object, Reading
 
 JOB_PODS = replace(

@@ -2,11 +2,12 @@
 
 import base64
 
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.frame import job_labels, owner_reference
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
-from muster.backends.kubernetes.pod_patch import mapping, stacked
+from muster.backends.kubernetes.pod_patch import stacked
 from muster.backends.kubernetes.pod_patches import pod_patchs
 from muster.backends.kubernetes.setting import Setting
 from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object

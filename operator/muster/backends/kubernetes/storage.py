@@ -7,13 +7,14 @@ container of the pod (IRSA, Pod Identity), and nothing of it stands in the pod's
 from dataclasses import dataclass
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.spec import Job
 from muster.backends.kubernetes.merge import Fields
 from muster.backends.kubernetes.names import STORAGE_KEY, children_name
 from muster.backends.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.backends.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
 from muster.backends.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
-from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, mapping, spec_of, trainer_of
+from muster.backends.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, spec_of, trainer_of
 from muster.backends.kubernetes.setting import Setting
 from muster.plan.facts import Problem
 from muster.storage.git_token import VARIABLE

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.kinds import EVENTS, Object, Reading
 
 MOUNT = ("FailedMount", "FailedMapVolume")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.kube.answers import mapping, objects
+from muster.api.json_fields import mapping, objects
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import VALIDATING_WEBHOOKS, Object

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from muster.api.document import JSON
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.backoff import backoff_seconds
 from muster.kube.client import Client
 from muster.kube.errors import ApiError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import CONFIG_MAPS

@@ -6,8 +6,8 @@ import base64
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from muster.api.json_fields import mapping, string
 from muster.api.source_spec import SecretKeyRef
-from muster.kube.answers import mapping, string
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.kinds import SECRETS

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.client import Change
 from muster.runtime.cluster.processor_queue import ProcessorQueue
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, string
 from muster.api.validate import MAX_SPEC_BYTES
-from muster.kube.answers import mapping, string
 from muster.kube.kinds import JOBS, Object, Reading
 from muster.kube.reading import parsed
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muster.kube.answers import mapping, string
+from muster.api.json_fields import mapping, string
 from muster.kube.client import Change
 from muster.kube.kinds import Object
 from muster.runtime.cluster.job_controller import JobController, JobControllerDependencies

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.json_fields import whole
+from muster.api.json_fields import mapping, whole
 from muster.api.rules import LASTING_RULES, RULES
 from muster.api.spec import Job
 from muster.api.status import Status
@@ -14,7 +14,6 @@ from muster.api.status_reader import status_of
 from muster.api.status_rules import status_problems
 from muster.api.timestamps import from_text
 from muster.api.validate import MAX_SPEC_BYTES, validate
-from muster.kube.answers import mapping
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out
 from muster.plan.attempts import was_started
