@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, objects, string
 from muster.kube.errors import NO_ANSWER, ApiError, Cause
 from muster.kube.json_parts import Malformed, Part, value_in
 from muster.kube.kinds import Object, Reading
@@ -118,21 +119,6 @@ def status_error(status: Object, code: int, headers: Mapping[str, str] | None = 
         ),
         retry_after=retry_after,
     )
-
-
-def string(value: JSON) -> str:
-    """A field that is a string; "" when it's absent."""
-    return value if isinstance(value, str) else ""
-
-
-def mapping(value: JSON) -> Object:
-    """A field that is an object; empty when it's absent."""
-    return value if isinstance(value, dict) else {}
-
-
-def objects(value: JSON) -> tuple[Object, ...]:
-    """A field that is a list of objects; empty when it's absent."""
-    return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 def _seconds(value: JSON) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.backends.kubernetes.merge import Fields, merge_all
 from muster.backends.kubernetes.names import TRAINER
 
@@ -52,8 +52,3 @@ def entries(fields: Fields, name: str) -> list[Fields]:
     """The objects in list `name`; what is something else is left to the API server to refuse."""
     value = fields.get(name)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def mapping(value: JSON) -> Fields:
-    """The object that stands there, or an empty one."""
-    return value if isinstance(value, dict) else {}
