@@ -71,7 +71,6 @@ class LogOptions:
     follow: bool = False
     timestamps: bool = False
     tail_lines: int | None = None
-    since_seconds: int | None = None
     since_time: str | None = None
 
 
@@ -206,7 +205,6 @@ class Client:
             "follow": str(options.follow).lower(),
             "timestamps": str(options.timestamps).lower(),
             "tailLines": "" if options.tail_lines is None else options.tail_lines,
-            "sinceSeconds": "" if options.since_seconds is None else options.since_seconds,
             "sinceTime": options.since_time or "",
         }
         async with aclosing(self._session.stream(Request("GET", PODS.path(namespace, pod, "log"), query))) as chunks:
