@@ -28,12 +28,7 @@ def description(fields: Fields) -> Description:
     """A DescribeTrainingJobResponse. Raises Unavailable: what answers isn't SageMaker."""
     resources = _mapping(fields, "ResourceConfig")
     return Description(
-        name=text(fields, "TrainingJobName"),
-        arn=text(fields, "TrainingJobArn"),
-        status=text(fields, "TrainingJobStatus"),
-        secondary_status=text(fields, "SecondaryStatus"),
-        created_at=_always(fields, "CreationTime"),
-        modified_at=_modified(fields),
+        **vars(summary(fields)),
         started_at=_time(fields, "TrainingStartTime"),
         ended_at=_time(fields, "TrainingEndTime"),
         failure_reason=text(fields, "FailureReason"),

@@ -25,7 +25,7 @@ class Observation:
     is_missing: bool = False
 
     @property
-    def latest(self) -> Summary | Description | None:
+    def latest(self) -> Summary | None:
         """Whichever tells of the later state: a change is listed before it is described."""
         if self.summary is None or self.description is None:
             return self.description or self.summary

@@ -41,15 +41,9 @@ class FinalMetric:
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Summary):
     """What DescribeTrainingJob says of one. "", None and () where it says nothing; seconds are whole."""
 
-    name: str
-    arn: str
-    status: str
-    secondary_status: str
-    created_at: datetime
-    modified_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
     failure_reason: str = ""
