@@ -12,6 +12,7 @@ class Agent(Model):
 
     inject: Literal["ConfigMap", "InitContainer"] = Field(
         default="ConfigMap",
-        description="ConfigMap: the image's own python3, 3.8 or newer, runs it. InitContainer: it brings a Python of "
-        "its own, copied from the operator's image, into any Linux image, also one without a shell.",
+        description="ConfigMap: the image's own python3, 3.8 or newer, runs the agent. InitContainer: muster copies "
+        "the agent with its own Python from the operator's image into the pod. That works in any Linux image, also "
+        "one without a shell.",
     )

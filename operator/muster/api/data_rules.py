@@ -1,4 +1,4 @@
-"""Rules about what the ranks read, and what they leave: channels, snapshots, results and metrics."""
+"""Rules about what the ranks read and write: input channels, checkpoints, output and metrics."""
 
 import re
 from collections.abc import Iterator
@@ -124,13 +124,13 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.metrics[].regex",),
-        why="It is run on every line that the ranks write.",
+        why="muster matches it against every line that the ranks write.",
         sentence="a regular expression of Python's re with a group around the number",
         breaches=_metric_regexes,
     ),
     Rule(
         places=("spec.inputs[]",),
-        why="With two places it would not be clear which one counts.",
+        why="With two places it would be unclear which one applies.",
         sentence="exactly one of volume, s3 and sagemaker.fileSystem must be set",
         breaches=_one_place,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
@@ -138,43 +138,43 @@ DATA_RULES = (
     ),
     Rule(
         places=("spec.output",),
-        why="With two places it would not be clear which one counts.",
+        why="With two places it would be unclear which one applies.",
         sentence="exactly one of volume and s3 must be set",
         breaches=_one_output,
         cel="has(self.volume) != has(self.s3)",
     ),
     Rule(
         places=("spec.checkpoint",),
-        why="Two places would hold different snapshots, and a restart has to go on from one.",
+        why="Two places would hold different checkpoints, and a restart has to resume from one.",
         sentence="at most one of volume and s3 may be set",
         breaches=_one_checkpoint,
         cel="!has(self.volume) || !has(self.s3)",
     ),
     Rule(
         places=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
-        why="Several programs read it, and all have to mean the same bucket and key.",
+        why="Several programs read it, and all of them must derive the same bucket and key.",
         sentence=s3_uri.SENTENCE,
         breaches=_s3_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
         places=_ALL,
-        why="A channel without data is an empty folder, which scripts take for an empty data set.",
+        why="A channel without data is an empty folder, and scripts would read it as an empty data set.",
         sentence=f"exactly one of {', '.join(_SOURCES)} must be set, for example hostPath: {{path: /data}}",
         breaches=_one_source,
         cel=f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(chosen, chosen)",
     ),
     Rule(
         places=_WRITTEN,
-        why="Kubernetes mounts them to read only: the first snapshot would fail, hours into the job.",
+        why="Kubernetes mounts them read-only: the first checkpoint would fail, hours into the job.",
         sentence="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
         breaches=_read_only_sources,
         cel="!has(self.configMap) && !has(self.secret)",
     ),
     Rule(
         places=tuple(f"{place}.{path}" for place in _ALL for path in ("hostPath.path", "nfs.path")),
-        why="A relative path would depend on where muster was started, and .. leads out of what was meant.",
-        sentence="the path begins with / and has no .. in it; write it in full",
+        why="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
+        sentence="the path must begin with / and must not contain ..; write it in full",
         breaches=_volume_paths,
         cel=_ABSOLUTE_CEL,
     ),

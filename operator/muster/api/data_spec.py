@@ -1,4 +1,4 @@
-"""What the ranks read and what they leave, as types: channels, snapshots and results."""
+"""Types for what the ranks read and write: input channels, checkpoints and output."""
 
 from typing import Annotated, Literal
 
@@ -41,13 +41,13 @@ class SecretFiles(Model):
 
 
 class Volume(Model):
-    """Where a folder's content lives: exactly one of its fields."""
+    """The storage of a folder: exactly one of its fields is set."""
 
     host_path: HostPath | None = Field(default=None, description="A folder of the node that the rank runs on.")
     persistent_volume_claim: Claim | None = Field(default=None, description="A PersistentVolumeClaim.")
     nfs: Nfs | None = Field(default=None, description="A folder of an NFS server.")
-    config_map: ConfigMapFiles | None = Field(default=None, description="A ConfigMap's entries, to read only.")
-    secret: SecretFiles | None = Field(default=None, description="A Secret's entries, to read only.")
+    config_map: ConfigMapFiles | None = Field(default=None, description="A ConfigMap's entries, read-only.")
+    secret: SecretFiles | None = Field(default=None, description="A Secret's entries, read-only.")
 
 
 S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS)]
@@ -55,10 +55,10 @@ S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS)]
 
 
 class S3Input(Model):
-    """Objects of Amazon S3, fetched before the ranks start."""
+    """Objects of Amazon S3, downloaded before the ranks start."""
 
     uri: str = Field(
-        description="s3://bucket/prefix: all objects whose keys begin so, or the one object of that key.",
+        description="s3://bucket/prefix: all objects whose keys have this prefix, or the one object with this key.",
         min_length=1,
         max_length=MAX_URI_CHARS,
     )
@@ -78,32 +78,32 @@ class Input(Model):
         max_length=64,
     )
     content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
-    volume: Volume | None = Field(default=None, description="A volume in which the data lies.")
-    s3: S3Input | None = Field(default=None, description="Where the data lies in Amazon S3.")
-    sagemaker: ChannelOptions | None = Field(default=None, description="What only Amazon SageMaker can do with it.")
+    volume: Volume | None = Field(default=None, description="The volume with the data.")
+    s3: S3Input | None = Field(default=None, description="The data's location in Amazon S3.")
+    sagemaker: ChannelOptions | None = Field(default=None, description="Options that only Amazon SageMaker has.")
 
 
 class Checkpoint(Model):
-    """Snapshots that outlive the ranks, which see them at /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
+    """Checkpoints that outlive the ranks, which see them at /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
 
-    volume: Volume | None = Field(default=None, description="A volume in which the snapshots lie.")
+    volume: Volume | None = Field(default=None, description="The volume that keeps the checkpoints.")
     s3: S3Folder | None = Field(
         default=None,
-        description="A folder in Amazon S3 in which the snapshots lie: fetched before the ranks start, kept up to date "
-        "while they run. With neither this nor volume they end with the job.",
+        description="A folder in Amazon S3 that keeps the checkpoints. muster downloads it before the ranks start and "
+        "syncs it while they run. Without s3 and volume, the checkpoints are lost when the job ends.",
     )
 
 
 class Output(Model):
-    """What the job leaves: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR). One of volume and s3."""
+    """The job's results: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR). One of volume and s3."""
 
     volume: Volume | None = Field(
         default=None,
-        description="A volume that keeps it, in the folders <job>/model and <job>/output. "
-        "`muster run` keeps it in the run's folder.",
+        description="A volume that keeps the results, in the folders <job>/model and <job>/output. "
+        "`muster run` keeps them in the run's folder.",
     )
     s3: S3Folder | None = Field(
         default=None,
-        description="A folder in Amazon S3 that keeps it, below <job>/model and <job>/output: uploaded when the ranks "
-        "have ended.",
+        description="A folder in Amazon S3 that keeps the results, below <job>/model and <job>/output. muster uploads "
+        "them when the ranks have ended.",
     )

@@ -1,4 +1,4 @@
-"""Rules about what the ranks are given: their environment, the words of their command line, and resources."""
+"""Rules about the environment of the ranks, the arguments of their command, and resources."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def _two_values(spec: Spec) -> Iterator[Breach]:
 def _references(spec: Spec) -> Iterator[Breach]:
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None and not _is_reference(variable):
-            # An API server keeps no order of fields, and it is to be told the same from there as from a file.
+            # The API server keeps no order of fields: sort them, so that a resource and a file get the same message.
             value = ", ".join(quoted(key) for key in sorted(variable.value_from))
             yield Breach(("env", index, "valueFrom"), value or "none of them")
 
@@ -69,13 +69,13 @@ def _is_quantity(amount: JSON) -> bool:
 ENVIRONMENT_RULES = (
     Rule(
         places=("spec",),
-        why="The system ends a word at it, so that a part would be lost.",
+        why="The system ends a string at it, so the rest would be lost.",
         sentence="the null character can't be part of a program's arguments or environment; remove it",
         breaches=_null_characters,
     ),
     Rule(
         places=("spec.env[].name",),
-        why="Ranks told another world or rendezvous than their peers' wait for ever.",
+        why="Ranks with a world size or rendezvous other than their peers' wait forever.",
         sentence="muster sets this variable itself; choose another name",
         breaches=_reserved_variables,
         cel=f"!(self in [{', '.join(repr(name) for name in RENDEZVOUS_VARIABLES)}])"
@@ -83,26 +83,26 @@ ENVIRONMENT_RULES = (
     ),
     Rule(
         places=("spec.env[]",),
-        why="One of the two would be lost.",
+        why="One of the two would be ignored.",
         sentence="a variable has value or valueFrom, not both; remove one",
         breaches=_two_values,
         cel="!has(self.valueFrom) || self.value == ''",
     ),
     Rule(
         places=("spec.env[].valueFrom",),
-        why="The variable would be empty, or the pods refused one by one.",
+        why="The variable would be empty, or the API server would reject each pod.",
         sentence=f"exactly one of {', '.join(_REFERENCES)} is needed, with its fields, as in a container",
         breaches=_references,
     ),
     Rule(
         places=("spec.hyperparameters",),
-        why="They become --name value; another name would change what the options around it mean.",
+        why="They become --name value; another name would change the meaning of the options around it.",
         sentence="a name has 1 to 256 characters, none of them a space or =, and doesn't begin with a dash",
         breaches=_hyperparameter_names,
     ),
     Rule(
         places=("spec.resources",),
-        why="Every pod would be refused, each for itself.",
+        why="The API server would reject every pod.",
         sentence="a quantity is a number that is not negative, maybe with a unit: 8, 0.5, 500m, 64Gi",
         breaches=_quantities,
     ),

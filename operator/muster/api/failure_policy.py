@@ -1,4 +1,4 @@
-"""What is done about failures, as types."""
+"""`spec.failurePolicy` as a type: what muster does when a job fails."""
 
 from pydantic import Field
 
@@ -8,12 +8,12 @@ MAX_RESTARTS = 1000
 
 
 class FailurePolicy(Model):
-    """How a job that failed is started again."""
+    """How muster restarts a failed job."""
 
     max_restarts: int = Field(
         default=0,
-        description="How often a job that failed by itself is started again, from its checkpoint: as another training "
-        "job. Instances that SageMaker does not have are asked for as often as needed.",
+        description="How often muster restarts a job that failed by itself, from its checkpoint: as another training "
+        "job. Requests for instances that SageMaker does not have at the moment do not count.",
         ge=0,
         le=MAX_RESTARTS,
     )

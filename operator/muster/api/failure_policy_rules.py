@@ -1,4 +1,4 @@
-"""Rules about what is done about failures."""
+"""Rules about `spec.failurePolicy`."""
 
 from collections.abc import Iterator
 
@@ -14,8 +14,8 @@ def _elsewhere(spec: Spec) -> Iterator[Breach]:
 FAILURE_POLICY_RULES = (
     Rule(
         places=("spec",),
-        why="Who asks for restarts would believe that they come.",
-        sentence="only jobs of backend: SageMaker are started again after a failure so far; leave failurePolicy out",
+        why="The user would expect restarts that never happen.",
+        sentence="failurePolicy works only with backend: SageMaker so far; remove it",
         breaches=_elsewhere,
         cel="!has(self.failurePolicy) || self.backend == 'SageMaker'",
     ),

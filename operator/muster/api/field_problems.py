@@ -1,11 +1,11 @@
-"""What is wrong with a resource, in words for the person who wrote it."""
+"""Problems of a resource, as messages for the user who wrote it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """One thing to correct: the field's path, what was found and what is allowed, and the file's line if known."""
+    """One problem to correct: the field's path, the found and the allowed value, and the line in the file if known."""
 
     path: str
     message: str
@@ -15,15 +15,15 @@ class FieldProblem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
     def at(self, source: str) -> str:
-        """The problem with its place in front: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`."""
+        """The problem after its place: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`."""
         return f"{source}: {self}" if self.line is None else f"{source}:{self.line}: {self}"
 
 
 class InvalidResource(Exception):
-    """A resource that can't run as it is written.
+    """A resource that is invalid and can't run.
 
-    `problems` holds what is wrong with it, in the file's order, `left_out` counts those that it leaves out. `reason` is
-    that of the conditions which say so.
+    `problems` holds its problems in the file's order, `left_out` counts the problems that are not listed. `reason` is
+    the reason of the conditions that report it.
     """
 
     def __init__(

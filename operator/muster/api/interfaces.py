@@ -6,14 +6,18 @@ import re
 AUTO = "Auto"
 
 NAME = r"[A-Za-z][A-Za-z0-9_.@-]{0,14}"
-"""An interface's name: Linux keeps 15 characters. Some could begin with a digit, but that is an address cut short."""
+"""An interface's name: Linux allows 15 characters. A name could begin with a digit, but that is mostly a cut address.
+"""
 
 NAMES = rf"^\^?{NAME}\*?(,{NAME}\*?)*$"
-"""Names and prefixes (eth0,eth*) or, after one ^, prefixes that are excluded (^docker,lo), as NCCL takes them."""
+"""Names and prefixes (eth0,eth*) or, after one ^, excluded prefixes (^docker,lo), as in NCCL_SOCKET_IFNAME."""
 
 
 def objection(text: str) -> str | None:
-    """What speaks against it; None when it is Auto, a list of names or prefixes, of exclusions, or an address range."""
+    """Explain why the text is invalid; None if it is valid.
+
+    Valid are Auto, a list of names or prefixes, a list of exclusions, and an address range.
+    """
     if text == AUTO or _is_range(text) or (re.fullmatch(NAMES, text) and text.lower() != AUTO.lower()):
         return None
     if text.lower() == AUTO.lower():
@@ -21,10 +25,10 @@ def objection(text: str) -> str | None:
     if "/" in text or _is_address(text):
         return _objection_to_range(text)
     if "=" in text:
-        return "a name is exact as it stands, and eth* is every name that begins with eth: leave out the ="
+        return "a name matches exactly, and eth* matches every name that begins with eth: remove the ="
     if "^" in text[1:]:
-        return "one ^ at the beginning excludes all the names that follow; names and exclusions don't mix"
-    return "it has none of the forms"
+        return "one ^ at the beginning excludes all names after it; names and exclusions can't be combined"
+    return "it has none of these forms"
 
 
 def _objection_to_range(text: str) -> str:
@@ -32,7 +36,7 @@ def _objection_to_range(text: str) -> str:
         return "an address range stands alone"
     if "/" in text:
         return "its address or its prefix length is wrong"
-    return "the nodes' addresses differ: write the range that has all of them, with its prefix length"
+    return "the nodes' addresses differ: write the range that contains all of them, with its prefix length"
 
 
 def _is_address(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A JSON text as kubectl reads it. A key given twice is refused where kubectl would silently take the last."""
+"""Read JSON text as kubectl does, but refuse a duplicate key: kubectl would silently take its last value."""
 
 import json
 import math
@@ -9,9 +9,9 @@ from muster.api.yaml_reader import Unreadable
 
 
 def read_json(text: str, start: int) -> tuple[JSON, int] | None:
-    """Read the JSON object that begins at `start`: its value and where it ends. None when it is no JSON.
+    """Read the JSON object that begins at `start`: return its value and its end, or None if it is not JSON.
 
-    Raises `Unreadable` for a key given twice and for text that isn't Unicode.
+    Raises `Unreadable` for a duplicate key and for text that isn't Unicode.
     """
     decoder = json.JSONDecoder(
         object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant
@@ -33,7 +33,7 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Unreadable(f"the key {quoted(twice)} is given twice")
+        raise Unreadable(f"the key {quoted(twice)} occurs twice")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Rules about how the ranks are started: launcher, command, image, network and how many there are."""
+"""Rules about how the ranks start: launcher, command, image, network, and the number of ranks."""
 
 import posixpath
 import re
@@ -61,7 +61,7 @@ def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
 
 
 def _module(command: Sequence[str]) -> int | None:
-    """Which word of a Python's command line is the module that it runs."""
+    """Return the index of the module that a Python command line runs; None without -m."""
     if not re.fullmatch(r"python[0-9.]*", posixpath.basename(command[0])):
         return None
     index = 1
@@ -100,41 +100,41 @@ _NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 LAUNCH_RULES = (
     Rule(
         places=("spec.launcher",),
-        why="Two launchers would start the ranks twice, none never.",
+        why="Two launchers would start the ranks twice, and without a launcher no rank would start.",
         sentence="exactly one of torchrun, mpi, direct and perNode must be set, for example torchrun: {}",
         breaches=_launchers,
         cel="[has(self.torchrun), has(self.mpi), has(self.direct), has(self.perNode)].exists_one(chosen, chosen)",
     ),
     Rule(
         places=("spec.launcher.torchrun.args[]",),
-        why="A second rendezvous or world would contradict the one that the status speaks of.",
+        why="A second rendezvous or world size would contradict the one in the status.",
         sentence="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
         breaches=_torchrun_options,
         cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
     ),
     Rule(
         places=("spec.launcher.torchrun.args",),
-        why="torchrun would take the first word that belongs to no option for the script.",
+        why="torchrun takes the first argument that belongs to no option for the script.",
         sentence="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
         breaches=_torchrun_words,
         cel="self.size() == 0 || self[0].startsWith('-')",
     ),
     Rule(
         places=("spec.command",),
-        why="Nothing can be started without a name.",
+        why="muster can't start a program without a name.",
         sentence="the first word names the program to start",
         breaches=_empty_command,
         cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
     ),
     Rule(
         places=("spec.command",),
-        why="It would be looked for as one program with spaces in its name.",
-        sentence="each word is an entry of its own: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
+        why="The system would look for a program with spaces in its name.",
+        sentence="write each word as a separate entry: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
         breaches=_whole_line,
     ),
     Rule(
         places=("spec",),
-        why="Each rank would become a launcher of as many ranks again.",
+        why="Each rank would launch that many ranks again.",
         sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         breaches=_launcher_in_launcher,
         cel="has(self.launcher.perNode) || self.command.size() == 0"
@@ -142,7 +142,7 @@ LAUNCH_RULES = (
     ),
     Rule(
         places=("spec",),
-        why="Each rank would become the mpirun of as many ranks again.",
+        why="Each rank would start that many ranks again through mpirun.",
         sentence="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
         breaches=_mpirun_in_launcher,
         cel="has(self.launcher.perNode) || has(self.launcher.mpi) || self.command.size() == 0"
@@ -150,14 +150,14 @@ LAUNCH_RULES = (
     ),
     Rule(
         places=("spec.image",),
-        why="A line end that slipped in looks like an image that doesn't exist.",
+        why="With a stray newline, the pull fails as if the image did not exist.",
         sentence="an image's name has no spaces or line ends in it; remove them",
         breaches=_image,
         cel=r"!self.matches('\\s')",
     ),
     Rule(
         places=("spec.network.interface",),
-        why="A form that isn't understood would quietly leave the choice to the library.",
+        why="The communication library would ignore an unknown form and choose an interface itself.",
         sentence="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
         "(10.0.0.0/16)",
         breaches=_interface,
@@ -165,7 +165,7 @@ LAUNCH_RULES = (
     ),
     Rule(
         places=("spec",),
-        why="The rank store and the status are sized for it.",
+        why="The rank store and the status are sized for this number.",
         sentence=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
         breaches=_world,
         cel=f"type(self.procsPerNode) == string || self.nodes * int(self.procsPerNode) <= {MAX_WORLD}",

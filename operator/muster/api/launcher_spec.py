@@ -10,23 +10,23 @@ LauncherArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class Torchrun(Model):
-    """torchrun around `command`, one agent a node, static rendezvous on node 0."""
+    """Run torchrun around `command`, once a node, with a static rendezvous on node 0."""
 
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
-        default=(), description="More arguments for torchrun. Those that muster sets itself are refused."
+        default=(), description="More arguments for torchrun. Options that muster sets itself are refused."
     )
 
 
 class Mpi(Model):
-    """mpirun on node 0, which starts the ranks of all nodes through muster's agents: no ssh."""
+    """Run mpirun on node 0; it starts the ranks of all nodes through muster's agents, without ssh."""
 
     implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(
-        default="Auto", description="Whose mpirun it is; Auto: it is asked once, on node 0."
+        default="Auto", description="The MPI implementation; Auto: node 0 runs `mpirun --version` to find out."
     )
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
         default=(),
-        description="More arguments for mpirun. Those that muster sets itself are refused. None with a command that is "
-        "an mpirun: its own stand there.",
+        description="More arguments for mpirun. Options that muster sets itself are refused. If the command is itself "
+        "an mpirun, write its options there.",
     )
 
 
@@ -39,12 +39,12 @@ class PerNode(Model):
 
 
 class LauncherSpec(Model):
-    """How the ranks are started: exactly one of its fields."""
+    """How the ranks start: exactly one of these fields is set."""
 
     torchrun: Torchrun | None = Field(default=None, description="Run torchrun around the command.")
     mpi: Mpi | None = Field(
         default=None,
         description="Run mpirun on node 0: around the command, or the command itself when that is an mpirun.",
     )
-    direct: Direct | None = Field(default=None, description="Start the ranks without a launcher of their own.")
+    direct: Direct | None = Field(default=None, description="Start the ranks without a launcher.")
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")

@@ -1,6 +1,6 @@
-"""Lists and maps of a spec that are longer than they may be: found before their entries are looked at.
+"""Find lists and maps of a spec that are too long, before their entries are validated.
 
-pydantic counts valid entries only: of a list of wrong ones it tells each, however many there are.
+pydantic's limit counts valid entries only: for a long list of invalid entries it would report each one.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from muster.api.document import JSON, Path
 from muster.api.schema import spec_schema
 
 TooLong = tuple[Path, str]
-"""Where, and how it is said."""
+"""The path and the message."""
 
 
 def cut(spec: dict[str, JSON]) -> tuple[dict[str, JSON], list[TooLong]]:
-    """The spec with as many entries as each of its lists and maps may have, and those that had more."""
+    """Cut each list and map of the spec to its maximum length; return the spec and what was too long."""
     too_long: list[TooLong] = []
     return _mapping(_cut(spec, spec_schema(), ("spec",), too_long)), too_long
 
@@ -34,7 +34,7 @@ def _cut(value: JSON, schema: Mapping[str, JSON], path: Path, too_long: list[Too
 
 
 def _most(schema: Mapping[str, JSON], limit: str, count: int, path: Path, too_long: list[TooLong]) -> int:
-    """How many entries of `count` are looked at."""
+    """How many of `count` entries to look at."""
     most = schema.get(limit)
     if not isinstance(most, int) or count <= most:
         return count

@@ -1,4 +1,4 @@
-"""A file's text as documents, divided as kubectl divides it."""
+"""Split a file's text into documents, as kubectl does."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from muster.api.json_reader import read_json
 from muster.api.yaml_reader import Unreadable, read_yaml
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""A longer file is refused before it is parsed; etcd holds no resource above 1.5 MiB."""
+"""Refuse a longer file before parsing it; etcd stores no resource above 1.5 MiB."""
 
 _SEPARATOR = "---"
 
 
 class NotReadable(Exception):
-    """The text is neither YAML nor JSON; the message begins with the place, `job.yaml:12`."""
+    """The text is neither YAML nor JSON; the message begins with file and line: `job.yaml:12`."""
 
     def __init__(self, source: str, line: int | None, message: str) -> None:
         super().__init__(f"{source}: {message}" if line is None else f"{source}:{line}: {message}")
@@ -29,7 +29,7 @@ class _Chunk:
 
 
 def load(text: str, source: str) -> list[Document]:
-    """All documents of `text`, in order; empty ones are left out. `source` is what messages call the file.
+    """Return all documents of `text` in order, without empty ones. `source` is the file's name in messages.
 
     The text is a stream of JSON objects or of YAML documents between lines of `---`. Raises `NotReadable`.
     """
@@ -49,7 +49,7 @@ def load(text: str, source: str) -> list[Document]:
 
 
 def load_bytes(data: bytes, source: str) -> list[Document]:
-    """As `load`, of a file's bytes. Raises `NotReadable` also when they are not UTF-8."""
+    """Like `load`, for a file's bytes. Raises `NotReadable` also if they are not UTF-8."""
     try:
         return load(data.decode("utf-8"), source)
     except UnicodeDecodeError as error:
@@ -58,7 +58,7 @@ def load_bytes(data: bytes, source: str) -> list[Document]:
 
 
 def _load_json(text: str, source: str, documents: list[Document]) -> int:
-    """Read JSON objects until something else comes; where that begins."""
+    """Read JSON objects until something else follows; return the position where that begins."""
     position = 0
     while True:
         start = position + len(text[position:]) - len(text[position:].lstrip())
@@ -80,7 +80,7 @@ def _chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
             continue
         rest = line.removeprefix(_SEPARATOR).strip()
         if rest and not rest.startswith("#"):
-            raise NotReadable(source, number + 1, "--- stands alone on its line; put what follows it on the next line")
+            raise NotReadable(source, number + 1, "--- must be alone on its line; move the rest to the next line")
         chunks.append(_Chunk("\n".join(lines) + "\n", start))
         lines = []
         start = number + 1

@@ -1,4 +1,4 @@
-"""What the resource's types are made from."""
+"""Base types of the resource."""
 
 from typing import Annotated
 
@@ -8,11 +8,11 @@ from pydantic.alias_generators import to_camel
 FREE = "x-kubernetes-preserve-unknown-fields"
 
 KubernetesObject = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object", FREE: True})]
-"""A part of a pod that muster hands on as it is: the API server knows what may stand in it."""
+"""A part of a pod that muster passes on unchanged; the API server validates it."""
 
 
 class Model(BaseModel):
-    """What every part of the resource shares: camelCase outside, frozen inside, no unknown and no coerced values."""
+    """Base of every part of the resource: camelCase outside, frozen inside, no unknown fields and no coerced values."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,

@@ -1,4 +1,4 @@
-"""What the parameters of SageMaker's model parallel library may be: fw_utils.py of sagemaker 2.257.7."""
+"""Allowed parameters of SageMaker's model parallel library, from fw_utils.py of sagemaker 2.257.7."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ _NEED_DDP = ("ddp_port", "ddp_dist_backend")
 
 
 def parameter_breaches(at: Path, parameters: Mapping[str, JSON]) -> Iterator[Breach]:
-    """What of the parameters the SageMaker SDK refuses (`validate_mp_config`)."""
+    """Find the parameters that the SageMaker SDK refuses (`validate_mp_config`)."""
     for name, value in parameters.items():
         allowed = _allowed(name, value, parameters)
         if allowed is not None:
@@ -28,7 +28,7 @@ def parameter_breaches(at: Path, parameters: Mapping[str, JSON]) -> Iterator[Bre
 
 
 def _allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
-    """What is allowed instead; None when the value is."""
+    """Describe what is allowed; None if the value is allowed."""
     if name in _CHOICES:
         return None if value in _CHOICES[name] else " or ".join(_CHOICES[name])
     if name in _FROM_ONE:

@@ -1,7 +1,7 @@
-"""Options of mpirun that a job may not set, by what they would undo; those of Open MPI, and those of Hydra's family.
+"""Options of mpirun that a job may not set, grouped by their effect; those of Open MPI, and those of Hydra.
 
 Open MPI: mpirun(1) of 4.1, prterun(1) of 5. Hydra, of MPICH and Intel MPI: `mpiexec -help` of MPICH 5, Intel's
-Developer Reference, "Global Hydra Options". All take one dash as well as two.
+Developer Reference, "Global Hydra Options". Each option works with one dash and with two.
 """
 
 from muster_worker.contract import Mpi
@@ -19,7 +19,7 @@ _HYDRA_WORLD = (
 _OPEN_MPI_WAY = ("launch-agent", "dvm", "personality")
 _HYDRA_WAY = (
     *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "localhost"),
-    *("genvnone", "envnone", "genvlist", "envlist"),  # the ranks' agents are found by their environment
+    *("genvnone", "envnone", "genvlist", "envlist"),  # the ranks find their agents through the environment
 )
 _OPEN_MPI_END = ("h", "help", "V", "version", "do-not-launch")
 _HYDRA_END = ("h", "help", "V", "version", "info")
@@ -29,13 +29,13 @@ PARAMETERS = (
     *("orte_default_hostfile", "prte_default_hostfile", "orte_default_dash_host"),
     *("orte_launch_agent", "prte_launch_agent"),
 )
-"""MCA parameters of Open MPI that name hosts, or how they are reached; also by names of before (ompi_info, synonyms).
+"""MCA parameters of Open MPI that name hosts or the remote shell, also under their old names (ompi_info, synonyms).
 
-Files of parameters (--tune, --am) may have them: the environment, where muster says its own, counts more.
+Parameter files (--tune, --am) may contain them: muster sets its values in the environment, which takes precedence.
 """
 
 STOPS = ("donotlaunch", "orte_do_not_launch")
-"""What else does as --do-not-launch: --runtime-options donotlaunch, --mca orte_do_not_launch 1."""
+"""Synonyms of --do-not-launch: --runtime-options donotlaunch, --mca orte_do_not_launch 1."""
 
 VARIABLES = (
     *("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile"),
@@ -44,30 +44,30 @@ VARIABLES = (
     *("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_HOST_FILE"),
     *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_HOST_FILE"),
 )
-"""Variables that the agent sets whatever an image's own say: images that were made for ssh have them."""
+"""Variables that the agent overwrites: images made for ssh set them."""
 
 TWO_VALUES = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
-"""Options that two words belong to."""
+"""Options with two values."""
 
 OPEN_MPI_FAMILY = (Mpi.AUTO, Mpi.OPEN_MPI)
-"""What may turn out to be an Open MPI."""
+"""`implementation` may turn out to be Open MPI."""
 
 HYDRA_FAMILY = (Mpi.AUTO, Mpi.INTEL_MPI, Mpi.MPICH)
-"""What may turn out to have a Hydra for its mpirun."""
+"""`implementation` may turn out to have Hydra as its mpirun."""
 
 
 def world_options(implementation: str) -> tuple[str, ...]:
-    """What says how many ranks there are, and where."""
+    """Options that set the number and the hosts of the ranks."""
     return _of(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
 
 
 def way_options(implementation: str) -> tuple[str, ...]:
-    """What says how other nodes are reached, and what goes with it."""
+    """Options that set how mpirun reaches other nodes."""
     return _of(implementation, _OPEN_MPI_WAY, _HYDRA_WAY)
 
 
 def end_options(implementation: str) -> tuple[str, ...]:
-    """What makes mpirun end with success and no rank started."""
+    """Options with which mpirun exits with 0 without starting a rank."""
     return _of(implementation, _OPEN_MPI_END, _HYDRA_END)
 
 
@@ -78,6 +78,6 @@ def is_option(argument: str, names: tuple[str, ...]) -> bool:
 
 
 def _of(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
-    theirs = open_mpi if implementation in OPEN_MPI_FAMILY else ()
-    both = (*theirs, *(hydra if implementation in HYDRA_FAMILY else ()))
+    from_open_mpi = open_mpi if implementation in OPEN_MPI_FAMILY else ()
+    both = (*from_open_mpi, *(hydra if implementation in HYDRA_FAMILY else ()))
     return tuple(dict.fromkeys(both))

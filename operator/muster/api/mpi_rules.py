@@ -1,4 +1,4 @@
-"""Rules about `spec.launcher.mpi`: which options of mpirun are muster's, and what words its `args` may have."""
+"""Rules about `spec.launcher.mpi`: which options of mpirun muster sets, and which arguments `args` may contain."""
 
 import itertools
 import posixpath
@@ -28,7 +28,7 @@ from muster_worker.contract import Mpi
 _ARGS: Path = ("launcher", "mpi", "args")
 
 RUNNERS = "|".join(Mpi.RUNNERS).replace(".", "[.]")
-"""As a part of a regular expression."""
+"""An alternation for use inside regular expressions."""
 
 _SHELLS = ("sh", "ash", "bash", "dash", "ksh", "zsh")
 
@@ -37,13 +37,13 @@ _IN_A_LINE = re.compile(rf"(^|[\s;&|(])([^\s;&|()'\"]*/)?({RUNNERS})\s")
 _HOW_MANY = ("n", "np", "c")
 _WHERE = ("hostfile", "machinefile", "default-hostfile", "f")
 _OPERATORS_HOSTFILE = "/etc/mpi/hostfile"
-"""Where mpi-operator puts it: configMountPath and hostfileName of its mpi_job_controller.go."""
+"""The path that mpi-operator uses: configMountPath and hostfileName in its mpi_job_controller.go."""
 
 _Names = Callable[[str], tuple[str, ...]]
 
 
 def is_runner(program: str) -> bool:
-    """Whether a command's first word is an mpirun."""
+    """Whether a program is an mpirun."""
     return posixpath.basename(program) in Mpi.RUNNERS
 
 
@@ -105,7 +105,7 @@ def _args_beside_runner(spec: Spec) -> Iterator[Breach]:
 
 
 def _own(spec: Spec) -> tuple[Option, ...]:
-    """What is known of the options of an mpirun of the owner's own; none where several programs share the world."""
+    """The recognized options of an mpirun that is the command itself; none if it starts several programs (`:`)."""
     if spec.launcher.mpi is None or not is_runner(spec.command[0]) or ":" in spec.command:
         return ()
     return tuple(options(spec.command[1:]))
@@ -149,10 +149,10 @@ def _variables(spec: Spec) -> Iterator[Breach]:
 
 
 def _cel(names: _Names, *more: str) -> str:
-    """No argument is one of these options of the implementation's family, nor matches one of `more`."""
+    """CEL: no argument is one of the implementation family's options or matches one of `more`."""
     families = ((OPEN_MPI_FAMILY, names(Mpi.OPEN_MPI)), (HYDRA_FAMILY, names(Mpi.MPICH)))
     checks = [
-        *(f"(!(self.implementation in {list(known)}) || !arg.matches('{_pattern(own)}'))" for known, own in families),
+        *(f"(!(self.implementation in {list(family)}) || !arg.matches('{_pattern(own)}'))" for family, own in families),
         *(f"!arg.matches('{pattern}')" for pattern in more),
     ]
     return f"!has(self.args) || self.args.all(arg, {' && '.join(checks)})"
@@ -165,71 +165,71 @@ def _pattern(names: tuple[str, ...]) -> str:
 MPI_RULES = (
     Rule(
         places=("spec.launcher.mpi",),
-        why="Another world or another place of its ranks would contradict what the status speaks of.",
-        sentence="muster says how many ranks there are and where, from nodes and procsPerNode; remove it, or write "
-        "the whole mpirun into spec.command",
+        why="Another world size or other hosts would contradict the status.",
+        sentence="muster sets the number of ranks and their hosts, from nodes and procsPerNode; remove it, or write "
+        "the whole mpirun command into spec.command",
         breaches=_world,
         cel=_cel(world_options),
     ),
     Rule(
         places=("spec.launcher.mpi",),
         why="mpirun would look for sshd on the nodes, or for daemons that do not run.",
-        sentence="muster's agents start the daemons on the other nodes and hand on their environment; remove it",
+        sentence="muster's agents start the daemons on the other nodes and pass on their environment; remove it",
         breaches=_way,
         cel=_cel(way_options, f"^({'|'.join(PARAMETERS)})$"),
     ),
     Rule(
         places=("spec.launcher.mpi",),
-        why="A job that did nothing would have succeeded.",
-        sentence="with this option mpirun ends with success before any rank has started; remove it",
+        why="A job that did nothing would be reported as complete.",
+        sentence="with this option mpirun exits with 0 before it starts any rank; remove it",
         breaches=_end,
         cel=_cel(end_options, f"^({'|'.join(STOPS)})$"),
     ),
     Rule(
         places=("spec",),
-        why="It would be overwritten without a word, or the daemons be started by ssh.",
-        sentence="this variable is how mpirun reaches other nodes, and muster's agents are the way; remove it",
+        why="muster would overwrite it silently, or mpirun would start its daemons through ssh.",
+        sentence="this variable sets how mpirun reaches other nodes, and muster's agents do that; remove it",
         breaches=_variables,
         cel="!has(self.launcher.mpi) || !has(self.env)"
         f" || !self.env.exists(variable, variable.name in [{', '.join(repr(name) for name in VARIABLES)}])",
     ),
     Rule(
         places=("spec.launcher.mpi.args",),
-        why="mpirun would take the first word that belongs to no option for the program to run.",
+        why="mpirun takes the first argument that belongs to no option for the program.",
         sentence="mpirun's options begin with a dash; the program and its arguments belong in spec.command",
         breaches=_words,
         cel="self.size() == 0 || self[0].startsWith('-') && !self.exists(arg, arg in ['--', ':'])",
     ),
     Rule(
         places=("spec.launcher.mpi.args",),
-        why="mpirun would take the beginning of the ranks' command for the value.",
-        sentence="this option of mpirun takes more words than follow it; add them, or remove it",
+        why="mpirun would read the beginning of the ranks' command as the value.",
+        sentence="this option of mpirun lacks a value; add it, or remove the option",
         breaches=_cut_off,
     ),
     Rule(
         places=("spec",),
-        why="There is no second mpirun that they could be given to.",
-        sentence="the options of an mpirun of your own stand in spec.command; move them there",
+        why="muster adds no mpirun of its own that could take them.",
+        sentence="the command is itself an mpirun: move these options into spec.command",
         breaches=_args_beside_runner,
         cel="!has(self.launcher.mpi) || !has(self.launcher.mpi.args) || self.launcher.mpi.args.size() == 0"
         f" || self.command.size() == 0 || !self.command[0].matches('(^|/)({RUNNERS})$')",
     ),
     Rule(
         places=("spec",),
-        why="Another world than the job's is a failure, and known before anything runs.",
-        sentence="an mpirun of your own has to start nodes x procsPerNode ranks; change the one or the other",
+        why="Another number of ranks than the job's would fail after the start.",
+        sentence="the mpirun in spec.command has to start nodes x procsPerNode ranks; change one of them",
         breaches=_own_world,
     ),
     Rule(
         places=("spec.command",),
-        why="mpirun would fail over a file that is mpi-operator's.",
-        sentence=f"there is no {_OPERATORS_HOSTFILE} here, mpirun knows the nodes by its environment; leave it out",
+        why="mpirun would fail because the file does not exist: mpi-operator mounts it.",
+        sentence=f"{_OPERATORS_HOSTFILE} doesn't exist here, and mpirun gets the nodes from its environment; remove it",
         breaches=_own_hostfile,
     ),
     Rule(
         places=("spec.command",),
-        why="Where the nested mpirun works the job's work is done once by each rank, and reported as a success.",
-        sentence="each rank would start this mpirun; write it into spec.command without the shell, or leave it out",
+        why="If the nested mpirun works, each rank does the job's whole work, and the job is reported as complete.",
+        sentence="each rank would start this mpirun; write it into spec.command without the shell, or remove it",
         breaches=_in_a_shell,
     ),
 )

@@ -1,7 +1,7 @@
-"""The words of an mpirun's command line: which of them are options and their values. Pure.
+"""Parse an mpirun's command line into options and their values. Pure.
 
-How many words an option takes: mpirun(1) of Open MPI 4.1, prterun(1) of 5, `mpiexec -help` of MPICH 5. What the
-families don't agree about isn't here.
+The number of an option's values: mpirun(1) of Open MPI 4.1, prterun(1) of 5, `mpiexec -help` of MPICH 5. Options with
+different numbers in different families are missing here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _ONE_VALUE = (
     *("map-by", "rank-by", "bind-to", "x", "genvlist", "envlist", "wdir", "wd", "path", "prefix"),
     *("tune", "am", "output", "output-filename", "display", "timeout", "iface"),
     *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk"),
-    "c",  # the same as -np; Hydra knows none of that name
+    "c",  # the same as -np; Hydra has no option of this name
 )
 _VALUES = {
     **dict.fromkeys(_NO_VALUE, 0),
@@ -32,9 +32,10 @@ _VALUES = {
 
 @dataclass(frozen=True)
 class Option:
-    """An option, without its dashes. `index` is its word's, `at` that of its first value, which may be the same word.
+    """An option, without its dashes.
 
-    `missing` says how many of its values the command line ends without.
+    `index` is its position, `at` the position of its first value, which may be the same. `missing` is the number of
+    values that the command line lacks.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Option:
 
 
 def options(words: Sequence[str]) -> Iterator[Option]:
-    """The options at the beginning of `words`: up to the program, or to the first that isn't known here."""
+    """The options at the beginning of `words`: up to the program, or to the first unknown option."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
         name, equals, value = words[index].removeprefix("-").removeprefix("-").partition("=")

@@ -1,4 +1,4 @@
-"""Nodes of a job written as ranges: `0` or `0-3,7`."""
+"""Ranges of a job's nodes: `0` or `0-3,7`."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from operator import attrgetter
 
 @dataclass(frozen=True)
 class NodeRanges:
-    """The nodes that a text names: its ranges as they are written, and the same nodes in order, each once.
+    """The nodes that a text names: `intervals` as written, `joined` in order and without overlaps.
 
-    A range that descends is empty.
+    A descending range is empty.
     """
 
     intervals: tuple[range, ...]
     joined: tuple[range, ...]
 
     def __contains__(self, node: int) -> bool:
-        """Whether the text names the node. No range is expanded for that, however many nodes it has."""
+        """Whether the text names the node. Ranges are not expanded, however large they are."""
         place = bisect_right(self.joined, node, key=attrgetter("start")) - 1
         return place >= 0 and node in self.joined[place]
 
 
 def parse(text: str) -> NodeRanges:
-    """The ranges of `text`, which fits the pattern of `nodeOverrides[].nodes`."""
+    """Parse `text`, which matches the pattern of `nodeOverrides[].nodes`."""
     written = tuple(_range(part) for part in text.split(","))
     return NodeRanges(written, _joined(written))
 
 
 def alike(nodes: int, named: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...]:
-    """The nodes 0 to `nodes` - 1 in groups, each of those that the same members of `named` name."""
-    # At each border the membership of those ranges changes that begin or end there: one pass over the nodes is enough.
+    """Group the nodes 0 to `nodes` - 1 by the members of `named` that contain them."""
+    # At each border, toggle the ranges that begin or end there: one pass over the nodes is enough.
     changes: dict[int, int] = {}
     for index, ranges in enumerate(named):
         for part in ranges.joined:

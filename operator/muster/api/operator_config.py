@@ -1,4 +1,4 @@
-"""The operator's configuration file: the node pools that jobs may name, where SageMaker is, and who may use what."""
+"""The operator's configuration file: node pools, SageMaker, storage and tenancy."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _STORAGE_FIELDS = tuple(to_camel(name) for name in StorageConfig.model_fields)
 _TENANT_FIELDS = tuple(to_camel(name) for name in Tenant.model_fields)
 _BUCKET_FIELDS = tuple(BucketGrant.model_fields)
 _AS_IN_A_JOB: Path = ("spec", "nodePool")
-"""A pool has the same fields there, which the sentences name."""
+"""A pool has the same fields there, so that messages name those."""
 
 _Finding = tuple[Path, str]
 
@@ -34,7 +34,7 @@ _Block = TypeVar("_Block", bound=BaseModel)
 
 @dataclass(frozen=True)
 class OperatorConfig:
-    """All that the file says, in its order."""
+    """The configuration file's content, in its order."""
 
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
@@ -43,7 +43,7 @@ class OperatorConfig:
 
 
 def read_config(document: Document) -> OperatorConfig:
-    """The configuration that a document is. Raises `InvalidResource` with every problem found, each with its field."""
+    """Read the configuration from a document. Raises `InvalidResource` with every problem and its field."""
     value = document.value
     pools: list[NamedPool] = []
     sagemaker: list[SageMakerConfig] = []
@@ -67,7 +67,7 @@ def read_config(document: Document) -> OperatorConfig:
 
 
 def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
-    """All that is wrong; what is right goes to `pools`."""
+    """Find the problems; append valid pools to `pools`."""
     if not isinstance(value, dict):
         yield (), f"found {describe_value(value)}; fields are expected: {', '.join(_FIELDS)}"
         return
@@ -108,7 +108,7 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
 def _read(
     model: type[_Block], path: Path, block: JSON, right: list[_Block], known: tuple[Sequence[str], Sequence[str]]
 ) -> Iterator[_Finding]:
-    """All that is wrong with a block; a right one goes to `right`. `known`: its fields, and those of its blocks."""
+    """Find the problems of a block; append a valid one to `right`. `known`: fields of the block, and of its blocks."""
     try:
         right.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Rules about which nodes an override speaks of."""
+"""Rules about the nodes of overrides."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ def _override_nodes(spec: Spec) -> Iterator[Breach]:
 
 
 MAX_KINDS = 128
-"""Of pods that differ in more than their node's number: one of each is shown to the API server before any is made."""
+"""Limit of different pods of a job: the operator validates one of each with a dry run before it creates any."""
 
 MAX_LAYERS = 256
-"""Overrides that the pods of all kinds are made of, together: each is merged whenever one of its kind is looked at."""
+"""Limit of overrides, summed over the different pods: rendering a pod merges each of its overrides."""
 
 
 def _kinds(spec: Spec) -> Iterator[Breach]:
@@ -37,7 +37,7 @@ _LAST = "int(part.substring(part.indexOf('-') + 1))"
 OVERRIDE_RULES = (
     Rule(
         places=("spec",),
-        why="What is said of a node that doesn't exist would be lost.",
+        why="An override of a node that doesn't exist would have no effect.",
         sentence="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
         breaches=_override_nodes,
         cel="!has(self.nodeOverrides) || self.nodeOverrides.all(each, each.nodes.split(',').all(part,"
@@ -45,7 +45,7 @@ OVERRIDE_RULES = (
     ),
     Rule(
         places=("spec.nodeOverrides",),
-        why="A pod of each kind is rendered and shown to the API server before the job starts.",
+        why="muster renders a pod for each combination and validates it with a dry run before the job starts.",
         sentence=f"nodes may differ by at most {MAX_KINDS} combinations of overrides, of {MAX_LAYERS} together; merge"
         " some, or let fewer overlap",
         breaches=_kinds,

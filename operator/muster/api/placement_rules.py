@@ -1,4 +1,4 @@
-"""Rules about where a job's nodes may lie, and who admits them."""
+"""Rules about where a job's nodes run, and which queue admits them."""
 
 import re
 from collections.abc import Iterator
@@ -54,8 +54,8 @@ _MANY = ("nodeSelector", "tolerations", "sameLabels")
 PLACEMENT_RULES = (
     Rule(
         places=("spec.nodePool",),
-        why="Whether a pool's own word counts or the job's would have to be remembered for each field.",
-        sentence="a pool is named, or described by the other fields; what differs from a named pool belongs in"
+        why="For each field, users would have to remember whether the pool's value or the job's applies.",
+        sentence="a pool is named, or described by the other fields; write what differs from a named pool into"
         " spec.template",
         breaches=_named_and_described,
         cel="!has(self.name) || !("
@@ -64,7 +64,7 @@ PLACEMENT_RULES = (
     ),
     Rule(
         places=("spec.nodePool",),
-        why="The pod would be given one type's devices and be sent to machines of the other.",
+        why="The pod would request the devices of one type and be scheduled on nodes of the other.",
         sentence=ONE_TYPE,
         breaches=_types,
         cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
@@ -72,13 +72,13 @@ PLACEMENT_RULES = (
     ),
     Rule(
         places=("spec.nodePool.instanceType",),
-        why="No machine has the label, and nothing would be known of the type: the pod would wait for ever.",
-        sentence="AWS writes its types in small letters, and labels are compared letter by letter; write it so",
+        why="No Kubernetes node has such a label, and the pod would stay pending.",
+        sentence="AWS instance types are lower case, and labels are case-sensitive; write it in lower case",
         breaches=_capitals,
     ),
     Rule(
         places=("spec.queue",),
-        why="Two queues would each wait for the other.",
+        why="Two queues would wait for each other.",
         sentence="exactly one of kueue, volcano and coscheduling must be set, for example kueue: team-a",
         breaches=_queues,
         cel="[has(self.kueue), has(self.volcano), has(self.coscheduling)].exists_one(chosen, chosen)",

@@ -1,6 +1,6 @@
-"""Rules about partial pod templates for jobs that haven't started: their fields are a pod's, and a name is no slip.
+"""Rules about partial pod templates of jobs that haven't started: a pod's field names and types, misspelt containers.
 
-A job that runs was accepted by the rules of its time, and goes on: so these are not among `RULES`.
+They are not among `LASTING_RULES`: a job that runs was accepted under older rules and continues.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from muster.api.spec import Spec
 from muster.api.template_shape import NAMED, entries_of, misshapen, pods
 
 _MOST = 20
-"""The number of fields that one message names: a template may have thousands, and each costs time to word."""
+"""How many fields one message names: a template may have thousands, and finding a suggestion for each takes time."""
 
 _NEAR = 2
-"""Letters in which a name may differ from the trainer's and still be a slip."""
+"""Maximum edit distance at which a name counts as a misspelt `trainer`."""
 
 
 def _wrong(spec: Spec) -> Iterator[WrongField]:
-    """What is wrong of the pods' fields, without what the rules for every job tell of."""
+    """Find wrong fields of the pods, without those that the rules for every job report."""
     misshapen_paths = {path for path, _ in misshapen(spec)}
     result = (wrong for path, pod in pods(spec) for wrong in wrong_fields(pod, path))
     return (wrong for wrong in result if wrong.path not in misshapen_paths and not _is_name(wrong.path))
@@ -67,7 +67,7 @@ def _nearly_the_trainer(spec: Spec) -> Iterator[Breach]:
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """How many letters have to be put in, taken out or replaced to make `one` the `other`; any more count as one."""
+    """The Levenshtein distance of two words, at most `most` + 1."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     before = list(range(len(other) + 1))
@@ -85,14 +85,14 @@ _PLACES = ("spec.template", "spec.nodeOverrides[].template")
 POD_FIELD_RULES = (
     Rule(
         places=_PLACES,
-        why="The API server would refuse every pod, each for itself.",
-        sentence="in a template fields have the names and types of a pod's, by Kubernetes"
-        f" {pod_schema().kubernetes}, the newest that this muster knows; correct it",
+        why="The API server would reject every pod.",
+        sentence="fields of a template have the names and types of a pod's fields in Kubernetes"
+        f" {pod_schema().kubernetes}, the newest version that this muster supports; correct it",
         breaches=_not_as_in_a_pod,
     ),
     Rule(
         places=_PLACES,
-        why="A container of another name is a sidecar: it would run beside ranks that lack what it was to give them.",
+        why="A container of another name is a sidecar, and the ranks would run without its settings.",
         sentence=f"the container of the ranks is {TRAINER}; write that, or give a sidecar a name that can't be mistaken"
         " for it",
         breaches=_nearly_the_trainer,

@@ -1,4 +1,4 @@
-"""What in a partial pod template isn't as in a pod: fields that no pod has, and values of another type."""
+"""Find what is wrong in a partial pod template: unknown fields, and values of the wrong type."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from muster.api.document import JSON, Path
 from muster.api.pod_schema import POD_SPEC, pod_schema
 
 _LONGEST_NAME = 40
-"""In characters: a longer name is no misspelt field, and comparing long names takes time."""
+"""In characters: a longer name is not a misspelt field, and comparing long names takes time."""
 
 _CLOSE = 0.6
 
 
 @dataclass(frozen=True)
 class WrongField:
-    """`expected` is the type that was expected; None of a field that doesn't exist, for which `known` ones do."""
+    """`expected` is the expected type; None for an unknown field, whose allowed names are `known`."""
 
     path: Path
     value: JSON
@@ -25,7 +25,7 @@ class WrongField:
 
     @property
     def nearest(self) -> str | None:
-        """The field that was meant, as far as names tell."""
+        """The field that the user probably meant."""
         name = str(self.path[-1])
         if len(name) > _LONGEST_NAME:
             return None
@@ -35,7 +35,7 @@ class WrongField:
 
 
 def wrong_fields(pod: Mapping[str, JSON], path: Path) -> Iterator[WrongField]:
-    """All that is wrong in the pod's part of a template, which lies at `path`; null is as good as absent."""
+    """Find everything wrong in the pod at `path`; null counts as absent."""
     return _of_type(POD_SPEC, dict(pod), path)
 
 
@@ -71,7 +71,7 @@ def _of_list(kind: str, value: JSON, path: Path) -> Iterator[WrongField]:
         yield WrongField(path, value, "a list is")
         return
     is_scalar = _SCALARS.get(kind)
-    # a list of a hundred thousand words is gone through at the pace of a comparison
+    # check scalars here, without a call for each: a list may have a hundred thousand
     for index, item in enumerate(value):
         if is_scalar is None or not is_scalar(item):
             yield from _of_type(kind, item, (*path, index))

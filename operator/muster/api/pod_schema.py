@@ -1,6 +1,6 @@
-"""The fields of a pod's spec and their types, as the newest Kubernetes that muster knows has them.
+"""The fields of a pod's spec and their types, from the newest Kubernetes version that muster supports.
 
-`make generate` writes the file from the official client, so that no cluster and no client is needed to read a template.
+`make generate` writes the file from the official client: validating a template needs no cluster and no client.
 """
 
 import json
@@ -14,10 +14,10 @@ POD_SPEC = "PodSpec"
 
 @dataclass(frozen=True)
 class PodSchema:
-    """`kubernetes` is the release, `types` has the fields of each type.
+    """`kubernetes` is the version, `types` the fields of each type.
 
-    A field's type is the name of another one, one of text, integer, boolean, quantity, port and anything, a list of
-    such, [item], or a map of them, {value}.
+    The type of a field is the name of another type; text, integer, boolean, quantity, port or anything; a list of them,
+    [item]; or a map of them, {value}.
     """
 
     kubernetes: str
@@ -26,6 +26,6 @@ class PodSchema:
 
 @lru_cache(maxsize=1)
 def pod_schema() -> PodSchema:
-    """The schema, read once."""
+    """Read the schema once."""
     read = json.loads(files("muster.api").joinpath("pod_fields.json").read_text(encoding="utf-8"))
     return PodSchema(read["kubernetes"], read["types"])

@@ -1,4 +1,4 @@
-"""The pool that a job names, as the operator's configuration has it."""
+"""Resolve the pool that a job names, from the operator's configuration."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ _MOST_NAMES = 10
 
 
 def with_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
-    """The job with all that its pool says in place of the name alone.
+    """Return the job with the fields of its pool instead of the pool's name.
 
-    Raises `InvalidResource` for a name that none of `pools` has; the message lists those that there are.
+    Raises `InvalidResource` for a name that is not in `pools`; the message lists the existing names.
     """
     pool = job.spec.node_pool
     if pool is None or pool.name is None:

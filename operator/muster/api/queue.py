@@ -1,4 +1,4 @@
-"""Who admits a job as a whole."""
+"""`spec.queue` as types: who admits a job as a whole."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ class Coscheduling(Model):
 
     scheduler_name: str = Field(
         default="scheduler-plugins-scheduler",
-        description="The scheduler that has the plug-in; the default is what the plug-ins' own chart calls it.",
+        description="The scheduler with the plug-in; the default is the name in the plug-ins' chart.",
         min_length=1,
         max_length=253,
         pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
@@ -22,7 +22,7 @@ class Coscheduling(Model):
 
 
 class Queue(Model):
-    """Gang scheduling: exactly one of its fields."""
+    """Gang scheduling: exactly one of these fields is set."""
 
     kueue: QueueName | None = Field(default=None, description="A LocalQueue of Kueue, in the job's namespace.")
     volcano: QueueName | None = Field(default=None, description="A queue of Volcano.")

@@ -1,4 +1,4 @@
-"""Which regular expressions may read a metric: valid in every Python an image may bring, and not able to explode."""
+"""Validate regular expressions of metrics: valid in every Python of an image, and without catastrophic backtracking."""
 
 import math
 import re
@@ -9,28 +9,27 @@ from muster.api.regex_size import size_objection
 
 _QUANTIFIER = re.compile(r"(?P<sign>[*+?])|\{(?P<low>[0-9]*)(?P<comma>,?)(?P<high>[0-9]*)\}")
 _FEW = 10
-"""Repetitions that can't add up to much, whatever varies inside."""
+"""So few repetitions are harmless, whatever varies inside."""
 
 MAX_TIMES = 1000
-"""How often a repetition with a number may ask for its item, those around it counted in: no line is longer, and of
-what is empty Python matches each one."""
+"""The product of nested counted repetitions: no line is longer, and Python tries each repetition of an empty match."""
 
 
 def objection(pattern: str) -> str | None:
-    """What speaks against a metric's regular expression; None when nothing does.
+    """Explain why a metric's regular expression is refused; None if it is fine.
 
-    A repetition of something that varies in length takes time exponential in a line's length when the line doesn't
-    match, and would stop the agent. Repetitions side by side are at worst polynomial, and lines are bounded.
+    A repetition of something that varies in length takes exponential time on a line that doesn't match, and would block
+    the agent. Adjacent repetitions are at worst polynomial, and lines are bounded.
     """
     objection = size_objection(pattern)
     if objection is not None:
         return objection
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what Python warns of today means something else in the image's tomorrow
+            warnings.simplefilter("error")  # a newer Python in the image may read it differently
             groups = re.compile(pattern).groups
     except (re.error, OverflowError, RecursionError, Warning) as error:
-        return f"Python's re refuses it ({error})"
+        return f"Python's re rejects it ({error})"
     if groups == 0:
         return 'it has no group; put the number in parentheses: "loss=([0-9.]+)"'
     return _shape_objection(pattern)
@@ -38,9 +37,10 @@ def objection(pattern: str) -> str | None:
 
 @dataclass
 class _Item:
-    """A group, or a part of one. `ways` is how often what varies in length is repeated (0: nothing varies).
+    """A group, or a part of one.
 
-    `times` is how often anything is repeated by a number.
+    `ways` says how often a part of varying length is repeated; 0 if nothing varies. `times` is the largest number of
+    counted repetitions.
     """
 
     ways: int = 0
@@ -51,7 +51,7 @@ class _Item:
 
 
 def _shape_objection(pattern: str) -> str | None:
-    """Walk the pattern's groups and quantifiers; it is known to compile."""
+    """Check the groups and quantifiers of a pattern that compiles."""
     groups = [_Item()]
     position = 0
     while position < len(pattern):
@@ -74,15 +74,15 @@ def _shape_objection(pattern: str) -> str | None:
 
 
 def _repeat(item: _Item, low: int, high: float) -> str | None:
-    """Have the item repeated, `low` to `high` times; what speaks against it."""
+    """Apply a quantifier to the item, `low` to `high` times; return the objection to it."""
     if item.ways and item.ways * high > _FEW:
         return (
-            "a repetition of what varies in length, like (a+)+ or (a|b)*, can take for ever on a line that doesn't"
-            " match; leave out what stands around the number, it is found anywhere in a line"
+            "a repetition of something that varies in length, like (a+)+ or (a|b)*, can run forever on a line that"
+            " doesn't match; leave out what is around the number: the expression is searched for anywhere in a line"
         )
     counted = 1 if math.isinf(high) else int(high)
     if item.times * counted > MAX_TIMES:
-        return f"something is repeated more than {MAX_TIMES} times by its numbers; + and * repeat without one"
+        return f"its counts repeat something more than {MAX_TIMES} times; use + or * instead of a count"
     item.take(_Item(max(item.ways * counted, int(low != high)), item.times * counted))
     return None
 
@@ -98,11 +98,11 @@ def _limits(quantifier: re.Match[str]) -> tuple[int, float]:
 
 
 def _step(pattern: str, position: int, groups: list[_Item]) -> tuple[_Item | None, int]:
-    """Pass one item; None for the first of the result when none was completed."""
+    """Read one item; return it, or None if it is not complete, and the next position."""
     char = pattern[position]
     if char == "(":
         groups.append(_Item())
-        # past the ? of (?: or (?P<name>, which is no quantifier
+        # skip the ? of (?: or (?P<name>, which is not a quantifier
         return None, position + (2 if pattern.startswith("(?", position) else 1)
     if char == ")":
         return groups.pop(), position + 1

@@ -1,4 +1,4 @@
-"""Names that belong to muster: options of torchrun and launchers. `contract` has the variables of the rendezvous."""
+"""Names that are reserved for muster: torchrun's options and launchers. `contract` has the rendezvous variables."""
 
 TORCHRUN_OPTIONS = (
     "nnodes",
@@ -16,16 +16,16 @@ TORCHRUN_OPTIONS = (
     "module",
     "run-path",
     "virtual-local-rank",  # every rank would see LOCAL_RANK 0
-    "help",  # it would end with success and no rank started
+    "help",  # it would exit with 0 and start no rank
     "print-completion",
 )
-"""Without the leading dashes; torchrun takes each also with _ for -."""
+"""Without the leading dashes; torchrun takes _ for - as well."""
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
-"""Commands that start a node's ranks themselves; `contract.Mpi` has those that start a whole world."""
+"""Commands that start a node's ranks themselves; `contract.Mpi` has those that start the ranks of all nodes."""
 
 LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
-"""The same as modules: python -m torch.distributed.run."""
+"""The same launchers as modules: python -m torch.distributed.run."""
 
 
 def is_torchrun_option(argument: str) -> bool:
@@ -35,5 +35,5 @@ def is_torchrun_option(argument: str) -> bool:
     if not argument.startswith("--"):
         return False
     name = argument[2:].partition("=")[0].replace("_", "-")
-    # argparse takes any unambiguous beginning of an option for the option
+    # argparse accepts any unambiguous prefix of an option
     return any(option.startswith(name) for option in TORCHRUN_OPTIONS)

@@ -1,4 +1,4 @@
-"""What a rule about a resource is made of."""
+"""The types of a rule about a resource."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from muster.api.spec import Spec
 
 @dataclass(frozen=True)
 class Breach:
-    """Where a spec breaks a rule, below `spec`, and what was found there."""
+    """Where a spec breaks a rule, below `spec`, and the value there."""
 
     path: Path
     finding: str
@@ -17,7 +17,7 @@ class Breach:
 
 @dataclass(frozen=True)
 class Rule:
-    """`sentence` says what is allowed and what to do. `cel`, if any, judges each value at `places` of the schema."""
+    """`sentence` says what is allowed and what to do. `cel`, if set, validates each value at `places` of the schema."""
 
     places: tuple[str, ...]
     why: str

@@ -1,7 +1,7 @@
-"""What a resource has to keep to beyond its fields' types: an ordered list of rules, each with its why.
+"""Rules about a resource that go beyond its fields' types: an ordered list, each with its reason.
 
-Where CEL can say a rule, the CRD carries it with the same sentence, so that the API server refuses what muster would
-refuse. The checks here stay: an old CRD may have let something through.
+If CEL can express a rule, the CRD has it with the same message, so that the API server rejects what muster would
+reject. muster checks again: an old CRD may have let something through.
 """
 
 from collections.abc import Iterator
@@ -41,8 +41,8 @@ def _repeated_names(spec: Spec) -> Iterator[Breach]:
 LASTING_RULES: tuple[Rule, ...] = (
     Rule(
         places=("spec",),
-        why="One of the two would be lost.",  # the CRD says it by its list maps
-        sentence="each name may be given once; remove or rename one",
+        why="One of the two would be lost.",  # the CRD has list maps for it
+        sentence="each name may occur only once; remove or rename one",
         breaches=_repeated_names,
     ),
     *LAUNCH_RULES,
@@ -60,7 +60,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SAGEMAKER_DATA_RULES,
     *FAILURE_POLICY_RULES,
 )
-"""What every job keeps to for as long as there is something of it: the rest of muster counts on them."""
+"""Rules that a job must meet as long as it exists: the rest of muster relies on them."""
 
 RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
-"""What a job keeps to that isn't started yet."""
+"""Rules that a job must meet before it starts."""

@@ -1,4 +1,4 @@
-"""The job's block for Amazon SageMaker."""
+"""The block `spec.sagemaker` of a job."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from muster.api.spec import Spec
 
 
 def block_of(spec: Spec) -> SageMaker:
-    """The block, or its defaults where the job leaves it out."""
+    """Return the block, or its defaults if the job leaves it out."""
     return spec.sagemaker or SageMaker()
 
 
 def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
-    """The block, once, where SageMaker is to run the job; nothing for a job of another backend."""
+    """Yield the block of a job with backend: SageMaker; nothing for other backends."""
     if spec.backend == "SageMaker" and spec.sagemaker is not None:
         yield spec.sagemaker

@@ -1,4 +1,4 @@
-"""`spec.inputs[].sagemaker` as types: what only SageMaker can do with a channel."""
+"""`spec.inputs[].sagemaker` as types: channel options that only SageMaker has."""
 
 from typing import Annotated, Literal
 
@@ -12,9 +12,9 @@ GroupName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class FileSystem(Model):
-    """A folder of a file system of Amazon, which SageMaker mounts: the job needs a vpc that reaches it."""
+    """A directory on Amazon EFS or FSx for Lustre, which SageMaker mounts: the job needs a VPC that reaches it."""
 
-    type: Literal["EFS", "FSxLustre"] = Field(description="Whose file system it is.")
+    type: Literal["EFS", "FSxLustre"] = Field(description="The kind of file system.")
     id: str = Field(description="The file system: fs-0123456789abcdef0.", max_length=21, pattern=r"^fs-[0-9a-f]{8,}$")
     path: str = Field(description="The folder's path in it, beginning with /.", min_length=1, max_length=4096)
     access: Literal["ReadOnly", "ReadWrite"] = Field(
@@ -23,27 +23,27 @@ class FileSystem(Model):
 
 
 class ChannelOptions(Model):
-    """What only SageMaker can do with a channel."""
+    """Channel options that only SageMaker has."""
 
     file_system: FileSystem | None = Field(
-        default=None, description="The data's place, instead of volume and s3: a file system of Amazon."
+        default=None, description="The data's location, instead of volume and s3: an Amazon file system."
     )
     input_mode: InputMode | None = Field(
         default=None,
-        description="File: copied before the ranks start. FastFile: fetched as it is read. Pipe: read from a pipe. "
-        "Unset: sagemaker.inputMode.",
+        description="File: SageMaker copies the data before the ranks start. FastFile: it streams files when the ranks "
+        "open them. Pipe: the ranks read from a pipe. Unset: sagemaker.inputMode.",
     )
     data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] = Field(
-        default="S3Prefix", description="What s3.uri is: a prefix of keys, or a list of objects."
+        default="S3Prefix", description="What s3.uri names: a key prefix, or a list of objects."
     )
     attribute_names: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], Field(max_length=16)
-    ] = Field(default=(), description="Which attributes of an AugmentedManifestFile are read.")
+    ] = Field(default=(), description="The attributes of an AugmentedManifestFile to read.")
     instance_groups: Annotated[tuple[GroupName, ...], Field(max_length=5)] = Field(
         default=(), description="Which of sagemaker.instanceGroups get the data; unset: all."
     )
     compression: Literal["None", "Gzip"] | None = Field(
-        default=None, description="How the data is compressed; in Pipe mode it arrives unpacked."
+        default=None, description="How the data is compressed; Pipe mode decompresses it."
     )
     record_wrapper: Literal["None", "RecordIO"] | None = Field(
         default=None, description="Whether each object is wrapped into a RecordIO record."

@@ -1,4 +1,4 @@
-"""The part `sagemaker` of the operator's configuration: where SageMaker is for jobs that don't say it."""
+"""The field `sagemaker` of the operator's configuration: the default region and AWS endpoints."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s@]+/?$", max_length=512)]
 
 
 class AwsEndpoints(Model):
-    """What is asked instead of AWS' own services. Not a job's to say: it would send the operator anywhere."""
+    """Endpoints that replace those of AWS. Jobs can't set them: they must not redirect the operator."""
 
     sagemaker: Url | None = Field(default=None, description="Instead of https://api.sagemaker.<region>.amazonaws.com.")
     sts: Url | None = Field(default=None, description="Instead of AWS STS.")
@@ -20,12 +20,12 @@ class AwsEndpoints(Model):
 
 
 class SageMakerConfig(Model):
-    """Where SageMaker is."""
+    """Defaults for SageMaker jobs."""
 
     region: str | None = Field(
         default=None,
-        description="The AWS region of jobs that name none; unset: they have to.",
+        description="The default AWS region; unset: each job has to name its region.",
         max_length=32,
         pattern=REGION_PATTERN,
     )
-    endpoints: AwsEndpoints = Field(default_factory=AwsEndpoints, description="Other places than AWS' own.")
+    endpoints: AwsEndpoints = Field(default_factory=AwsEndpoints, description="Endpoints that replace those of AWS.")

@@ -1,4 +1,4 @@
-"""Where SageMaker can read and write: channels, places in Amazon S3, and what watches a job there."""
+"""Rules about a SageMaker job's data: channels, locations in Amazon S3, Debugger and profiler."""
 
 from collections.abc import Iterator
 
@@ -136,13 +136,13 @@ def _rule_names(spec: Spec) -> Iterator[Breach]:
 SAGEMAKER_DATA_RULES = (
     Rule(
         places=("spec",),
-        why="The list of objects would be taken for the data itself.",
+        why="muster would download the list of objects as the data itself.",
         sentence="on Kubernetes s3.uri is a prefix of keys; name one, or use backend: SageMaker",
         breaches=_only_there,
     ),
     Rule(
         places=("spec",),
-        why="SageMaker runs on machines of its own, where no volume of the cluster is.",
+        why="SageMaker's instances are outside the cluster and can't mount its volumes.",
         sentence="SageMaker can't mount a volume; name s3",
         breaches=_volumes,
     ),

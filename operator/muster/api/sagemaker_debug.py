@@ -11,7 +11,7 @@ MAX_RULES = 20
 
 S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 Settings = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=20)]
-"""Names and texts of SageMaker Debugger."""
+"""Names and values of SageMaker Debugger's settings."""
 
 ContainerPath = Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -20,11 +20,13 @@ class Collection(Model):
     """Tensors that are saved together."""
 
     name: str = Field(description="The collection: losses, weights, gradients, ...", min_length=1, max_length=256)
-    parameters: Settings = Field(default_factory=dict, description="When and what: save_interval, include_regex, ...")
+    parameters: Settings = Field(
+        default_factory=dict, description="What it saves and how often: save_interval, include_regex, ..."
+    )
 
 
 class DebugRule(Model):
-    """What watches the job's tensors or metrics: a processing job beside it."""
+    """A rule that watches the job's tensors or metrics, in a processing job of its own."""
 
     name: str = Field(description="The rule's name, unique among the job's.", min_length=1, max_length=256)
     image: str | None = Field(
@@ -37,8 +39,8 @@ class DebugRule(Model):
         default=None, description="The instance that evaluates it; unset: SageMaker's choice.", max_length=64
     )
     volume_size_gb: int | None = Field(default=None, description="The size of its disk.", ge=1, le=16384)
-    local_path: ContainerPath | None = Field(default=None, description="Where its container writes.")
-    s3: S3Folder | None = Field(default=None, description="Where its output is kept.")
+    local_path: ContainerPath | None = Field(default=None, description="The folder to which its container writes.")
+    s3: S3Folder | None = Field(default=None, description="The folder in Amazon S3 for its output.")
     parameters: Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=100)] = Field(
         default_factory=dict, description="Its parameters; rule_to_invoke names a built-in rule."
     )

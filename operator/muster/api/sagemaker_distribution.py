@@ -6,19 +6,19 @@ from pydantic import Field
 
 from muster.api.model import KubernetesObject, Model
 
-_ENABLED = "false: the toolkit is told that it is off, as the SageMaker SDK does."
+_ENABLED = "false: muster passes the option to the toolkit as disabled, as the SageMaker SDK does."
 
 MpiOptions = Annotated[str, Field(max_length=2500)]
 
 
 class Switch(Model):
-    """A way of starting ranks that has no settings."""
+    """A way of starting ranks without settings."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
 
 
 class PytorchDdp(Model):
-    """The SDK's `pytorchddp`. By SDK 2.221 and newer it is smdistributed's data parallel, save for HuggingFace."""
+    """The SDK's `pytorchddp`. SDK 2.221 and newer make it smdistributed's data parallel, except for HuggingFace."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
     custom_mpi_options: MpiOptions = Field(
@@ -45,7 +45,7 @@ class ModelParallel(Model):
 
 
 class SageMakerMpi(Model):
-    """mpirun, which the toolkit starts on the first instance."""
+    """The toolkit runs mpirun on the first instance."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
     processes_per_host: int | None = Field(
@@ -59,7 +59,7 @@ class SageMakerMpi(Model):
 
 
 class Distribution(Model):
-    """What SageMaker's toolkit is told about the ranks, whatever launcher says."""
+    """The distribution that muster passes to SageMaker's toolkit; it replaces `launcher`."""
 
     torch_distributed: Switch | None = Field(default=None, description="torchrun, on GPUs and Trainium.")
     pytorch_ddp: PytorchDdp | None = Field(default=None, description="The SDK's pytorchddp.")

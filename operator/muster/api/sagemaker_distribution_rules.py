@@ -1,7 +1,7 @@
-"""Which distributions go together, and what the SageMaker SDK would ignore.
+"""Rules about which distributions can be combined, and which of them the SageMaker SDK would ignore.
 
-Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution`, `validate_smdistributed`) and what the estimators in
-pytorch/, tensorflow/ and huggingface/ make of a distribution.
+Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution`, `validate_smdistributed`) and the estimators in
+pytorch/, tensorflow/ and huggingface/.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _ignored(spec: Spec) -> Iterator[Breach]:
 
 
 def _effective_ways(estimator: str, distribution: Distribution) -> AbstractSet[str]:
-    """What of the distribution the SDK's estimator would tell the toolkit."""
+    """The parts of the distribution that the SDK's estimator passes to the toolkit."""
     said = set(ways(distribution))
     return effective_ways(estimator, said, {way for way in said if is_on(distribution, way)})
 
@@ -136,49 +136,49 @@ DISTRIBUTION_RULES = (
     ),
     Rule(
         places=PLACES,
-        why="The SageMaker SDK leaves it out without a word.",
-        sentence="SageMaker's toolkit isn't told of it; remove it",
+        why="The SageMaker SDK drops it silently.",
+        sentence="SageMaker's toolkit does not get this option; remove it",
         breaches=_ignored,
     ),
     Rule(
         places=PLACES,
-        why="The SDK takes one strategy of smdistributed, and makes pytorchddp to one.",
+        why="The SDK allows one strategy of smdistributed, and converts pytorchddp to one.",
         sentence="at most one of pytorchDdp, dataParallel and modelParallel may be set",
         breaches=_two_libraries,
     ),
     Rule(
         places=PLACES,
-        why="The SageMaker SDK leaves them out without a word.",
+        why="The SageMaker SDK drops them silently.",
         sentence="they would not be used; remove them",
         breaches=_lost_settings,
     ),
     Rule(
         places=PLACES,
-        why="The SDK takes one group for the ranks.",
+        why="The SDK runs the ranks on one group.",
         sentence="one of sagemaker.instanceGroups is needed, by its name",
         breaches=_group,
     ),
     Rule(
         places=PLACES,
-        why="The SDK refuses a group for ranks that nothing starts.",
+        why="The SDK rejects a group for ranks if no launcher starts them.",
         sentence="with instance groups mpi, dataParallel, or torchDistributed alone has to start the ranks",
         breaches=_group_without_ranks,
     ),
     Rule(
         places=PLACES,
-        why="The library would end the job with it, after the instances have come.",
-        sentence="the library takes no such value",
+        why="The library would fail with it, after the instances have started.",
+        sentence="the library does not accept this value",
         breaches=_parameters,
     ),
     Rule(
         places=PLACES,
-        why="One of the two would be lost.",
+        why="One of the two would be ignored.",
         sentence="give the same number, or one of them",
         breaches=_processes,
     ),
     Rule(
         places=("spec.launcher",),
-        why="distribution counts in launcher's place, and the arguments would be lost.",
+        why="distribution replaces launcher, and the launcher's arguments would be ignored.",
         sentence="with a distribution they would not be used: put options for mpirun into its customMpiOptions",
         breaches=_launcher_arguments,
     ),

@@ -1,4 +1,4 @@
-"""`spec.sagemaker.framework` as types: which of SageMaker's own images runs the job, and how its toolkit is told."""
+"""`spec.sagemaker.framework` as types: which of SageMaker's images runs the job, and the settings of its toolkit."""
 
 from typing import Annotated, Literal
 
@@ -12,9 +12,10 @@ Version = Annotated[str, Field(min_length=1, max_length=32, pattern=VERSION_PATT
 
 
 class Framework(Model):
-    """A framework of SageMaker's images.
+    """A framework with SageMaker's images.
 
-    With spec.image its versions may be left out: that image is taken, and its toolkit told as the framework's own are.
+    With spec.image the versions are optional: the job uses that image, and muster configures its toolkit in the same
+    way.
     """
 
     name: Literal["PyTorch", "TensorFlow", "HuggingFace"] = Field(description="The framework.")
@@ -28,15 +29,15 @@ class Framework(Model):
         pattern=r"^py[0-9]{1,4}$",
     )
     pytorch_version: Version | None = Field(
-        default=None, description="HuggingFace: the PyTorch below; this or tensorflowVersion."
+        default=None, description="HuggingFace: the version of PyTorch; this or tensorflowVersion."
     )
     tensorflow_version: Version | None = Field(
-        default=None, description="HuggingFace: the TensorFlow below; this or pytorchVersion."
+        default=None, description="HuggingFace: the version of TensorFlow; this or pytorchVersion."
     )
     model_dir: str = Field(
         default="Auto",
-        description="TensorFlow: the hyperparameter model_dir. Auto: as the SageMaker SDK has it, /opt/ml/model with "
-        "mpi and a folder of the output's else. None: not given. Or a path, or a folder in Amazon S3.",
+        description="TensorFlow: the hyperparameter model_dir. Auto: as in the SageMaker SDK, /opt/ml/model with mpi, "
+        "else a folder of the output. None: muster omits it. Or a path, or a folder in Amazon S3.",
         min_length=1,
         max_length=1024,
     )

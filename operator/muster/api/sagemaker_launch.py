@@ -1,7 +1,8 @@
-"""How SageMaker starts a job's ranks: what its toolkit is told, which file it starts, whether by muster's start script.
+"""How SageMaker starts a job's ranks: the toolkit's distribution, the program, and whether muster's start script runs.
 
-Where `distribution` isn't given the portable launcher decides. What SageMaker's toolkit can do it is told to do; for
-all else muster's start script lies in the source archive, and the toolkit or the container runs it once a node. Pure.
+Without `distribution`, the portable launcher decides. If SageMaker's toolkit can do what the launcher asks for, muster
+uses the toolkit. Otherwise muster adds its start script to the source archive, and the toolkit or the container runs
+the script once a node. Pure.
 """
 
 import posixpath
@@ -20,21 +21,24 @@ from muster.api.spec import Spec
 START_SCRIPT = "muster_start.py"
 
 SERVICE_COMMAND = ("train",)
-"""What SageMaker itself passes to an image's entry point (Developer Guide, "How Amazon SageMaker AI Runs Your Training
-Image"): a job with this command in an image of its own leaves the start to the image."""
+"""The argument that SageMaker passes to an image's entry point.
+
+See "How Amazon SageMaker AI Runs Your Training Image" in the Developer Guide. With this command and the user's own
+image, the image starts the ranks.
+"""
 
 _PYTHON = re.compile(r"python[0-9.]*")
 _FILE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
-"""A path that the toolkit takes for its program: sagemaker-training 5.1.4, process.validate_entry_point."""
+"""A path that the toolkit accepts as its program: sagemaker-training 5.1.4, process.validate_entry_point."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How the ranks are started.
+    """How the ranks start.
 
-    `distribution` is what the toolkit is told, None: nothing. `program` is the file of the source archive that it
-    starts, "" where the container starts by itself. `by_script` says that muster's start script runs the command, from
-    the source archive; with Channels it always does, from a channel of its own.
+    `distribution` is what muster passes to the toolkit, None for nothing. `program` is the file of the source archive
+    that the toolkit starts, "" if the container starts by itself. `by_script` says that muster's start script, a file
+    of the source archive, runs the command; with Channels it always does, and the script comes in its own channel.
     """
 
     start: Literal["Toolkit", "Container", "Channels"]
@@ -44,7 +48,7 @@ class Launch:
 
 
 def launch(spec: Spec) -> Launch:
-    """How SageMaker starts the ranks of a job."""
+    """Decide how SageMaker starts the ranks of a job."""
     block = block_of(spec)
     if block.start == "Channels":
         return Launch("Channels")
@@ -65,7 +69,7 @@ def uses_toolkit(block: SageMaker) -> bool:
 
 
 def distribution_of(spec: Spec) -> Distribution | None:
-    """What the toolkit is told of the ranks: what the job says, else what its launcher means."""
+    """The distribution for the toolkit: the job's own, else the one that its launcher requires."""
     block = block_of(spec)
     if block.distribution is not None or block.framework is None:
         return block.distribution
@@ -74,15 +78,15 @@ def distribution_of(spec: Spec) -> Distribution | None:
         return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
     if launcher.torchrun is None or launcher.torchrun.args or torch_objection(spec, block) is not None:
         return None
-    # The toolkit would start a torchrun for each group, with a world of its own.
+    # The toolkit would start a torchrun for each group, and each would have its own world.
     return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
 
 
 def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
-    """The file that the toolkit can start just as the command does; None when it can't.
+    """Return the file with which the toolkit does exactly what the command does; None if there is none.
 
-    `python train.py` is train.py, and ./train.sh is train.sh; with mpirun `python -m mpi4py train.py` is train.py too,
-    for so the toolkit starts it.
+    `python train.py` becomes train.py, and ./train.sh becomes train.sh. With mpirun, `python -m mpi4py train.py`
+    becomes train.py too, because the toolkit adds mpi4py itself.
     """
     if command[1:3] == ("-m", "mpi4py") and by_mpirun(distribution):
         command = (command[0], *command[3:])
@@ -96,7 +100,7 @@ def program_file(command: tuple[str, ...], distribution: Distribution | None = N
 
 
 def by_mpirun(distribution: Distribution | None) -> bool:
-    """Whether the toolkit's mpirun starts the ranks: its own, or that of SageMaker's data parallel library."""
+    """Whether the toolkit starts the ranks by mpirun: its own, or through SageMaker's data parallel library."""
     if distribution is None:
         return False
     ways = (distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp)
@@ -104,7 +108,7 @@ def by_mpirun(distribution: Distribution | None) -> bool:
 
 
 def torch_objection(spec: Spec, block: SageMaker) -> str | None:
-    """What speaks against SageMaker's own torchrun, in words; None when nothing does."""
+    """Explain why SageMaker's own torchrun can't run the job; None if it can."""
     framework = block.framework
     if framework is None or framework.name == "TensorFlow" or framework.tensorflow_version is not None:
         return "an image that isn't PyTorch's"
@@ -119,25 +123,25 @@ def torch_objection(spec: Spec, block: SageMaker) -> str | None:
 
 
 def said_procs(spec: Spec) -> int | None:
-    """The ranks on each node, where the job says a number; None for Auto, also once muster has found one for it."""
+    """Return the job's ranks on each node; None for Auto, also after muster has resolved it."""
     procs = spec.procs_per_node
     return None if isinstance(procs, str) or "procs_per_node" not in spec.model_fields_set else procs
 
 
 def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
-    """The instance groups that the ranks run on: the one that the distribution names, or the only one there is."""
+    """The instance groups on which the ranks run: the one that the distribution names, or the only one."""
     groups = block.instance_groups
     chosen = block.distribution.instance_group if block.distribution is not None else None
     return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
 
 
 def is_on_some_instances(block: SageMaker) -> bool:
-    """Whether the ranks run on one of several instance groups, and the others do something else."""
+    """Whether the ranks run on one of several instance groups only."""
     return len(block.instance_groups) > 1 and bool(rank_groups(block))
 
 
 def rank_instance_type(block: SageMaker) -> str:
-    """The type of the instances that the ranks run on; "" when the job doesn't say."""
+    """The type of the instances on which the ranks run; "" if the job doesn't say."""
     if block.instance_type is not None:
         return block.instance_type
     groups = rank_groups(block) or block.instance_groups
@@ -155,7 +159,7 @@ def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
         return False
     if spec.launcher.per_node is None:
         return True
-    # A script for SageMaker reads its variables, and code in an archive is most likely one.
+    # A script for SageMaker needs SageMaker's variables, and code in an archive is most likely such a script.
     return spec.source is not None and spec.command != SERVICE_COMMAND
 
 

@@ -1,4 +1,4 @@
-"""Types of `spec.sagemaker` that say on what, and under which limits, SageMaker runs the job."""
+"""Types of `spec.sagemaker` for resources and limits: instances, VPC, retries."""
 
 from typing import Annotated, Literal
 
@@ -29,11 +29,11 @@ class InstanceGroup(Model):
 
 
 class Spot(Model):
-    """Spot instances: cheaper, and taken away at times; SageMaker starts the job again when it has others."""
+    """Spot instances: cheaper, but AWS may reclaim them; SageMaker restarts the job when it has others."""
 
     max_wait_seconds: int | None = Field(
         default=None,
-        description="How long the job may take with all its waiting, at least maxRunSeconds; unset: maxRunSeconds.",
+        description="How long the job may take, waiting included, at least maxRunSeconds; unset: maxRunSeconds.",
         ge=1,
         le=MAX_RUN_SECONDS,
     )
@@ -57,41 +57,41 @@ class Vpc(Model):
 
 
 class ImageRepository(Model):
-    """Where the image comes from when that isn't Amazon ECR."""
+    """Where the image comes from if not from Amazon ECR."""
 
     access: Literal["Platform", "Vpc"] = Field(
         default="Vpc", description="Platform: Amazon ECR. Vpc: a registry in the job's VPC."
     )
     credentials_provider_arn: str | None = Field(
         default=None,
-        description="The AWS Lambda function that gives the registry's credentials.",
+        description="The AWS Lambda function that provides the registry's credentials.",
         min_length=1,
         max_length=2048,
     )
 
 
 class UltraServer(Model):
-    """A part of the job's instances and the UltraServer that they lie on."""
+    """A number of the job's instances and their UltraServer."""
 
     ultra_server_id: str | None = Field(default=None, description="The UltraServer; unset: any.", max_length=256)
     instance_count: int = Field(description="How many instances.", ge=0, le=10000)
 
 
 class Placement(Model):
-    """How the job's instances lie on UltraServers of a training plan."""
+    """How the job's instances are placed on UltraServers of a training plan."""
 
     multiple_jobs: bool | None = Field(default=None, description="Whether other jobs may share them.")
     ultra_servers: Annotated[tuple[UltraServer, ...], Field(max_length=10)] = Field(
-        default=(), description="Which instances lie where."
+        default=(), description="The number of instances on each UltraServer."
     )
 
 
 class Experiment(Model):
-    """The SageMaker experiment that the training job becomes a part of."""
+    """The SageMaker experiment to which the training job belongs."""
 
     experiment_name: str | None = Field(default=None, description="The experiment.", max_length=120)
     trial_name: str | None = Field(default=None, description="The trial.", max_length=120)
     trial_component_display_name: str | None = Field(
-        default=None, description="What the training job is called there.", max_length=120
+        default=None, description="The training job's name in the experiment.", max_length=120
     )
     run_name: str | None = Field(default=None, description="The run.", max_length=120)

@@ -1,4 +1,4 @@
-"""What a job needs for Amazon SageMaker: a role, instances, an image."""
+"""Rules about what a SageMaker job needs: a role, instances, an image."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def _ranks_of_unlike_groups(spec: Spec) -> Iterator[Breach]:
 def _mpi_over_groups(spec: Spec) -> Iterator[Breach]:
     for block in sagemaker_blocks(spec):
         if block.start == "Channels":
-            continue  # a ModelTrainer may send such a job, and has no word for the group: a note tells what comes of it
+            continue  # a ModelTrainer can send such a job and has no field for the group: a note explains the result
         if spec.launcher.mpi is not None and block.distribution is None and len(block.instance_groups) > 1:
             yield Breach(("launcher", "mpi"), f"it with {', '.join(group.name for group in block.instance_groups)}")
 
@@ -111,14 +111,14 @@ def _model_dir(spec: Spec) -> Iterator[Breach]:
 SAGEMAKER_RULES = (
     Rule(
         places=("spec",),
-        why="SageMaker asks for a role and instances, which nothing else in a job names.",
+        why="SageMaker requires a role and instances, and no other field names them.",
         sentence="sagemaker: {role: ..., instanceType: ...} is needed",
         breaches=_no_block,
         cel="self.backend != 'SageMaker' || has(self.sagemaker)",
     ),
     Rule(
         places=("spec",),
-        why="The training job works as this role, and muster has none to lend.",
+        why="The training job runs with this role, and muster has no default for it.",
         sentence="role is needed: arn:aws:iam::<account>:role/<name>",
         breaches=_role,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.sagemaker.role)",
@@ -133,32 +133,32 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         places=("spec.nodes",),
-        why="The status would tell of other nodes than there are.",
-        sentence="nodes is the number of all groups' instances",
+        why="The status would show another number of nodes.",
+        sentence="nodes must be the number of instances in all groups",
         breaches=_group_sizes,
     ),
     Rule(
         places=("spec.sagemaker.instanceGroups",),
         why="Channels and ranks find a group by its name.",
-        sentence="each name may be given once; rename one",
+        sentence="each name may occur only once; rename one",
         breaches=_group_names,
     ),
     Rule(
         places=("spec.procsPerNode",),
-        why="Each instance would count its own devices, and the world would be none that the launcher knows.",
+        why="Instances of different types have different numbers of devices, and launchers need one number for all.",
         sentence="groups of several types run the same number of ranks on each instance: give the number, or the "
         "group that runs them in sagemaker.distribution.instanceGroup",
         breaches=_ranks_of_unlike_groups,
     ),
     Rule(
         places=("spec.launcher.mpi",),
-        why="SageMaker's toolkit would start an mpirun in each group, and each has a world of its own.",
+        why="SageMaker's toolkit would start an mpirun in each group, each with its own world.",
         sentence="one group runs the ranks: name it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
         breaches=_mpi_over_groups,
     ),
     Rule(
         places=("spec.sagemaker.rankReports",),
-        why="Programs on the other groups would report as well, and could not be told from the ranks.",
+        why="Programs on the other groups would report as well, and muster could not distinguish them from the ranks.",
         sentence="ranks on one of several groups can't report; set Auto or Off",
         breaches=_reports_of_some,
     ),
@@ -171,14 +171,14 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         places=("spec.sagemaker",),
-        why="SageMaker refuses a shorter one: the waiting counts on top of the run.",
+        why="SageMaker rejects a shorter one: it includes the run.",
         sentence="maxWaitSeconds is at least maxRunSeconds; raise it",
         breaches=_short_wait,
         cel="!has(self.spot) || !has(self.spot.maxWaitSeconds) || self.spot.maxWaitSeconds >= self.maxRunSeconds",
     ),
     Rule(
         places=("spec",),
-        why="SageMaker can't guess it.",
+        why="SageMaker needs an image.",
         sentence="spec.image or sagemaker.framework is needed",
         breaches=_no_image,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.image) || has(self.sagemaker.framework)",
@@ -191,14 +191,14 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         places=("spec.sagemaker.framework",),
-        why="Hugging Face's images lie on one of the two, and no others do.",
-        sentence="exactly one of pytorchVersion and tensorflowVersion is needed with HuggingFace, none else",
+        why="Hugging Face's images are based on one of the two; other images are not.",
+        sentence="exactly one of pytorchVersion and tensorflowVersion is needed with HuggingFace, else neither",
         breaches=_versions_beneath,
     ),
     Rule(
         places=("spec.sagemaker.framework.modelDir",),
         why="Other frameworks' images don't read it.",
-        sentence="modelDir is TensorFlow's; remove it",
+        sentence="modelDir works only with TensorFlow; remove it",
         breaches=_model_dir,
     ),
 )

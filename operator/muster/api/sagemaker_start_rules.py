@@ -1,4 +1,4 @@
-"""What SageMaker can start, and with which environment and hyperparameters."""
+"""Rules about how SageMaker starts the job: command, code, environment and hyperparameters."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def _launches(spec: Spec) -> Iterator[Launch]:
-    """How SageMaker starts the job, once; nothing for a job of another backend."""
+    """Yield how SageMaker starts the job; nothing for other backends."""
     return (launch(spec) for _ in sagemaker_blocks(spec))
 
 
@@ -99,15 +99,15 @@ START_RULES = (
     Rule(
         places=("spec.command",),
         why="SageMaker's toolkit starts a file of the source archive.",
-        sentence="name the code in spec.source; a command of an absolute path (python, /app/train.py) is started in "
-        "the image",
+        sentence="name the code in spec.source; for a program in the image use its absolute path:"
+        " python, /app/train.py",
         breaches=_no_code,
     ),
     Rule(
         places=("spec.source",),
-        why="muster hands an archive in Amazon S3 on as it is, and its start script would be missing.",
+        why="muster does not change an archive in Amazon S3, and its start script would be missing.",
         sentence="with such an archive the command has to be python and a file of it, the launcher mpi, perNode or "
-        "torchrun without arguments; or give the code by git, configMap or inline",
+        "torchrun without arguments; or provide the code by git, configMap or inline",
         breaches=_foreign_archive,
     ),
     Rule(
@@ -124,15 +124,15 @@ START_RULES = (
     ),
     Rule(
         places=("spec.launcher.mpi", "spec.command"),
-        why="SageMaker's toolkit starts mpirun itself, and knows Open MPI's options.",
-        sentence="on SageMaker Open MPI starts the program: name the program alone, and implementation Auto or OpenMPI",
+        why="SageMaker's toolkit starts mpirun itself, with Open MPI's options.",
+        sentence="SageMaker uses Open MPI: write the program without mpirun, and implementation Auto or OpenMPI",
         breaches=_other_mpi,
     ),
     Rule(
         places=("spec.sagemaker",),
-        why="It would not be clear what runs.",
-        sentence="containerEntrypoint and containerArguments together are command, word for word; change one of "
-        "them, or remove both",
+        why="It would be unclear which command runs.",
+        sentence="containerEntrypoint and containerArguments together must equal command; change one of them, or "
+        "remove both",
         breaches=_entrypoint,
     ),
     Rule(
@@ -144,15 +144,15 @@ START_RULES = (
     ),
     Rule(
         places=("spec.env",),
-        why="SageMaker shows the environment to everybody who may describe the job.",
-        sentence="SageMaker can't take a value from elsewhere: let the ranks fetch the secret as the job's role, "
-        "from AWS Secrets Manager",
+        why="SageMaker shows the environment to every user who may describe the job.",
+        sentence="SageMaker can't read a value from Kubernetes: let the ranks fetch the secret from AWS Secrets"
+        " Manager, with the job's role",
         breaches=_references,
     ),
     Rule(
         places=("spec.sagemaker.rawHyperparameters",),
-        why="One of the two would be lost.",
-        sentence="each name may be given once; remove one",
+        why="One of the two would be ignored.",
+        sentence="each name may occur only once; remove one",
         breaches=_twice_given,
     ),
 )

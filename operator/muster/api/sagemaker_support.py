@@ -1,4 +1,4 @@
-"""What the SageMaker SDK supports: which versions of a framework, on which instances, can be distributed how.
+"""What the SageMaker SDK supports: framework versions and instances for each distribution.
 
 Source: sagemaker 2.257.7, fw_utils.py; a test compares the lists with it.
 """
@@ -49,7 +49,7 @@ _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 
 
 def has_gpus(instance_type: str) -> bool:
-    """Whether the SDK takes it for an instance with GPUs: _is_gpu_instance."""
+    """Whether the SDK treats it as an instance with GPUs: _is_gpu_instance."""
     return family(instance_type)[:1] in ("p", "g")
 
 
@@ -59,11 +59,11 @@ def is_trainium(instance_type: str) -> bool:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version, to compare: (2, 0, 1)."""
+    """A version as a comparable tuple: (2, 0, 1)."""
     return tuple(int(part) for part in version.split("."))
 
 
 def family(instance_type: str) -> str:
-    """The family of an instance type, as p4d of ml.p4d.24xlarge; "" for what is none of SageMaker's."""
+    """The family of an instance type, such as p4d for ml.p4d.24xlarge; "" if it is not a SageMaker type."""
     match = _FAMILY.fullmatch(instance_type)
     return "" if match is None else match.group(1)

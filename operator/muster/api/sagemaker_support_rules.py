@@ -1,4 +1,4 @@
-"""Which distributions SageMaker has on which instances, with which versions, as the SageMaker SDK refuses the others.
+"""Rules about which distributions SageMaker supports on which instances and versions, as in the SageMaker SDK.
 
 Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution` and what it calls) and estimator.py
 (`_distribution_configuration`, `_validate_mwms_config`).
@@ -73,7 +73,7 @@ def _parallel_image(spec: Spec) -> Iterator[Breach]:
 
 
 def _parallel_ways(block: SageMaker, distribution: Distribution) -> list[str]:
-    """SageMaker's own libraries, where torchrun doesn't start them."""
+    """SageMaker's own libraries, if torchrun doesn't start them."""
     if is_on(distribution, "torchDistributed"):
         return []
     names = ["dataParallel", "modelParallel"]
@@ -121,8 +121,8 @@ def _without_scripts(spec: Spec) -> Iterator[Breach]:
 SUPPORT_RULES = (
     Rule(
         places=("spec.sagemaker.framework.version",),
-        why="The SageMaker SDK refuses it: those images want a program of their own kind.",
-        sentence="AWS' images of TensorFlow run scripts from 1.11 on; take a later one, or name the image",
+        why="The SageMaker SDK rejects it: those images can't run scripts.",
+        sentence="AWS' TensorFlow images run scripts from 1.11 on; use a later version, or set spec.image",
         breaches=_without_scripts,
     ),
     Rule(
@@ -130,7 +130,7 @@ SUPPORT_RULES = (
         why="Later images don't have the library.",
         sentence="SageMaker's data parallel library is supported up to"
         f" PyTorch {DATA_PARALLEL_VERSIONS['PyTorch'][-1]} and TensorFlow"
-        f" {DATA_PARALLEL_VERSIONS['TensorFlow'][-1]}; take torchDistributed",
+        f" {DATA_PARALLEL_VERSIONS['TensorFlow'][-1]}; use torchDistributed",
         breaches=_data_parallel_versions,
     ),
     Rule(
@@ -156,8 +156,8 @@ SUPPORT_RULES = (
     ),
     Rule(
         places=PLACES,
-        why="The image has a CUDA that the libraries don't have.",
-        sentence="that image has none of SageMaker's parallel libraries; take another, or torchDistributed",
+        why="The libraries don't support the image's CUDA version.",
+        sentence="that image has none of SageMaker's parallel libraries; use another image, or torchDistributed",
         breaches=_parallel_image,
     ),
     Rule(

@@ -1,4 +1,4 @@
-"""The ways in which a job on SageMaker may start its ranks, by their names in `spec.sagemaker.distribution`."""
+"""The distributions of `spec.sagemaker.distribution` by their names."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -24,27 +24,27 @@ FIELDS = {
 
 
 def distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
-    """The block and its distribution, once, where the job has them."""
+    """Yield the block and its distribution if the job has both."""
     block = spec.sagemaker
     if block is not None and block.distribution is not None:
         yield block, block.distribution
 
 
 def ways(distribution: Distribution) -> list[str]:
-    """The names of those that are set, on or off."""
+    """The names of the distributions that are set, enabled or not."""
     return [name for name, field in FIELDS.items() if getattr(distribution, field) is not None]
 
 
 def is_on(distribution: Distribution, way: str) -> bool:
-    """Whether the one of that name is set and on."""
+    """Whether the distribution of that name is set and enabled."""
     switch = getattr(distribution, FIELDS[way])
     return switch is not None and bool(switch.enabled)
 
 
 def effective_ways(estimator: str, said: AbstractSet[str], on: AbstractSet[str]) -> AbstractSet[str]:
-    """The ways that the SDK's estimator tells the toolkit, of those that are said, of which some are on.
+    """The names in `said` that the SDK's estimator passes to the toolkit; `on` are the enabled ones of them.
 
-    It passes over the others without a word (pytorch/, tensorflow/ and huggingface/estimator.py, hyperparameters).
+    It silently ignores the others (pytorch/, tensorflow/ and huggingface/estimator.py, hyperparameters).
     """
     if estimator == "TensorFlow":
         return said - {"torchDistributed", "pytorchDdp"}
@@ -57,7 +57,7 @@ def effective_ways(estimator: str, said: AbstractSet[str], on: AbstractSet[str])
 
 
 def trained_by(block: SageMaker) -> tuple[str, str, str | None]:
-    """The estimator's name, the framework that trains, and that one's version."""
+    """The estimator's name, the framework that trains, and its version."""
     framework = block.framework
     if framework is None:
         return "", "", None

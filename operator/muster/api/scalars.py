@@ -1,4 +1,4 @@
-r"""What a plain YAML scalar means to kubectl.
+r"""How kubectl interprets a plain YAML scalar.
 
 kubectl reads YAML with sigs.k8s.io/yaml, that is go-yaml v2, whose rules are neither YAML 1.1's nor 1.2's: `y` is true,
 `3e-5` and `1_000` are numbers, `010` and `08` are both 8, `1:30` and dates are text. The rules here are those of its
@@ -29,15 +29,15 @@ _POINT_FLOAT = re.compile(r"\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?")
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64
 _DECIMAL_DIGITS = len(str(_UINT64_END))
-"""None of more fits, and Python reads no more than some thousands: docs.python.org, `sys.set_int_max_str_digits`."""
+"""A longer number can't fit, and Python limits the digits it parses: docs.python.org, `sys.set_int_max_str_digits`."""
 
 
 class NotJSON(ValueError):
-    """A value that JSON has no word for."""
+    """A value that JSON can't represent."""
 
 
 def resolve(text: str) -> Scalar:
-    """The value of a plain scalar. Raises `NotJSON` for infinity and for what is not a number."""
+    """Return the value of a plain scalar. Raises `NotJSON` for infinity and NaN."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -51,7 +51,7 @@ def resolve(text: str) -> Scalar:
 
 
 def canonical(number: float) -> int | float:
-    """The number as it arrives at the API server: JSON makes no difference between 1.0 and 1, nor keeps 65 bits."""
+    """Return the number as the API server gets it: JSON does not distinguish 1.0 from 1, and has no 65-bit integers."""
     if isinstance(number, int):
         return number if number in _INT64 else float(number)
     if not number.is_integer() or abs(number) >= _INT64.stop:
@@ -86,7 +86,7 @@ def _integer(plain: str) -> int | None:
         return None
     size = int(digits.lower().replace("o", ""), {"hex": 16, "bin": 2, "oct": 8, "dec": 10}[kind])
     value = -size if plain[0] == "-" else size
-    # beyond 64 bits Go gives up on an integer; what has a decimal point's spelling is a float then
+    # Go refuses an integer beyond 64 bits and then tries to parse a float
     fits = value in _INT64 or (plain[0] not in "+-" and value < _UINT64_END)
     return value if fits else None
 

@@ -1,4 +1,4 @@
-"""pydantic's JSON schema as the structural OpenAPI schema that a CRD takes, and a way to look into it."""
+"""Convert pydantic's JSON schema to the structural OpenAPI schema of a CRD, and look up fields in it."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -16,12 +16,12 @@ _KEPT = ("description", "default", "enum", "pattern", "minimum", "maximum", "min
          "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
-"""Lists whose entries server-side apply merges by a key, and refuses to hold twice."""
+"""Lists with a key: server-side apply merges their entries by it and rejects duplicates."""
 
 
 @lru_cache
 def spec_schema() -> Schema:
-    """The schema of `spec`, with the rules that CEL can say."""
+    """The schema of `spec`, with the rules that CEL can express."""
     schema = _structural(Spec)
     for rule in RULES:
         for place in rule.places if rule.cel is not None else ():
@@ -39,7 +39,7 @@ def status_schema() -> Schema:
 
 
 def lookup(path: Path) -> Schema | None:
-    """The schema of what lies at a path that begins with `spec`; None when there is no such field."""
+    """The schema at a path that begins with `spec`; None if there is no such field."""
     schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
     for part in path[1:]:
         if schema is None:
@@ -57,7 +57,7 @@ def field_names(path: Path) -> list[str]:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """muster writes the whole status; what it leaves out is not known, and no default may claim otherwise."""
+    """Remove defaults: muster writes the whole status, and a missing field means that the value is unknown."""
     result = {key: value for key, value in schema.items() if key != "default"}
     for name in ("items", "additionalProperties"):
         if name in schema:
@@ -74,7 +74,7 @@ def _structural(model: type[BaseModel]) -> Schema:
 
 
 def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
-    """`source` without references, titles and unions; `name` is the field's, for what the types can't say."""
+    """`source` without references, titles and unions; `name` is the field's name."""
     reference = source.get("$ref")
     if isinstance(reference, str):
         source = {**_mapping(definitions[reference.rpartition("/")[2]]), **source}
@@ -138,7 +138,7 @@ def _list_type(name: str) -> Schema:
 
 
 def _at_place(schema: Schema, place: str) -> Schema:
-    """The part of a schema that a rule's place names: `spec.env[].name`."""
+    """The part of a schema at a rule's place, such as `spec.env[].name`."""
     for part in place.replace("[]", ".[]").split(".")[1:]:
         schema = _mapping(schema["items"] if part == "[]" else _mapping(schema["properties"])[part])
     return schema

@@ -1,4 +1,4 @@
-"""pydantic's findings as sentences: what was found, what is allowed, what to do."""
+"""Messages for pydantic's errors: what was found, what is allowed, what to do."""
 
 import difflib
 import shlex
@@ -23,9 +23,9 @@ _UNIONS = {
 _KNOWN_SHOWN = 12
 
 _LONGEST_NAME = 100
-"""Of a field that is compared with those that exist: none of them is half as long."""
+"""In characters. Suggest no field for a longer name: all fields are less than half as long."""
 
-COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", has what becomes of each of its fields'
+COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
 
 _OF_AN_MPI_JOB = {
     "slotsPerWorker": "spec.procsPerNode",
@@ -34,7 +34,7 @@ _OF_AN_MPI_JOB = {
     "runPolicy": "spec.cleanPodPolicy, ttlSecondsAfterFinished, suspend and activeDeadlineSeconds",
     "sshAuthMountPath": "not needed",
 }
-"""Fields of kubeflow.org/v2beta1's MPIJob, and what they are here."""
+"""Fields of kubeflow.org/v2beta1's MPIJob, and the fields that replace them."""
 
 _Context = Mapping[str, object]
 
@@ -44,11 +44,11 @@ _EXAMPLES: dict[str | int, str] = {
     "instanceType": "ml.p4d.24xlarge",
     "region": "us-west-2",
 }
-"""What a pattern doesn't tell at a glance, of fields that everybody has to fill in."""
+"""Examples for required fields whose pattern is hard to read."""
 
 
 def sentence(path: Path, errors: Sequence[ErrorDetails]) -> str:
-    """One sentence for all that pydantic says of the value at `path`."""
+    """One message for all errors of pydantic at `path`."""
     error = errors[0]
     union = next((allowed for name, allowed in _UNIONS.items() if _is_within(path, name)), None)
     if union is not None and error["type"] not in ("missing", "dict_type", "too_long"):
@@ -58,7 +58,7 @@ def sentence(path: Path, errors: Sequence[ErrorDetails]) -> str:
 
 
 def describe_value(value: JSON) -> str:
-    """A value as it appears in a message."""
+    """Describe a value for a message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -73,18 +73,18 @@ def describe_value(value: JSON) -> str:
 
 
 def unknown_field(name: str, allowed: Sequence[str]) -> str:
-    """What to say of a field that doesn't exist, where `allowed` do."""
+    """The message for an unknown field; `allowed` are the known ones."""
     if name in _OF_AN_MPI_JOB:
-        return f"unknown field; an MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
+        return f"unknown field; MPIJob's {name} is {_OF_AN_MPI_JOB[name]} here: {COMING_FROM_MPI_OPERATOR}"
     folded = {field.lower(): field for field in allowed}
-    written = name[:_LONGEST_NAME].lower().replace("_", "")
-    close = difflib.get_close_matches(written, folded, n=1, cutoff=0.6)
+    folded_name = name[:_LONGEST_NAME].lower().replace("_", "")
+    close = difflib.get_close_matches(folded_name, folded, n=1, cutoff=0.6)
     if close:
         return f"unknown field; did you mean {folded[close[0]]}?"
     if not allowed:
         return "unknown field; there are none here, write {}"
     listed = ", ".join(allowed[:_KNOWN_SHOWN]) + (", ..." if len(allowed) > _KNOWN_SHOWN else "")
-    return f"unknown field; known here: {listed}"
+    return f"unknown field; allowed here: {listed}"
 
 
 def _is_within(path: Path, name: str) -> bool:

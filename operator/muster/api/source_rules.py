@@ -1,4 +1,4 @@
-"""Rules about the code that isn't in the image."""
+"""Rules about `spec.source`: code that isn't in the image."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _KINDS = ("inline", "configMap", "git", "s3")
 
 _HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _URL = rf"https://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+/?"
-"""No user, no query, no escapes and no letters beyond ASCII: the host that is read is the host that is asked."""
+"""Without user, query, escapes and non-ASCII letters, every parser reads the same host from the URL."""
 
 _COMMIT = "[0-9a-f]{40}"
 _FOLDER = "[A-Za-z0-9_+-][A-Za-z0-9._ +-]*(/[A-Za-z0-9_+-][A-Za-z0-9._ +-]*)*"
@@ -122,12 +122,12 @@ SOURCE_RULES = (
     Rule(
         places=("spec.source.inline.files",),
         why="A file must not land outside the folder for the code.",
-        sentence="paths are relative, such as train.py and lib/data.py, without . or .. as a part, and each a file",
+        sentence="write relative paths of files, such as train.py and lib/data.py, without . or .. as a part",
         breaches=_inline_paths,
     ),
     Rule(
         places=("spec.source.configMap.name", "spec.source.git.secretKeyRef.name"),
-        why="No ConfigMap and no Secret can have another name, and the name becomes a part of a request.",
+        why="ConfigMaps and Secrets have no other names, and the name becomes part of a request.",
         sentence="small letters, digits, dashes and dots are expected",
         breaches=_object_names,
         cel=f"self.matches('^({_NAME})$')",
@@ -149,7 +149,7 @@ SOURCE_RULES = (
     ),
     Rule(
         places=("spec.source.git.path",),
-        why="A folder outside the repository is none of the job's.",
+        why="A job may not read folders outside the repository.",
         sentence="a folder of the repository is expected, such as training/vision, without . or .. as a part",
         breaches=_git_path,
         cel=f"self == '' || self.matches('^{_FOLDER}$')",
@@ -163,21 +163,21 @@ SOURCE_RULES = (
     ),
     Rule(
         places=("spec.source.git.username",),
-        why="It becomes a part of a header, where a colon ends it.",
+        why="It becomes part of an HTTP header, in which a colon ends it.",
         sentence="letters, digits and . _ @ + - are expected; a token belongs into a Secret",
         breaches=_git_username,
         cel=f"self.matches('^{_USERNAME}$')",
     ),
     Rule(
         places=("spec.source.git",),
-        why="A name without a token says nothing to a host.",
+        why="A user name without a token has no effect.",
         sentence="name the Secret with the token in secretKeyRef: {name: ..., key: ...}, or leave out username",
         breaches=_username_alone,
         cel="!has(self.username) || has(self.secretKeyRef)",
     ),
     Rule(
         places=("spec.source.s3.uri",),
-        why="The archive is handed to SageMaker's containers as it is, and those read .tar.gz.",
+        why="SageMaker's containers get the archive unchanged, and they read .tar.gz.",
         sentence=f"an archive that ends in .tar.gz is expected; {s3_uri.SENTENCE}",
         breaches=_archive,
         cel=f"{s3_uri.CEL} && self.endsWith('.tar.gz')",

@@ -11,11 +11,11 @@ MAX_FILES = 64
 MAX_FILE_CHARS = 65_536
 
 FileText = Annotated[str, Field(max_length=MAX_FILE_CHARS)]
-"""A whole spec has 256 KiB (api/validate.py); what is larger belongs in git or S3."""
+"""The whole spec is limited to 256 KiB (api/validate.py); larger code belongs in git or S3."""
 
 
 class InlineSource(Model):
-    """Files that are written out here."""
+    """Files with their content in the resource."""
 
     files: Annotated[dict[str, FileText], Field(min_length=1, max_length=MAX_FILES)] = Field(
         description="Each file's content by its path: train.py, lib/data.py."
@@ -29,7 +29,7 @@ class ConfigMapSource(Model):
 
 
 DEFAULT_USERNAME = "x-access-token"
-"""What GitHub documents for tokens of its apps; GitLab, Gitea and others take any name beside a personal token."""
+"""GitHub documents this name for tokens of its apps; GitLab, Gitea and others accept any name with a personal token."""
 
 
 class SecretKeyRef(Model):
@@ -51,12 +51,12 @@ class GitSource(Model):
     path: str = Field(default="", description="A folder of the repository; unset: all of it.", max_length=1024)
     secret_key_ref: SecretKeyRef | None = Field(
         default=None,
-        description="The token by which the repository is read; unset: without one. It is sent to the URL's host only. "
-        "With muster run the variable MUSTER_GIT_TOKEN holds it.",
+        description="The token for reading the repository; unset: no token. muster sends it to the URL's host only. "
+        "`muster run` reads it from the variable MUSTER_GIT_TOKEN.",
     )
     username: str | None = Field(
         default=None,
-        description="The user that the token is for, where the host asks: a deploy token's name; "
+        description="The token's user name, if the host requires one: a deploy token's name; "
         f"unset: {DEFAULT_USERNAME}.",
         min_length=1,
         max_length=128,
@@ -70,9 +70,9 @@ class S3Source(Model):
 
 
 class Source(Model):
-    """Code that isn't in the image: exactly one of its fields. It becomes the command's working folder."""
+    """Code that isn't in the image, in the command's working directory: exactly one of these fields is set."""
 
-    inline: InlineSource | None = Field(default=None, description="Files that are written out here.")
+    inline: InlineSource | None = Field(default=None, description="Files with their content in the resource.")
     config_map: ConfigMapSource | None = Field(default=None, description="A ConfigMap's entries as files.")
     git: GitSource | None = Field(default=None, description="One commit of a git repository.")
     s3: S3Source | None = Field(default=None, description="A .tar.gz archive in Amazon S3.")

@@ -1,4 +1,4 @@
-"""The resource's spec as types. The CRD in `crds/` is generated from these, descriptions and all."""
+"""The resource's spec as types. `make generate` writes the CRD in `crds/` from them, with their descriptions."""
 
 from functools import cached_property
 from typing import Annotated, Literal
@@ -25,27 +25,29 @@ Hyperparameters = Annotated[
     Field(max_length=MAX_HYPERPARAMETERS),
     WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, FREE: True}),
 ]
-"""A schema has no word for text, number or truth value: muster refuses the rest itself. A map without a schema for its
-values still is one that CEL can compare."""
+"""A CRD schema can't express "text, number or boolean": muster validates the values itself.
+
+CEL can still compare a map whose values have no schema.
+"""
 
 Quantities = Annotated[
     dict[str, str | int | float],
     Field(max_length=MAX_QUANTITIES),
     WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, FREE: True}),
 ]
-"""As in a container. A schema's int-or-string would refuse the 0.5 that a container takes."""
+"""As in a container. A schema's int-or-string would reject the 0.5 that a container accepts."""
 
 Argument = Annotated[str, Field(max_length=32768)]
-"""One word of a command line. Linux allows 128 KiB; a longer script belongs in a file."""
+"""One argument. Linux allows 128 KiB; a longer script belongs in a file."""
 
 MAX_DEADLINE_SECONDS = 31_536_000
-"""A year: longer is a typing error."""
+"""A year: a longer time is probably a mistake."""
 
 MAX_METRICS = 40
-"""Metrics of one job: each takes a line of the status, and of what people read."""
+"""Metrics of one job: the status and `muster status` show a line for each."""
 
 MAX_WORLD = 100_000
-"""Ranks of one job. The rank store and the status are sized for it."""
+"""Ranks of one job. The rank store and the status are sized for this number."""
 
 
 class EnvVar(Model):
@@ -59,8 +61,8 @@ class EnvVar(Model):
     value: str = Field(default="", description="Its value. Secrets belong in valueFrom.", max_length=32768)
     value_from: KubernetesObject | None = Field(
         default=None,
-        description="Where the value comes from instead, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
-        "resourceFieldRef. With `muster run` the variable is taken from your own environment.",
+        description="The value's source, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
+        "resourceFieldRef. `muster run` reads the variable from your own environment.",
     )
 
 
@@ -72,7 +74,7 @@ class Metric(Model):
 
 
 class Resources(Model):
-    """What the container of each node asks for, as in a container."""
+    """Resource requests and limits of the ranks' container on each node."""
 
     limits: Quantities = Field(default_factory=dict, description="At most this, by resource: 8, 0.5, 500m, 64Gi.")
     requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
@@ -82,16 +84,18 @@ class Resources(Model):
 
 
 class NodeOverride(Model):
-    """Where some nodes differ."""
+    """A partial pod template for some nodes."""
 
     nodes: str = Field(
-        description="Which, as ranges: 0 or 0-3,7.", pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", max_length=256
+        description="Node ranks as ranges: 0 or 0-3,7.",
+        pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
+        max_length=256,
     )
     template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
 
     @cached_property
     def ranges(self) -> NodeRanges:
-        """`nodes`, parsed once: every pod of the job asks for it."""
+        """`nodes`, parsed once: rendering each pod uses it."""
         return node_ranges.parse(self.nodes)
 
 
@@ -100,21 +104,21 @@ class Network(Model):
 
     interface: str = Field(
         default="Auto",
-        description="Which interface the ranks use: Auto (the way to the operator, or a better network that all nodes "
-        "share), names (eth1) and prefixes (ib*), of which the first that a node has counts, prefixes to leave out "
+        description="The ranks' network interface: Auto (the route to the operator, or a better network that all nodes "
+        "share), names (eth1) and prefixes (ib*), of which the first that exists on a node is used, excluded prefixes "
         "(^docker,lo), or an address range (10.0.0.0/16, fd00::/8).",
         min_length=1,
         max_length=256,
     )
     efa: Literal["Auto", "All", "None"] = Field(
         default="Auto",
-        description="Which of a machine's EFA devices a node gets. Auto: all, where the job has several nodes and each "
-        "takes its machine's GPUs or Neuron chips whole.",
+        description="The EFA devices of a node. Auto: all, if the job has several nodes and each uses all GPUs or "
+        "Neuron chips of its Kubernetes node.",
     )
     check: bool = Field(
         default=False,
-        description="Measure the network between the nodes before the ranks start, which takes some seconds. A node "
-        "that is 10 times slower than the median is named in the status and in an event; the job goes on.",
+        description="Measure the network between the nodes before the ranks start, for some seconds. The status "
+        "and an event name a node that is 10 times slower than the median; the job continues.",
     )
 
 
@@ -123,13 +127,13 @@ class Spec(Model):
 
     backend: Literal["Kubernetes", "SageMaker"] = Field(
         default="Kubernetes",
-        description="Who runs it when it is applied to a cluster: its pods, or Amazon SageMaker. `muster run` runs it "
-        "here.",
+        description="What runs the applied job: the cluster's pods, or Amazon SageMaker. `muster run` runs it on your "
+        "machine.",
     )
     suspend: bool = Field(
         default=False,
-        description="Stop the ranks and give up the pods; false again starts the job anew. Meanwhile the whole spec "
-        "may change.",
+        description="Stop the ranks and delete the pods; false starts the job from the beginning. Meanwhile the whole "
+        "spec may change.",
     )
     nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
@@ -145,15 +149,19 @@ class Spec(Model):
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
-    source: Source | None = Field(default=None, description="Code that isn't in the image; unset: all of it is.")
-    env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
-        default=(), description="Environment of the ranks. Variables of the rendezvous are refused."
+    source: Source | None = Field(
+        default=None, description="Code that isn't in the image; unset: the image has all code."
     )
-    resources: Resources = Field(default_factory=Resources, description="What the container of each node asks for.")
+    env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
+        default=(), description="Environment of the ranks. Rendezvous variables are refused: muster sets them."
+    )
+    resources: Resources = Field(
+        default_factory=Resources, description="Resource requests and limits of the ranks' container on each node."
+    )
     hyperparameters: Hyperparameters = Field(
         default_factory=dict,
-        description="Text, numbers and truth values: appended to the command as --name value, and given as SM_HPS and "
-        "SM_HP_<NAME>.",
+        description="Text, numbers and booleans: muster appends them to the command as --name value, and sets SM_HPS "
+        "and SM_HP_<NAME>.",
     )
     metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
         default=(), description="Numbers read from the ranks' output."
@@ -161,20 +169,21 @@ class Spec(Model):
     inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
         default=(), description="Channels: the data that the ranks read."
     )
-    output: Output | None = Field(default=None, description="Where models and other results are kept.")
-    checkpoint: Checkpoint | None = Field(default=None, description="Where snapshots are kept.")
+    output: Output | None = Field(default=None, description="Where muster keeps models and other results.")
+    checkpoint: Checkpoint | None = Field(default=None, description="Where muster keeps checkpoints.")
     node_pool: NodePool | None = Field(
-        default=None, description="The machines that the nodes run on; unset: any that have what the pods ask for."
+        default=None, description="The Kubernetes nodes for the job; unset: any that fit the pods' requests."
     )
     queue: Queue | None = Field(
-        default=None, description="Who admits the job as a whole; unset: the cluster's scheduler places pod by pod."
+        default=None,
+        description="Gang scheduling: who admits the job as a whole; unset: the default scheduler places pod by pod.",
     )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
     agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
     startup_timeout_seconds: int = Field(
         default=900,
-        description="How long the nodes may take until all are ready, once all are placed; and how long some of them "
-        "may hold their places while others find none.",
+        description="How long the nodes may take to become ready once all pods are scheduled, and how long scheduled "
+        "pods may wait for the others to be scheduled.",
         ge=1,
         le=86400,
     )
@@ -185,48 +194,48 @@ class Spec(Model):
         le=MAX_DEADLINE_SECONDS,
     )
     failure_policy: FailurePolicy | None = Field(
-        default=None, description="What is done about failures; unset: a job that failed is over."
+        default=None, description="When muster restarts a failed job; unset: never."
     )
     clean_pod_policy: Literal["Running", "All", "None"] = Field(
         default="Running",
-        description="Which pods are deleted when the job is over: those that still run, all, or none.",
+        description="Which pods muster deletes when the job has ended: those that still run, all, or none.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
-        description="The resource is deleted so long after the end, and all that muster made for the job with it. "
-        "Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
+        description="How long after the job's end muster deletes the resource, with everything that it created for the "
+        "job. Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
         ge=0,
         le=MAX_DEADLINE_SECONDS,
     )
     template: KubernetesObject = Field(
         default_factory=dict,
-        description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. Its container "
-        "`trainer` is the ranks'. Merged, never replaced.",
+        description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. The ranks run "
+        "in its container `trainer`. muster merges it with its own pod.",
     )
     node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
-        default=(), description="Where some nodes differ: later ones win."
+        default=(), description="Partial pod templates for some nodes: later ones take precedence."
     )
     sagemaker: SageMaker | None = Field(
-        default=None, description="What only Amazon SageMaker needs to know; used with backend: SageMaker."
+        default=None, description="Settings for Amazon SageMaker; used with backend: SageMaker."
     )
 
 
 class Metadata(Model):
-    """The part of Kubernetes' metadata that muster reads; the rest is Kubernetes' own."""
+    """The fields of Kubernetes' metadata that muster reads; it ignores the others."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
     name: str = Field(description="A DNS label of at most 40 characters.", max_length=40)
     namespace: str = Field(default="default", description="The namespace.")
-    uid: str = Field(default="", description="Given by the API server.")
-    generation: int = Field(default=1, description="Given by the API server.")
+    uid: str = Field(default="", description="Set by the API server.")
+    generation: int = Field(default=1, description="Set by the API server.")
     creation_timestamp: str = Field(
-        default="", alias="creationTimestamp", description="Given by the API server (RFC 3339)."
+        default="", alias="creationTimestamp", description="Set by the API server (RFC 3339)."
     )
 
 
 class Job(Model):
-    """A DistributedTrainingJob as the code sees it: valid, with every default filled in."""
+    """A valid DistributedTrainingJob with all defaults."""
 
     metadata: Metadata
     spec: Spec

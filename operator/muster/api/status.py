@@ -1,4 +1,4 @@
-"""The resource's status as types (`status` subresource). Written by muster, read by people and machines."""
+"""The resource's status as types (`status` subresource). muster writes it; people and programs read it."""
 
 from typing import Annotated
 
@@ -19,70 +19,74 @@ class Condition(Model):
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(default="", description="Why, as a sentence.")
     last_transition_time: str = Field(description="When the status last changed (RFC 3339).")
-    observed_generation: int = Field(default=0, description="The spec's generation that this speaks of.")
+    observed_generation: int = Field(default=0, description="The metadata.generation that this condition is about.")
 
 
 class NodeCounts(Model):
-    """How many nodes there are."""
+    """The number of nodes."""
 
-    desired: int = Field(description="Nodes asked for.")
+    desired: int = Field(description="Nodes that the spec asks for.")
     ready: int = Field(description="Nodes whose agent is ready or running.")
 
 
 class LinkGroup(Model):
-    """Nodes that are met on an interface of the same name, speed and reason."""
+    """Nodes whose interface has the same name, speed and reason."""
 
     interface: str = Field(description="The interface's name on these nodes.")
-    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
-    why: str = Field(default="", description="Why it is this one.")
-    count: int = Field(description="How many nodes.")
-    nodes: str = Field(description="Which, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+    speed_mbps: int | None = Field(
+        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+    )
+    why: str = Field(default="", description="Why the agents chose it.")
+    count: int = Field(description="The number of nodes.")
+    nodes: str = Field(description="Their ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
 
 
 class NodeLink(Model):
-    """Where a node is met."""
+    """A node's network interface and address."""
 
-    node: int = Field(description="The node's index.")
+    node: int = Field(description="The node's rank.")
     interface: str = Field(description="The interface that its ranks use.")
-    address: str = Field(description="The address at which the other nodes meet it.")
-    speed_mbps: int | None = Field(default=None, description="Its speed in Mbit/s; unset where the driver doesn't say.")
+    address: str = Field(description="The address at which the other nodes reach it.")
+    speed_mbps: int | None = Field(
+        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+    )
     bandwidth_mbps: float | None = Field(
-        default=None, description="What network.check measured, in Mbit/s: sent or received, whichever is less."
+        default=None, description="What network.check measured, in Mbit/s: the lower of sending and receiving."
     )
     round_trip_microseconds: float | None = Field(
-        default=None, description="What network.check measured: the fastest answer of another node."
+        default=None, description="What network.check measured: the fastest answer from another node."
     )
 
 
 class SlowNode(Model):
     """A node whose network is much slower than that of the others."""
 
-    node: int = Field(description="The node's index.")
-    name: str = Field(description="The node's name.")
-    bandwidth_mbps: float = Field(description="What it sends or receives, whichever is less, in Mbit/s.")
-    round_trip_microseconds: float = Field(description="The fastest answer of another node.")
+    node: int = Field(description="The node's rank.")
+    name: str = Field(description="The node's pod.")
+    bandwidth_mbps: float = Field(description="The lower of sending and receiving, in Mbit/s.")
+    round_trip_microseconds: float = Field(description="The fastest answer from another node.")
 
 
 class NetworkCheck(Model):
-    """What network.check found before the ranks were started."""
+    """The result of network.check, from before the ranks start."""
 
     measured: int = Field(description="How many nodes were measured.")
     median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
     median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
     slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
-    slow: tuple[SlowNode, ...] = Field(default=(), description="Which, slowest first; at most 16.")
-    message: str = Field(description="All this as a sentence, and what could not be measured.")
+    slow: tuple[SlowNode, ...] = Field(default=(), description="The slow nodes, slowest first; at most 16.")
+    message: str = Field(description="The result as a sentence, and what could not be measured.")
 
 
 class NetworkStatus(Model):
-    """The network between the ranks, as the nodes' agents chose it."""
+    """The network between the ranks, as the agents chose it."""
 
     groups: tuple[LinkGroup, ...] = Field(
-        default=(), description="All nodes whose choice is known, largest group first; at most 16 groups."
+        default=(), description="Nodes that have reported their interface, largest group first; at most 16 groups."
     )
-    nodes: tuple[NodeLink, ...] = Field(default=(), description="Where each node is met; the first 32.")
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="The address of each node; the first 32.")
     check: NetworkCheck | None = Field(
-        default=None, description="What network.check found; unset until all nodes have told."
+        default=None, description="The result of network.check; unset until all nodes have reported."
     )
 
 
@@ -90,30 +94,30 @@ class StateRange(Model):
     """The ranks in one state."""
 
     state: str = Field(description="Pending, Starting, Running, Succeeded, Failed, Stopped or Unknown.")
-    count: int = Field(description="How many ranks.")
-    ranks: str = Field(description="Which, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+    count: int = Field(description="The number of ranks.")
+    ranks: str = Field(description="Which ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
 
 
 class RankDetail(Model):
-    """A rank with something to say."""
+    """A rank with a problem or another notable state."""
 
     rank: int = Field(description="The global rank.")
-    node: int = Field(description="The node's index.")
+    node: int = Field(description="The node's rank.")
     pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
     node_name: str | None = Field(default=None, description="The Kubernetes node that the pod runs on.")
     state: str = Field(description="The rank's state.")
     pid: int | None = Field(default=None, description="The rank's process id on its node.")
-    exit_code: int | None = Field(default=None, description="The exit code; unset when a signal ended it.")
+    exit_code: int | None = Field(default=None, description="The exit code; unset if a signal ended it.")
     signal: int | None = Field(default=None, description="The number of the signal that ended it.")
     reason: str = Field(description="Why it is in this state, as one CamelCase word.")
-    message: str = Field(default="", description="Its last line, or what else is known.")
-    step: int | None = Field(default=None, description="Optimizer steps it had taken.")
-    activity: str | None = Field(default=None, description="What it was doing: all_reduce, backward, ...")
+    message: str = Field(default="", description="Its last line of output, or another detail.")
+    step: int | None = Field(default=None, description="Optimizer steps that it had completed.")
+    activity: str | None = Field(default=None, description="Its activity: all_reduce, backward, ...")
     at: str | None = Field(default=None, description="When it ended (RFC 3339).")
 
 
 class StepRange(Model):
-    """The ranks that have taken as many optimizer steps."""
+    """Ranks that have completed the same number of optimizer steps."""
 
     step: int = Field(description="Optimizer steps.")
     ranks: str = Field(description="Which ranks, as ranges. At most 512 characters, then an ellipsis.")
@@ -122,8 +126,8 @@ class StepRange(Model):
 class RankStatus(Model):
     """All ranks."""
 
-    world: int = Field(description="How many ranks the job has.")
-    running: int = Field(description="How many run.")
+    world: int = Field(description="The number of the job's ranks.")
+    running: int = Field(description="The number of running ranks.")
     ready: str = Field(
         description="Running ranks/world, for the RANKS column: 0 of them before the start and after the end."
     )
@@ -131,21 +135,21 @@ class RankStatus(Model):
         default=(), description="Every rank, by state; the counts add up to world."
     )
     by_step: tuple[StepRange, ...] = Field(
-        default=(), description="The ranks' steps, least first: at most 16 groups, those that are furthest behind."
+        default=(), description="The ranks' steps, least first: at most 16 groups, the slowest."
     )
     details: tuple[RankDetail, ...] = Field(
-        default=(), description="Ranks with something to say, first failure first; at most 16."
+        default=(), description="Ranks with a problem or another notable state, first failure first; at most 16."
     )
 
 
 class Progress(Model):
-    """How far the job is."""
+    """The job's progress."""
 
     step: int | None = Field(
         default=None,
-        description="Optimizer steps that every running rank has taken; unset until a rank has taken one.",
+        description="Optimizer steps that every running rank has completed; unset until a rank has completed one.",
     )
-    steps_per_second: float | None = Field(default=None, description="The pace over the last steps.")
+    steps_per_second: float | None = Field(default=None, description="The speed over the last steps.")
     slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
     metrics: dict[str, float] = Field(
         default_factory=dict,
@@ -158,37 +162,41 @@ class Progress(Model):
 
 
 class Placement(Model):
-    """How often the gang gave up the machines that it had, because it could not have all."""
+    """How often muster deleted scheduled pods of the job because others found no place."""
 
-    releases: int = Field(description="How often its pods were given up.", ge=1, le=1_000_000)
-    replacement: int = Field(description="Pods with lower replacement numbers were given up.", ge=0, le=1_000_000)
-    released_at: str = Field(description="When they last were (RFC 3339).")
+    releases: int = Field(description="How often muster deleted its pods.", ge=1, le=1_000_000)
+    replacement: int = Field(
+        description="muster has deleted the pods with lower replacement numbers.", ge=0, le=1_000_000
+    )
+    released_at: str = Field(description="When muster last deleted them (RFC 3339).")
 
 
 class Status(Model):
-    """What is known of the job."""
+    """The job's observed state."""
 
-    observed_generation: int = Field(default=0, description="The spec's generation that this status speaks of.")
+    observed_generation: int = Field(default=0, description="The metadata.generation that this status is about.")
     phase: str = Field(
         default="Pending",
         description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, "
         "Refused, Succeeded or Failed.",
     )
-    message: str = Field(default="", description="One sentence: what is going on, or who failed first and how.")
-    # bounded, as the CRD's rule about changes looks through them
+    message: str = Field(
+        default="", description="One sentence: what the job does now, or which rank failed first and how."
+    )
+    # bounded, because the CRD's rule about changes loops over them
     conditions: Annotated[tuple[Condition, ...], Field(max_length=MAX_CONDITIONS)] = Field(
         default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
     )
-    nodes: NodeCounts | None = Field(default=None, description="How many nodes there are.")
+    nodes: NodeCounts | None = Field(default=None, description="The number of nodes.")
     network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="All ranks.")
-    progress: Progress | None = Field(default=None, description="How far the job is.")
+    progress: Progress | None = Field(default=None, description="The job's progress.")
     placement: Placement | None = Field(
-        default=None, description="Set once the gang gave up its pods, as it could not be placed whole."
+        default=None, description="Set once muster deleted scheduled pods because not all could be scheduled."
     )
-    backend: BackendStatus | None = Field(default=None, description="What only the job's backend knows of.")
-    attempt: int = Field(default=0, description="How often the ranks have been told to start.")
+    backend: BackendStatus | None = Field(default=None, description="The status of the job in its backend.")
+    attempt: int = Field(default=0, description="How often muster has started the ranks.")
     start_time: str | None = Field(
-        default=None, description="When the ranks were told to start (RFC 3339); unset again when the job is suspended."
+        default=None, description="When muster started the ranks (RFC 3339); unset while the job is suspended."
     )
     completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")

@@ -1,4 +1,4 @@
-"""A status as the API server holds it, read back as far as it can be understood."""
+"""Read a status back from the API server, as far as it is valid."""
 
 import json
 from collections.abc import Mapping
@@ -12,21 +12,20 @@ from muster.api.status import Status
 
 
 def status_of(resource: Mapping[str, JSON]) -> Status:
-    """The resource's status.
+    """Return the resource's status.
 
-    Whatever wrote it, a person's hand or a later version, it must not keep an operator from starting: what can't be
-    read counts as not there, and an entry that lacks something goes as a whole. Of one that holds more than any that
-    muster writes nothing is read.
+    An operator must start whatever wrote the status, such as a user or a later version. So ignore a field that is
+    invalid, and a whole entry that lacks a field. Ignore the whole status if it is larger than any that muster writes.
     """
-    written = resource.get("status")
-    if extent_objection(written) is not None:
+    fields = resource.get("status")
+    if extent_objection(fields) is not None:
         return Status()
-    while isinstance(written, dict):
+    while isinstance(fields, dict):
         try:
-            return Status.model_validate_json(json.dumps(written), by_alias=True, by_name=False)
+            return Status.model_validate_json(json.dumps(fields), by_alias=True, by_name=False)
         except ValidationError as error:
-            # each time round something goes, so that this ends
-            written = _without(written, {_unreadable(detail["type"], detail["loc"]) for detail in _details(error)})
+            # each iteration removes something, so the loop ends
+            fields = _without(fields, {_unreadable(detail["type"], detail["loc"]) for detail in _details(error)})
     return Status()
 
 

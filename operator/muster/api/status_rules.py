@@ -1,6 +1,6 @@
-"""What of a status decides, and so has to be readable before anybody acts on it. The rest is read as far as it goes.
+"""Validate the parts of a status on which decisions depend; the rest is read as far as it is valid.
 
-A start that was forgotten, or an end, would let a job that ran run once more.
+If a start or an end were lost, muster would run a job a second time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,10 +18,10 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def status_problems(fields: Mapping[str, JSON]) -> tuple[FieldProblem, ...]:
-    """What is wrong with the deciding parts of a status as it is stored; nothing for one that muster wrote."""
+    """Find problems in the deciding parts of a stored status; a status that muster wrote has none."""
     extent = extent_objection(dict(fields))
     if extent is not None:
-        return (FieldProblem("status", f"{extent}: take away what muster did not write"),)
+        return (FieldProblem("status", f"{extent}: remove what muster did not write"),)
     return tuple(_problems(fields))
 
 
@@ -43,7 +43,7 @@ def _problems(fields: Mapping[str, JSON]) -> Iterator[FieldProblem]:
 
 
 def _training_job(backend: JSON) -> Iterator[FieldProblem]:
-    """When SageMaker was asked, and is to be asked again: there may be a training job that nobody sees yet."""
+    """When muster last called and next calls SageMaker: a training job may exist that muster has not observed yet."""
     value = backend.get("sagemaker") if isinstance(backend, dict) else None
     if not isinstance(value, dict):
         return
@@ -83,14 +83,14 @@ def _time(path: str, value: JSON) -> Iterator[FieldProblem]:
 
 
 def _end(phase: JSON, conditions: list[JSON]) -> Iterator[FieldProblem]:
-    """A phase that tells of an end, and no condition that does: somebody took one of them away."""
+    """A phase that says that the job ended, without the condition for it: a user removed one of them."""
     kind = _FINAL.get(phase) if isinstance(phase, str) else None
     ends = (entry for entry in conditions if isinstance(entry, dict) and entry["type"] in _FINAL.values())
     if kind is not None and not any(entry["status"] == "True" for entry in ends):
         yield FieldProblem(
             "status.conditions",
-            f"the phase is {phase} and {kind} isn't True; put the condition back, or take the whole status away for a "
-            "job that shall run once more",
+            f"the phase is {phase} and {kind} isn't True; restore the condition, or remove the whole status to run the "
+            "job once more",
         )
 
 

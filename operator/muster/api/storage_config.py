@@ -1,4 +1,4 @@
-"""The part `storage` of the operator's configuration: what pods ask for their files."""
+"""The field `storage` of the operator's configuration: where pods fetch their files."""
 
 from pydantic import Field
 
@@ -7,6 +7,6 @@ from muster.api.sagemaker_config import Url
 
 
 class StorageConfig(Model):
-    """Where S3 is for pods."""
+    """Where pods reach S3."""
 
-    s3_endpoint: Url | None = Field(default=None, description="Instead of Amazon S3.")
+    s3_endpoint: Url | None = Field(default=None, description="The endpoint that replaces Amazon S3.")

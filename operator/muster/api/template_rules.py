@@ -1,6 +1,6 @@
-"""Rules about partial pod templates: what muster sets itself stands in none of them.
+"""Rules about partial pod templates: they may not contain what muster sets itself.
 
-Templates are free-form, so that CEL sees nothing of them: the operator refuses what is wrong here, with Accepted=False.
+Templates have no schema, so CEL can't validate them: the operator refuses a wrong one with Accepted=False.
 """
 
 import posixpath
@@ -17,7 +17,7 @@ _OWN_DOMAIN = "muster.dev/"
 _OWN_VOLUMES = "muster"
 _OWN_FOLDERS = ("/muster", "/muster-run", "/muster-python", "/muster-sync")
 _WHOLE_FOLDERS = ("/", "/opt/ml")
-"""Mounting them would hide what muster mounts below them."""
+"""A mount here would hide what muster mounts below."""
 
 
 def _shapes(spec: Spec) -> Iterator[Breach]:
@@ -136,39 +136,39 @@ _PLACES = ("spec.template", "spec.nodeOverrides[].template")
 TEMPLATE_RULES = (
     Rule(
         places=_PLACES,
-        why="Several templates are laid over each other, field by field.",
-        sentence="in a template containers, volumes, env and the like are lists of fields, and metadata, spec, labels"
-        " and securityContext are fields, as in a pod",
+        why="muster merges several templates field by field.",
+        sentence="write containers, volumes, env and other lists of a template as lists of fields, and metadata, spec,"
+        " labels and securityContext as fields, as in a pod",
         breaches=_shapes,
     ),
     Rule(
         places=_PLACES,
-        why="Name, owner and status of a pod are muster's; what else stood there would be lost.",
-        sentence="a template has metadata, with labels and annotations, and spec, as in a Deployment; remove the rest",
+        why="muster sets the pod's name and owner; other fields would be lost.",
+        sentence="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove it",
         breaches=_other_parts,
     ),
     Rule(
         places=_PLACES,
-        why="muster finds its pods by them.",
-        sentence=f"what begins with {_OWN_DOMAIN} is muster's own; choose another prefix",
+        why="muster selects its pods by them.",
+        sentence=f"the prefix {_OWN_DOMAIN} is reserved for muster; choose another prefix",
         breaches=_own_marks,
     ),
     Rule(
         places=_PLACES,
-        why="Every pod would be refused, each for itself.",
+        why="The API server would reject every pod.",
         sentence="labels and annotations are text; quote it",
         breaches=_mark_values,
     ),
     Rule(
         places=_PLACES,
-        why="Entries of several templates meet by their names.",
-        sentence="each container, volume and variable has a name, and each mount a name and a mountPath, of text",
+        why="muster merges entries of several templates by name.",
+        sentence="each container, volume and variable needs a name, and each mount a name and a mountPath, as text",
         breaches=_nameless,
     ),
     Rule(
         places=_PLACES,
-        why="A rank that is started again alone would wait for peers that have gone on.",
-        sentence="pods of a job are never restarted by themselves; remove it, or write Never",
+        why="A rank that restarts alone would wait for peers that have continued.",
+        sentence="the kubelet must not restart containers of a job; remove it, or write Never",
         breaches=_restarts,
     ),
     Rule(
@@ -185,19 +185,19 @@ TEMPLATE_RULES = (
     ),
     Rule(
         places=_PLACES,
-        why="Ranks told another world or rendezvous than their peers' wait for ever.",
+        why="Ranks with a world size or rendezvous other than their peers' wait forever.",
         sentence=f"muster sets this variable of container {TRAINER} itself; choose another name",
         breaches=_trainer_variables,
     ),
     Rule(
         places=_PLACES,
-        why="Two volumes of one name are one.",
-        sentence=f"volumes whose names begin with {_OWN_VOLUMES} are muster's own; choose another name",
+        why="Two volumes with one name would become one.",
+        sentence=f"names of volumes that begin with {_OWN_VOLUMES} are reserved; choose another name",
         breaches=_own_volumes,
     ),
     Rule(
         places=_PLACES,
-        why="It would hide the agent, or the folders that muster mounts.",
+        why="It would hide the agent, or other mounts of muster.",
         sentence="muster mounts its agent at /muster, /muster-run, /muster-python and /muster-sync, and folders below"
         " /opt/ml; choose another place",
         breaches=_own_folders,

@@ -1,4 +1,4 @@
-"""The shape of a partial pod template, as far as muster has to know it to lay several of them over each other."""
+"""The shape of a partial pod template, as far as muster needs it to merge several of them."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from muster.api.spec import Spec
 CONTAINERS = ("containers", "initContainers")
 
 NAMED = (*CONTAINERS, "volumes", "env", "volumeMounts")
-"""Lists whose entries have names, by which several templates are laid over each other."""
+"""Lists whose entries have names, by which muster merges templates."""
 
 _POD_LISTS = (*CONTAINERS, "ephemeralContainers", "volumes", "tolerations", "imagePullSecrets", "hostAliases",
               "topologySpreadConstraints", "readinessGates", "schedulingGates", "resourceClaims")  # fmt: skip
@@ -25,13 +25,13 @@ def templates(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
 
 
 def pods(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    """The pod's part of every template."""
+    """The pod spec of every template."""
     for path, template in templates(spec):
         yield (*path, "spec"), fields_of(template.get("spec"))
 
 
 def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    """Every container of every template, those that run before the others included."""
+    """Every container of every template, init containers included."""
     for path, pod in pods(spec):
         for field in CONTAINERS:
             for index, container in entries_of(pod.get(field)):
@@ -39,7 +39,7 @@ def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
 
 
 def fields_of(value: JSON) -> dict[str, JSON]:
-    """The value's fields; none when it is something else, which `misshapen` tells of."""
+    """The value's fields; none if it has another type, which `misshapen` reports."""
     return value if isinstance(value, dict) else {}
 
 
@@ -51,7 +51,7 @@ def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
 
 
 def misshapen(spec: Spec) -> Iterator[tuple[Path, JSON]]:
-    """What is no list where a list is expected, and no fields where fields are; null is as good as absent."""
+    """Values that are not a list or not fields where a pod has them; null counts as absent."""
     for path, template in templates(spec):
         yield from _not_fields(path, template, ("metadata", "spec"))
         metadata = fields_of(template.get("metadata"))

@@ -1,4 +1,4 @@
-"""Whether a job uses only what the operator's configuration allows to its namespace. Pure."""
+"""Check that a job uses only what the operator's configuration allows in its namespace. Pure."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,19 +14,19 @@ _HTTPS_PORT = ":443"
 
 _WORDS: Mapping[Allowance, str] = MappingProxyType(
     {
-        "buckets": "that place in S3",
-        "gitHosts": "that host",
-        "roles": "that role",
-        "assumeRoleArns": "that role",
-        "awsResources": "that resource of AWS",
+        "buckets": "this location in S3",
+        "gitHosts": "this host",
+        "roles": "this role",
+        "assumeRoleArns": "this role",
+        "awsResources": "this AWS resource",
     }
 )
 
 
 def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
-    """Raises `InvalidResource` with every field that names what isn't allowed to the job's namespace.
+    """Raise `InvalidResource` with every field whose value is not allowed in the job's namespace.
 
-    `default_region` is that of jobs that name none, "" for none.
+    `default_region` applies to jobs without a region; "" for none.
     """
     namespace = job.metadata.namespace
     own = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
@@ -42,14 +42,14 @@ def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
 
 
 def names_git_host(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
-    """Whether a URL's host is listed for a namespace by its own name, and not as one of all."""
+    """Whether a URL's host is listed explicitly for a namespace, not only by `*`."""
     own = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
     return any(_host(url) in tenant.git_hosts for tenant in own)
 
 
 def _sentence(by: Allowance, namespace: str) -> str:
-    listed = f"ask the operator's administrator to list it there, in tenancy[].{by}"
-    return f"{_WORDS[by]} is not allowed to namespace {namespace}: {listed}"
+    remedy = f"ask the operator's administrator to add it to tenancy[].{by}"
+    return f"{_WORDS[by]} is not allowed in namespace {namespace}: {remedy}"
 
 
 def _is_allowed(use: Use, own: Sequence[Tenant]) -> bool:
@@ -73,7 +73,7 @@ def _may_use(uri: str, grants: Sequence[BucketGrant]) -> bool:
     except s3_uri.NotS3:
         return False
     return any(
-        # a prefix ends in /: without one at its end, s3://b/team-a stands for s3://b/team-abc, too
+        # a prefix ends in /: otherwise s3://b/team-a would match s3://b/team-abc, too
         not grant.prefixes or any(place.key.startswith(prefix) for prefix in grant.prefixes)
         for grant in grants
         if grant.name in (place.bucket, ALL)
@@ -81,5 +81,5 @@ def _may_use(uri: str, grants: Sequence[BucketGrant]) -> bool:
 
 
 def _host(url: str) -> str:
-    # what a rule of the spec lets through: a host of small letters, and a port
+    # the spec's rules allow only lower-case letters, and a port
     return url.removeprefix("https://").partition("/")[0].removesuffix(_HTTPS_PORT)

@@ -1,6 +1,6 @@
-"""Where a job may name what isn't its namespace's: each such field, and which list of the configuration allows it.
+"""The fields in which a job may name resources outside its namespace, and the list in `tenancy` that allows each.
 
-A test holds every text of the spec against this table: one that isn't here is there, with the reason.
+A test compares every text field of the spec with this table, and has the reason for each field that is missing here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from muster.api.role_arn import account_of
 from muster.api.spec import Job
 
 Allowance = Literal["buckets", "gitHosts", "roles", "assumeRoleArns", "awsResources"]
-"""A list of a tenant's."""
+"""The name of a list in `tenancy`."""
 
 LISTED: Mapping[str, Allowance] = MappingProxyType(
     {
@@ -44,16 +44,16 @@ LISTED: Mapping[str, Allowance] = MappingProxyType(
 )
 
 _MODEL_DIR = "sagemaker.framework.modelDir"
-"""A path of the container, or a word, where it isn't a folder in S3."""
+"""A path in the container, or a keyword, if it isn't a folder in S3."""
 
 _OUTPUT: Path = ("output", "s3")
 
 
 @dataclass(frozen=True)
 class Use:
-    """A field that names something; `found` is what an error says of it, `by` the list that may allow it.
+    """A field that names something; `finding` describes it in an error, `by` is the list that may allow it.
 
-    `follows` is the field that it was made of: if that isn't allowed, enough is said.
+    `follows` is the field from which muster derives this one: if that isn't allowed, the error names only that.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class Use:
 
 
 def used(job: Job, default_region: str) -> Iterator[Use]:
-    """All that the job names, and where it leaves places to SageMaker. `default_region` is the operator's, or ""."""
+    """Find all that the job names or leaves to SageMaker's defaults. `default_region` is the operator's, or ""."""
     fields: JSON = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name, allowance in LISTED.items():
         for path, value in _texts(fields, tuple(name.replace("[]", ".[]").split(".")), ()):

@@ -1,8 +1,7 @@
-"""The part `tenancy` of the operator's configuration: what the jobs of a namespace may use that isn't theirs.
+"""The field `tenancy` of the operator's configuration: what jobs of a namespace may use outside of it.
 
-Names are compared as they are, with no patterns: a pattern that was meant for one team's buckets fits others' names,
-too, and anybody may make a bucket of any name. `*` alone stands for all, and for nothing but namespaces, buckets and
-hosts.
+Values are compared literally, without patterns: a pattern for one team's buckets may match others' names, too, and any
+AWS user can create a bucket of any name. `*` alone stands for all, and only for namespaces, buckets and hosts.
 """
 
 from typing import Annotated
@@ -21,7 +20,7 @@ _BUCKET = r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[*])$"
 _PREFIX = r"^([^/\x00-\x1f\\?#]+/)+$"
 _HOST = r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?|[*])$"
 _AWS_RESOURCE = r"^(arn:aws[a-z-]*:|subnet-|sg-|fs-|alias/|(mrk-)?[0-9a-f]{8,})[A-Za-z0-9:/_.+=,@-]*$"
-"""An ARN, or what names subnets, security groups, file systems and keys of KMS without one."""
+"""An ARN, or an id of a subnet, security group, file system or KMS key."""
 
 Namespace = Annotated[str, Field(pattern=_NAMESPACE)]
 Prefix = Annotated[str, Field(pattern=_PREFIX, max_length=1024)]
@@ -40,25 +39,25 @@ class BucketGrant(Model):
 
 
 class Tenant(Model):
-    """What jobs of some namespaces may use. What several entries allow to a namespace is allowed together."""
+    """What jobs of some namespaces may use. Several entries for one namespace add up."""
 
     namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=MAX_GRANTS)] = Field(
-        description="Whose jobs; * for all."
+        description="The namespaces; * for all."
     )
     buckets: Annotated[tuple[BucketGrant, ...], Field(max_length=MAX_GRANTS)] = Field(
         default=(), description="Buckets of Amazon S3 that jobs may read and write."
     )
     git_hosts: Annotated[tuple[Host, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Hosts that code is fetched from, with the port where it isn't 443; * for all."
+        default=(), description="Git hosts for spec.source.git, with the port if it isn't 443; * for all."
     )
     roles: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Roles that training jobs may work as: spec.sagemaker.role."
+        default=(), description="Roles of training jobs: spec.sagemaker.role."
     )
     assume_role_arns: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Roles as which muster may create training jobs: spec.sagemaker.assumeRoleArn."
+        default=(), description="Roles that muster may assume to create training jobs: spec.sagemaker.assumeRoleArn."
     )
     aws_resources: Annotated[tuple[AwsResource, ...], Field(max_length=MAX_GRANTS)] = Field(
         default=(),
-        description="What else of AWS training jobs may name, written as they write it: KMS keys, subnets, security "
-        "groups, file systems, training plans, and the AWS Lambda function of a registry.",
+        description="Other AWS resources that training jobs may name, in the form that jobs use: KMS keys, subnets, "
+        "security groups, file systems, training plans, and the AWS Lambda function of a registry.",
     )

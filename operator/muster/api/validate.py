@@ -1,4 +1,4 @@
-"""A document as a valid job, or all that is wrong with it at once."""
+"""Validate a document: return a job, or raise an error with all problems at once."""
 
 import json
 import re
@@ -19,34 +19,34 @@ from muster.api.sentences import COMING_FROM_MPI_OPERATOR, describe_value, sente
 from muster.api.spec import Job, Metadata, Spec
 
 MAX_SPEC_BYTES = 256 * 1024
-"""Of the spec as JSON: it travels whole in the plan to every node, and shares etcd's 1.5 MiB with the status."""
+"""The limit of the spec as JSON: every node's plan contains it, and it shares etcd's 1.5 MiB with the status."""
 
 MAX_PROBLEMS = 20
-"""The problems that one answer names. To word the others takes longer than to find them."""
+"""The most problems that one error names. Writing messages for more takes longer than finding them."""
 
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 _PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
-"""Stand in for a required field that is wrong, so that the rules about the others can still be asked."""
+"""Replace a required field that is wrong, so that the rules about the other fields can be checked."""
 
 _ENTRIES = ("env", "metrics", "inputs", "hyperparameters", "nodeOverrides")
-"""Fields whose entries stand for themselves: a wrong one leaves the others to be judged."""
+"""Fields with independent entries: if one is wrong, the others are still checked."""
 
-_GIVEN_BY_THE_SERVER = (
+_SET_BY_THE_SERVER = (
     ("uid", str, "text"),
     ("generation", int, "a whole number"),
     ("creationTimestamp", str, "text"),
 )
 
 Finding = tuple[Path, str | Callable[[], str]]
-"""Where something is wrong, and what: long words are made only for the problems that the answer names."""
+"""A path and its problem: long messages are built only for the problems that the error names."""
 
 
 def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
-    """The job that a document describes. Raises `InvalidResource` with the first problems, in the file's order.
+    """Return the job that a document describes. Raises `InvalidResource` with the first problems, in the file's order.
 
-    `rules` are LASTING_RULES for a job that was started: it was accepted by the others of its time.
+    `rules` are LASTING_RULES for a job that has started: it was accepted under the rules of that time.
 
-    `status` is not read: a resource that came from the cluster is as good as one that was written by hand.
+    `status` is ignored: a resource from the cluster counts as much as one from a file.
     """
     value = document.value
     if not isinstance(value, dict):
@@ -70,13 +70,13 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
 
 
 def is_job(document: Document) -> bool:
-    """Whether the document says that it is one of muster's resources, valid or not."""
+    """Whether the document claims to be one of muster's resources, valid or not."""
     value = document.value
     return isinstance(value, dict) and (value.get("kind") == names.KIND or _group(value) == names.GROUP)
 
 
 def _read_parts(value: Mapping[str, JSON]) -> dict[str, JSON]:
-    """What of the resource is looked at: neither its status, nor the API server's notes on who wrote which field."""
+    """The parts of the resource to read: without status and managedFields."""
     parts = {key: item for key, item in value.items() if key != "status"}
     metadata = parts.get("metadata")
     if isinstance(metadata, dict):
@@ -89,11 +89,11 @@ def _group(value: Mapping[str, JSON]) -> str:
 
 
 def _foreign(value: Mapping[str, JSON]) -> list[Finding]:
-    """What shows that this is no resource of muster's: nothing else is worth saying then."""
+    """Show that this is not muster's resource; no other problem matters then."""
     kind, version = value.get("kind"), value.get("apiVersion")
     expected = f"apiVersion: {names.API_VERSION} and kind: {names.KIND} are expected"
     if kind is None and version is None:
-        return [((), f"neither apiVersion nor kind is given; {expected}")]
+        return [((), f"apiVersion and kind are missing; {expected}")]
     if kind != names.KIND and _group(value) != names.GROUP:
         named = f"found {_named(kind)} of {_named(version)}, which is another kind of resource"
         return [(("kind",), f"{named}; {COMING_FROM_MPI_OPERATOR if kind == 'MPIJob' else expected}")]
@@ -136,7 +136,7 @@ def _metadata_findings(metadata: JSON) -> list[Finding]:
     namespace = metadata.get("namespace")
     if namespace is not None and not _matches(namespace, names.NAMESPACE_PATTERN, names.MAX_NAMESPACE_CHARS):
         findings.append((("metadata", "namespace"), f"found {describe_value(namespace)}; a DNS label is expected"))
-    for key, kind, expected in _GIVEN_BY_THE_SERVER:
+    for key, kind, expected in _SET_BY_THE_SERVER:
         if metadata.get(key) is not None and type(metadata[key]) is not kind:
             findings.append(
                 (("metadata", key), f"found {describe_value(metadata[key])}; {expected} is expected, or nothing")
@@ -154,9 +154,9 @@ def _matches(value: JSON, pattern: str, longest: int) -> bool:
 
 
 def _without_nulls(value: JSON, path: Path) -> JSON:
-    """Drop fields that are null, as the API server does: `env:` with nothing after it is as good as none.
+    """Drop fields that are null, as the API server does: an empty `env:` counts as absent.
 
-    What has no schema is kept: a hyperparameter with nothing after it is a value that was forgotten.
+    Keep null where there is no schema: a hyperparameter without a value is a mistake.
     """
     if isinstance(value, list):
         return [_without_nulls(item, (*path, index)) for index, item in enumerate(value)]
@@ -179,7 +179,7 @@ def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding
     if spec is not None and not too_long:
         return spec, _broken(spec, rules)
     findings = [*too_long, *findings]
-    # the rules are asked of what is left without all that is wrong
+    # check the rules on the spec without its invalid fields
     left, kept = _left(within, [path for path, _ in findings])
     rest, _ = _typed(left)
     removed = {path[1] for path, _ in findings} - kept.keys()
@@ -188,7 +188,7 @@ def _spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding
 
 
 def _left(value: dict[str, JSON], wrong: Iterable[Path]) -> tuple[dict[str, JSON], dict[str, list[int]]]:
-    """The spec without its wrong fields and entries, and the original positions of the entries that were kept."""
+    """The spec without its wrong fields and entries, and the original positions of the remaining entries."""
     fields = {str(path[1]) for path in wrong if len(path) == len(("spec", "field")) or path[1] not in _ENTRIES}
     entries = {path[1:3] for path in wrong}
     left: dict[str, JSON] = {key: item for key, item in _PLACEHOLDERS.items() if key in fields}
@@ -214,7 +214,7 @@ def _original(path: Path, kept: Mapping[str, list[int]]) -> Path:
 
 
 def _typed(value: dict[str, JSON]) -> tuple[Spec | None, list[Finding]]:
-    # from JSON, where a list is a tuple's only form; strict refuses Python's lists
+    # validate JSON text: strict mode refuses Python's lists for tuples
     try:
         return Spec.model_validate_json(json.dumps(value), by_alias=True, by_name=False), []
     except ValidationError as error:
@@ -226,7 +226,7 @@ def _typed(value: dict[str, JSON]) -> tuple[Spec | None, list[Finding]]:
 
 
 def _real(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> Path:
-    """pydantic's location without its names for a union's members."""
+    """pydantic's location without the names of a union's members."""
     path: list[str | int] = []
     for position, part in enumerate(loc):
         last = position == len(loc) - 1

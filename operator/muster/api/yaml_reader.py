@@ -1,7 +1,6 @@
-"""A YAML document as the JSON that kubectl would send, with the line of every field.
+"""Read a YAML document as the JSON that kubectl would send, with the line of every field.
 
-Where kubectl would drop something that the user wrote (a key given twice, an unknown tag, a second document after
-`...`) this reader refuses instead.
+Refuse what kubectl would silently drop: a duplicate key, an unknown tag, a second document after `...`.
 """
 
 import base64
@@ -21,7 +20,7 @@ from muster.api.document import JSON, Path, quoted
 from muster.api.scalars import NotJSON, Scalar, resolve
 
 MAX_VALUES = 100_000
-"""Values in one document once its anchors are expanded: more than any real job has, less than a machine minds."""
+"""Values in one document once its anchors are expanded: more than any real job has, and still quick to read."""
 
 _PLAIN = "plain"
 _STR, _INT, _FLOAT, _BOOL, _NULL, _TIMESTAMP, _BINARY, _MERGE, _MAP, _SEQ = (
@@ -39,7 +38,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 class Unreadable(ValueError):
-    """Text that is no document: `line` counts from 1, None when it isn't known."""
+    """Text that is not a document: `line` counts from 1, None if it isn't known."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -48,7 +47,7 @@ class Unreadable(ValueError):
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's parser without its ideas of what scalars mean: plain ones are only marked as such."""
+    """PyYAML's parser without its types of scalars: plain ones are only marked as such."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -72,7 +71,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         return super().compose_scalar_node(anchor)
 
 
-# kubectl's parser doesn't know this one of YAML 1.2; the stubs call the table final, the scanner reads it off self
+# kubectl's parser lacks this escape of YAML 1.2; the stubs call the table final, but the scanner reads it from self
 _Loader.ESCAPE_REPLACEMENTS = {  # type: ignore[misc]
     char: meaning for char, meaning in Scanner.ESCAPE_REPLACEMENTS.items() if char != "/"
 }
@@ -80,9 +79,9 @@ _Loader.add_implicit_resolver(_PLAIN, re.compile(""), None)
 
 
 def read_yaml(text: str) -> tuple[JSON, dict[Path, int]] | None:
-    """Read one document: its value and its fields' lines (from 1). None when the text holds nothing but comments.
+    """Read one document: its value and its fields' lines (from 1). None if the text has only comments.
 
-    Raises `Unreadable` for what is not YAML, has no JSON form or would silently lose something.
+    Raises `Unreadable` for text that is not YAML, has no JSON form or would silently lose something.
     """
     try:
         loader = _Loader(text)
@@ -94,7 +93,7 @@ def read_yaml(text: str) -> tuple[JSON, dict[Path, int]] | None:
     except yaml.YAMLError as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
     except (RecursionError, ValueError, OverflowError):
-        # the last two: an escape such as \UFFFFFFFF that is no character
+        # ValueError and OverflowError: an escape such as \UFFFFFFFF that is not a character
         raise Unreadable("not YAML: nested too deeply, or an escape that is no character") from None
     if node is None:
         return None
@@ -106,7 +105,7 @@ def read_yaml(text: str) -> tuple[JSON, dict[Path, int]] | None:
 
 
 class _Reading:
-    """One walk over a document's nodes."""
+    """One pass over a document's nodes."""
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}
@@ -145,7 +144,7 @@ class _Reading:
                 continue
             key = _key(key_node)
             if key in own:
-                raise Unreadable(f"the key {quoted(key)} is given twice, first on line {own[key]}", _line(key_node))
+                raise Unreadable(f"the key {quoted(key)} occurs twice, first on line {own[key]}", _line(key_node))
             own[key] = _line(key_node)
             self.lines[(*path, key)] = own[key]
             result[key] = self.value(value_node, (*path, key))
@@ -155,7 +154,7 @@ class _Reading:
         if not isinstance(merged, dict):
             raise Unreadable("<< takes a map, or a list of maps", _line(node))
         for key, value in merged.items():
-            # kubectl lets a later << win over the key itself, YAML says the key wins: with << first both agree
+            # kubectl lets a later << override the key, YAML lets the key override <<: with << first both agree
             if key in own:
                 raise Unreadable(
                     f"<< comes after the key {quoted(key)} that it also holds; write << first", _line(node)
@@ -177,17 +176,17 @@ def _merged(node: Node) -> Iterator[Node]:
 def _key(node: Node) -> str:
     if not isinstance(node, ScalarNode):
         raise Unreadable("a key is a list or a map; keys are text", _line(node))
-    written: str = node.value
+    raw: str = node.value
     value = _scalar(node)
     if isinstance(value, str):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and str(value) == written:
-        return written
-    if isinstance(value, bool) and written in ("true", "false"):
-        return written
-    # kubectl would rename the field without a word: y becomes true, 010 becomes 8
+    if isinstance(value, int) and not isinstance(value, bool) and str(value) == raw:
+        return raw
+    if isinstance(value, bool) and raw in ("true", "false"):
+        return raw
+    # kubectl would silently rename the field: y becomes true, 010 becomes 8
     kind = "null" if value is None else "a truth value" if isinstance(value, bool) else "a number"
-    raise Unreadable(f"the key {quoted(written)} is {kind} to YAML; quote it to mean the text", _line(node))
+    raise Unreadable(f"the key {quoted(raw)} is {kind} to YAML; quote it to mean the text", _line(node))
 
 
 def _scalar(node: ScalarNode) -> Scalar:
@@ -237,7 +236,7 @@ def _explained(error: yaml.MarkedYAMLError) -> Unreadable:
     if "'\\t'" in what:
         return Unreadable("a tab where YAML wants spaces; indent and separate with spaces", line)
     if "duplicate anchor" in (error.context or ""):
-        return Unreadable("an anchor is given a second time; choose another name", line)
+        return Unreadable("an anchor is defined twice; choose another name", line)
     if "<document start>" in what or "single document" in (error.context or ""):
         return Unreadable("a second document after '...'; separate documents by a line with ---", line)
     return Unreadable(f"not YAML: {what}", line)

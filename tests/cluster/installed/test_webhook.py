@@ -38,7 +38,7 @@ def test_a_job_is_refused_with_all_that_is_wrong(installed_operator: Installatio
     tenant = held_job("tenant", own)
     source = {"git": {"url": "https://git.example/a", "commit": "0" * 40}}
     said = refusal(kubectl, with_spec(tenant, source=source))
-    assert f'spec.source.git.url: found "https://git.example/a"; that host is not allowed to namespace {own}' in said
+    assert f'spec.source.git.url: found "https://git.example/a"; this host is not allowed in namespace {own}' in said
 
 
 def test_jobs_of_other_namespaces_are_nobodys_business(installed_operator: Installation, namespace: str) -> None:

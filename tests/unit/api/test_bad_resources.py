@@ -45,7 +45,7 @@ def test_the_schema_refuses_what_a_schema_can_say(row: BadResource) -> None:
 
 def test_the_table_is_long() -> None:
     assert len(ROWS) >= 120
-    assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "nobody"}
+    assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "muster"}
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_resource_at_all(value: JSON) -> None:
 def test_a_map_of_something_else_is_told_what_is_expected() -> None:
     ((path, message),) = problems({"nodes": 2})
     assert path == ""
-    assert message.startswith("neither apiVersion nor kind is given; apiVersion: muster.dev/v1alpha1 and kind:")
+    assert message.startswith("apiVersion and kind are missing; apiVersion: muster.dev/v1alpha1 and kind:")
 
 
 def test_a_spec_that_no_plan_could_carry_is_refused() -> None:

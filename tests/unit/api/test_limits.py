@@ -101,7 +101,7 @@ def test_of_a_status_that_is_too_large_nothing_is_read() -> None:
     assert status_of({"status": written}) == Status()
     (problem,) = status_problems(written)
     assert problem.path == "status"
-    assert "take away what muster did not write" in problem.message
+    assert "remove what muster did not write" in problem.message
 
 
 def test_what_is_too_deep_is_named_by_the_beginning_of_its_path() -> None:

@@ -70,7 +70,7 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ("nodePools:\n- name: a\n- {name: b, zone: same}", "config.yaml:3: nodePools[1].zone: found the text"),
         (
             "nodePools:\n- {name: a, typ: p5}",
-            "config.yaml:2: nodePools[0].typ: unknown field; known here: instanceType",
+            "config.yaml:2: nodePools[0].typ: unknown field; allowed here: instanceType",
         ),
         ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
         ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),

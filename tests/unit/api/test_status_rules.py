@@ -73,7 +73,7 @@ def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
         ),
         (
             {"phase": "Succeeded"},
-            "status.conditions: the phase is Succeeded and Complete isn't True; put the condition",
+            "status.conditions: the phase is Succeeded and Complete isn't True; restore the condition",
         ),
         (
             {"phase": "Failed", "conditions": [condition("Failed", "False")]},

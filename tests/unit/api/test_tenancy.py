@@ -138,8 +138,8 @@ def test_without_a_word_in_the_configuration_nothing_is_allowed() -> None:
         "spec.sagemaker.role",
     ]
     assert caught.value.problems[1].message == (
-        'found "s3://data/c"; that place in S3 is not allowed to namespace default: '
-        "ask the operator's administrator to list it there, in tenancy[].buckets"
+        'found "s3://data/c"; this location in S3 is not allowed in namespace default: '
+        "ask the operator's administrator to add it to tenancy[].buckets"
     )
 
 

@@ -67,7 +67,7 @@ def test_the_worst_of_several_files_decides(here: Path) -> None:
     assert result.exit_code == 2
     assert result.stdout == "good.yaml: digits is valid\n"
     assert result.stderr.splitlines() == [
-        'bad.yaml:2: the key "a" is given twice, first on line 1',
+        'bad.yaml:2: the key "a" occurs twice, first on line 1',
         "missing.yaml: No such file or directory",
     ]
 

@@ -95,7 +95,7 @@ def test_what_a_job_leaves_to_the_configuration_is_held_against_it_too(tmp_path:
     config.write_text(TENANCY.replace("us-west-2}", "eu-west-1}"), encoding="utf-8")
     code, text = run("validate", "-f", str(job), "--config", str(config))
     assert code == 1
-    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; that place in S3 is not allowed' in text
+    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; this location in S3 is not allowed' in text
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def anything(job: Job, status: Status) -> None:
 
 def nothing(job: Job, status: Status) -> None:
     del job, status
-    raise InvalidResource((FieldProblem("spec.sagemaker.role", "that role is not allowed"),))
+    raise InvalidResource((FieldProblem("spec.sagemaker.role", "this role is not allowed"),))
 
 
 def objection_texts(change: JobChange) -> list[str]:
