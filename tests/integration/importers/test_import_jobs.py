@@ -84,7 +84,7 @@ def test_the_jobs_alone_are_on_standard_output(desk: Desk) -> None:
     outcome = desk.run("print('launching'); pytorch().fit()")
     assert "launching" in outcome.err
     assert outcome.out.startswith("# Imported from launch.py:10.\napiVersion: ")
-    assert "    # Auto: ranks that torchrun or mpirun starts tell muster" in outcome.out
+    assert "    # Auto: ranks that torchrun or mpirun starts report" in outcome.out
 
 
 def test_the_script_has_its_arguments_its_name_and_its_neighbours(desk: Desk) -> None:
@@ -121,7 +121,7 @@ def test_code_that_is_too_much_for_a_file_is_told(desk: Desk) -> None:
     (desk.folder / "src").mkdir()
     (desk.folder / "src" / "train.py").write_bytes(b"\xff\xfe")
     outcome = desk.run("pytorch(source_dir='src').fit()")
-    assert "train.py isn't text; say where the code lies instead: --source https://" in outcome.err
+    assert "train.py isn't text; name the code's location instead: --source https://" in outcome.err
 
 
 def test_what_tools_leave_beside_code_is_left_out_and_told(desk: Desk) -> None:

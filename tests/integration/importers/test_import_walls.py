@@ -56,7 +56,7 @@ def test_nothing_leaves(desk: Desk, attempt: str) -> None:
     with listener() as (port, came):
         outcome = desk.run(f"{attempt.format(port=port)}\npytorch().fit()")
     assert came == []
-    assert "muster import lets a launch script" in outcome.err
+    assert "`muster import` does not let a launch script" in outcome.err
     assert (outcome.code, outcome.out) == (1, "")
 
 
@@ -117,7 +117,7 @@ def test_but_no_credentials(desk: Desk, pair: str, message: str) -> None:
 
 def test_a_script_that_waits_for_ever_is_ended(desk: Desk) -> None:
     outcome = desk.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
-    assert "still running after 1.5 s" in outcome.err
+    assert "still ran after 1.5 s" in outcome.err
     assert outcome.code == 1
 
 

@@ -1,4 +1,4 @@
-"""What `fit` is given to read, as the job's inputs. Pure."""
+"""Convert the inputs of `fit` to the job's inputs. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from muster.importers.sagemaker.reading import Arguments, inside, set_field, sho
 from muster.importers.sagemaker.recording import Built, Value
 
 _ONLY_CHANNEL = "training"
-"""What the SDK calls the channel of inputs without a name (sagemaker 2.257.7, job.py)."""
+"""The SDK's default name of a channel (sagemaker 2.257.7, job.py)."""
 
 _DEFAULT_MODE = "ro"
-"""A FileSystemInput's (sagemaker 2.257.7, inputs.py)."""
+"""The default of a FileSystemInput (sagemaker 2.257.7, inputs.py)."""
 
 
 def inputs(call: Arguments) -> list[JSON]:
@@ -22,13 +22,13 @@ def inputs(call: Arguments) -> list[JSON]:
     if isinstance(value, (str, Built)):
         return _channel(call, _ONLY_CHANNEL, value)
     if isinstance(value, dict):
-        return [channel for name, given in value.items() for channel in _channel(call, name, given)]
+        return [channel for name, channel_value in value.items() for channel in _channel(call, name, channel_value)]
     call.problems.add(call.where("inputs"), f"found {shown(value)}; text, a TrainingInput or a dictionary is expected")
     return []
 
 
 def mode_of_all(call_inputs: Value) -> str | None:
-    """The input mode of the whole job, which a single input without a name decides (estimator.py, _get_train_args)."""
+    """The input mode of the whole job: a single unnamed input sets it (estimator.py, _get_train_args)."""
     if isinstance(call_inputs, Built) and call_inputs.kind == "TrainingInput":
         mode = call_inputs.fields.get("input_mode")
         return mode if isinstance(mode, str) else None

@@ -1,6 +1,6 @@
-"""Debugger, profiler and TensorBoard of an estimator as the job's own. Pure.
+"""Convert an estimator's Debugger, profiler and TensorBoard settings. Pure.
 
-What a configuration becomes is in sagemaker 2.257.7, debugger/*.py (`_to_request_dict`, `to_*_rule_config_dict`).
+The request for each setting is in sagemaker 2.257.7, debugger/*.py (`_to_request_dict`, `to_*_rule_config_dict`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.importers.sagemaker.recording import Built
 
 
 def debugging(arguments: Arguments) -> dict[str, JSON]:
-    """The fields debugger, profiler and tensorBoard, as far as the script says something of them."""
+    """The fields debugger, profiler and tensorBoard, as far as the script sets them."""
     watching, profiling = _rules(arguments)
     fields: dict[str, JSON] = {}
     set_field(fields, "debugger", _with(_debugger(arguments), "rules", watching))
@@ -27,9 +27,10 @@ def debugging(arguments: Arguments) -> dict[str, JSON]:
 
 
 def without_lost_settings(kind: str, block: Mapping[str, JSON], problems: Problems) -> dict[str, JSON]:
-    """The block without settings of Debugger that the SDK loses (`_validate_and_set_debugger_configs`).
+    """Remove Debugger settings that the SDK drops (`_validate_and_set_debugger_configs`).
 
-    Parameter servers and snapshots in a folder of one's own are in Debugger's way. The SDK refuses before that.
+    Debugger does not work with parameter servers or with a checkpoint folder of the user's choice. The SDK validates
+    first.
     """
     debugger = block.get("debugger")
     if not isinstance(debugger, dict) or debugger.get("hook") == "Disabled" or block.get("region") in WITHOUT_DEBUGGER:

@@ -1,7 +1,7 @@
-"""An estimator's `distribution` as the job's launcher, and what only SageMaker's toolkit is told. Pure.
+"""Convert an estimator's `distribution` to the job's launcher and to `sagemaker.distribution`. Pure.
 
-What counts is what the SDK (sagemaker 2.257.7: pytorch/estimator.py, estimator.py, fw_utils.py) makes of it: it looks
-up the keys that it knows and passes over all others.
+The SDK's behaviour counts (sagemaker 2.257.7: pytorch/estimator.py, estimator.py, fw_utils.py): it looks up the keys
+that it knows and ignores all others.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Distributed:
-    """How the ranks are started: `launcher` says it everywhere, `toolkit` is what SageMaker's toolkit is told.
+    """How the ranks start: `launcher` for every backend, `toolkit` for SageMaker's toolkit.
 
-    `processes` is the number of ranks on each node, None: as many as the launcher finds right.
+    `processes` is the number of ranks on each node; None leaves it to the launcher.
     """
 
     launcher: JSON
@@ -52,7 +52,7 @@ class Distributed:
 
 
 def distributed(arguments: Arguments, block: Mapping[str, JSON], image: str | None) -> Distributed:
-    """How the ranks of an estimator are started. `block` has its framework and its instances, `image` is its own."""
+    """Find out how an estimator's ranks start. `block` has its framework and instances, `image` is the user's own."""
     value = arguments.dictionary("distribution")
     where = arguments.where("distribution")
     problems = arguments.problems
@@ -65,14 +65,14 @@ def distributed(arguments: Arguments, block: Mapping[str, JSON], image: str | No
         elif strategy in _KNOWN:
             toolkit[_FIELDS[strategy]] = _settings(strategy, settings, _KNOWN[strategy], where, problems)
         elif strategy == "pytorchxla":
-            problems.add(where, "pytorchxla goes with the training compiler, for which muster's jobs have no field")
+            problems.add(where, "pytorchxla needs the training compiler, for which muster's jobs have no field")
         else:
             problems.warn(where, f"{strategy} is ignored, as by the SDK{_meant(strategy, (*_KNOWN, 'smdistributed'))}")
     return _divided(without_ignored(toolkit, block, image, where, problems))
 
 
 def _divided(toolkit: dict[str, JSON]) -> Distributed:
-    """What every backend understands of it, and the rest, which stays as the script says it: the SDK's own refusals."""
+    """Split the portable part from the rest; the rest stays as written, so that muster rejects what the SDK rejects."""
     processes: JSON = None
     rest: dict[str, JSON] = {}
     for name, settings in toolkit.items():
@@ -87,7 +87,7 @@ def _divided(toolkit: dict[str, JSON]) -> Distributed:
 
 
 def _launcher(toolkit: Mapping[str, JSON]) -> JSON:
-    """What starts the ranks elsewhere: smdistributed's are mpirun's, unless torchrun starts them.
+    """The portable launcher: mpi for smdistributed, unless torchrun starts the ranks.
 
     Without a distribution the script runs once on each instance.
     """
@@ -97,13 +97,13 @@ def _launcher(toolkit: Mapping[str, JSON]) -> JSON:
     return {"mpi": {}} if on & {"mpi", "dataParallel", "modelParallel", "pytorchDdp"} else {"perNode": {}}
 
 
-def _settings(strategy: str, given: Value, allowed: tuple[str, ...], where: str, problems: Problems) -> JSON:
-    if not isinstance(given, dict):
-        problems.add(where, f"found {shown(given)} for {strategy}; a dictionary is expected")
+def _settings(strategy: str, value: Value, allowed: tuple[str, ...], where: str, problems: Problems) -> JSON:
+    if not isinstance(value, dict):
+        problems.add(where, f"found {shown(value)} for {strategy}; a dictionary is expected")
         return {}
-    for key in given.keys() - set(allowed):
+    for key in value.keys() - set(allowed):
         problems.warn(where, f"{strategy}: {key} is ignored, as by the SDK{_meant(key, allowed)}")
-    settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: given.get(key) for key in allowed}, problems)
+    settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: value.get(key) for key in allowed}, problems)
     fields: dict[str, JSON] = {"enabled": settings.truth("enabled") or False}
     set_field(fields, "processesPerHost", settings.whole("processes_per_host"))
     set_field(fields, "customMpiOptions", settings.text("custom_mpi_options"))
@@ -131,7 +131,7 @@ def _group(value: Value, where: str, problems: Problems) -> str | None:
 
 
 def plain(value: Value, where: str, problems: Problems) -> JSON:
-    """A value without anything that a class built."""
+    """Return a value without objects of the SDK's classes."""
     if isinstance(value, Built):
         problems.add(where, f"found {shown(value)}; text, numbers, truth values, lists and dictionaries are expected")
         return None

@@ -1,4 +1,4 @@
-"""An imported job as a file that people keep: in the resource's order, with what they should know beside it. Pure."""
+"""Write an imported job as a file: fields in the resource's order, with comments. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from muster.api.spec import Spec
 
 _REPORTS = "    rankReports: 'Off'\n"
 _OFF = """\
-    # Off: the request is exactly the SageMaker SDK's, and the status knows of ranks what the job's log says of them.
+    # Off: the request is exactly the SageMaker SDK's, and the status shows only what the job's log says about ranks.
 """
 _TURNED_ON = """\
-    # Auto: ranks that torchrun or mpirun starts tell muster how they are, by its agent in the archive of the code.
+    # Auto: ranks that torchrun or mpirun starts report to muster, through its agent in the code's archive.
 """
 _ONLY_BY_TOOLKIT = """\
-    # Ranks can tell muster how they are where SageMaker's toolkit starts them: framework, and start: Toolkit.
+    # Ranks can report to muster only if SageMaker's toolkit starts them: framework, and start: Toolkit.
 """
 
 
 def job_value(name: str, spec: Mapping[str, JSON]) -> JSON:
-    """The whole resource of a job that keeps the SDK's exact request."""
+    """The whole resource of a job with exactly the SDK's request."""
     block = spec.get("sagemaker")
     only_sagemaker = _in_order({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
     fields = _in_order({**spec, "sagemaker": only_sagemaker}, Spec)

@@ -1,4 +1,4 @@
-"""What an estimator runs: its image, its entry point as the job's command, and where its code lies. Pure."""
+"""What an estimator runs: its image, its entry point as the job's command, and its code. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from muster.api.document import JSON
 from muster.importers.sagemaker.reading import Arguments, set_field
 
 SERVICE_COMMAND = "train"
-"""What SageMaker passes to an image that starts by itself (api/sagemaker_launch.py)."""
+"""The argument that SageMaker passes to an image's entry point (api/sagemaker_launch.py)."""
 
 _GIT_SECRETS = ("2FA_enabled", "username", "password", "token")
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Code on this machine, as the SDK packs it: a folder's files, else one script; and what lies beside them.
+    """Code on this machine that the SDK would pack: a folder, or one script, and additional files.
 
     Files whose names match one of the patterns `ignored` are left out.
     """
@@ -30,9 +30,9 @@ class Folder:
 
 @dataclass(frozen=True)
 class Entry:
-    """`command` runs the code that is in `code`: a job's source, a folder of this machine, or None for the image's own.
+    """`command` runs `code`: a job's source, a folder on this machine, or None for code in the image.
 
-    `block` is what only SageMaker needs to know: framework and containers.
+    `block` has the fields for SageMaker only: framework and containers.
     """
 
     command: tuple[str, ...]
@@ -47,7 +47,7 @@ class Entry:
 
 
 def entry(kind: str, arguments: Arguments) -> Entry:
-    """What the estimator runs."""
+    """Find out what the estimator runs."""
     image = arguments.text("image_uri")
     block: dict[str, JSON] = {}
     set_field(block, "framework", _framework(kind, arguments))
@@ -63,12 +63,12 @@ def entry(kind: str, arguments: Arguments) -> Entry:
         return Entry(container or (SERVICE_COMMAND,), image, code, block)
     if kind == "Estimator":
         block["start"] = "Toolkit"
-    # the toolkit is told of the script, whatever the container starts with
+    # the toolkit gets the script, whatever the container's entry point is
     return Entry(_command(script, folder), image, code, block)
 
 
 def _command(script: str, folder: str | None) -> tuple[str, ...]:
-    # of a script without a folder only the name counts (fw_utils.tar_and_upload_dir)
+    # for a script without source_dir, the SDK uses only the file name (fw_utils.tar_and_upload_dir)
     name = basename(script) if folder is None else script
     return ("python", name) if name.endswith(".py") else (f"./{name}",)
 
@@ -103,12 +103,12 @@ def _code(script: str | None, folder: str | None, arguments: Arguments) -> Mappi
     beside = tuple(str(name) for name in arguments.texts("dependencies"))
     git = arguments.dictionary("git_config")
     if script is None:
-        for name, given in (("source_dir", folder), ("dependencies", beside), ("git_config", git)):
-            if given:
-                arguments.problems.add(arguments.where(name), "code goes with an entry_point that runs it")
+        for name, value in (("source_dir", folder), ("dependencies", beside), ("git_config", git)):
+            if value:
+                arguments.problems.add(arguments.where(name), "code needs an entry_point that runs it")
         return None
     if beside and (git or (folder is not None and _is_archive(folder))):
-        arguments.problems.add(arguments.where("dependencies"), "muster takes a repository or an archive as it is")
+        arguments.problems.add(arguments.where("dependencies"), "muster can't add files to a repository or an archive")
     if git:
         return {"git": _git(git, script, folder, arguments)}
     if folder is not None and _is_archive(folder):

@@ -1,6 +1,6 @@
-"""An SDK 2 estimator and its `fit` as a job. Pure.
+"""Convert an SDK 2 estimator and its `fit` to a job. Pure.
 
-What an argument becomes in the request is in sagemaker 2.257.7: estimator.py, job.py, session.py.
+The request for each argument is in sagemaker 2.257.7: estimator.py, job.py, session.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXPERIMENT = {
 
 
 def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translated:
-    """The job that does what the SDK would have sent. What it can't do is added to `problems`."""
+    """The job that does what the SDK would have requested; `problems` gets what it can't do."""
     arguments = Arguments(f"{fit.kind}({{}}=...)", fit.arguments, problems)
     call = Arguments("fit({}=...)", fit.call, problems)
     start = entry(fit.kind, arguments)
@@ -56,20 +56,20 @@ def translated(fit: EstimatorFit, place: Place, problems: Problems) -> Translate
 
 def _hyperparameters(fit: EstimatorFit, start: Entry, problems: Problems) -> Hyperparameters:
     framework = fit.kind != "Estimator"
-    # the generic estimator encodes only where it has a source_dir (estimator.py, Estimator.set_hyperparameters)
+    # the generic estimator encodes only if it has a source_dir (estimator.py, Estimator.set_hyperparameters)
     sdk: Encoding = "Json" if framework or fit.arguments.get("source_dir") is not None else "Str"
     muster: Encoding = "Json" if start.by_toolkit else "Str"
     return hyperparameters(fit.hyperparameters, sdk, muster, f"{fit.kind}(hyperparameters=...)", problems)
 
 
 def _portable(arguments: Arguments) -> dict[str, JSON]:
-    """Environment, metrics and snapshots."""
+    """Environment, metrics and checkpoints."""
     fields: dict[str, JSON] = {}
     environment = arguments.text_map("environment")
     set_field(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
     set_field(fields, "metrics", _metrics(arguments))
-    snapshots = arguments.text("checkpoint_s3_uri")
-    set_field(fields, "checkpoint", {"s3": snapshots} if snapshots else None)
+    checkpoint = arguments.text("checkpoint_s3_uri")
+    set_field(fields, "checkpoint", {"s3": checkpoint} if checkpoint else None)
     return fields
 
 
@@ -86,18 +86,18 @@ def _metrics(arguments: Arguments) -> list[JSON]:
 
 
 def _output(fit: EstimatorFit, arguments: Arguments) -> JSON:
-    """The folder that the script gives, or the root of the bucket that its session has in the default one's place."""
+    """The folder that the script names, or the root of its session's default bucket."""
     value, bucket = arguments.text("output_path"), fit.session.bucket
     if value:
         return {"s3": value}
     if fit.session.prefix is not None:
         where = "Session(default_bucket_prefix=...)"
-        arguments.problems.add(where, "the SDK puts code and output at different places below it; give an output_path")
+        arguments.problems.add(where, "the SDK puts code and output into different folders below it; set output_path")
     return {"s3": f"s3://{bucket}/"} if bucket is not None else None
 
 
 def _block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str, JSON]:
-    """What only SageMaker needs to know, but for how the ranks start."""
+    """The fields for SageMaker only, except those about the ranks' start."""
     block = {**machines(arguments), **limits(arguments), **network(arguments), **switches(arguments)}
     block.update(debugging(arguments))
     own_mode = arguments.text("input_mode")

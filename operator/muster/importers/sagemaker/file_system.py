@@ -1,4 +1,4 @@
-"""A file system that both SDKs describe alike, as what an input is read from. Pure."""
+"""Convert a file system, which both SDKs describe alike, to an input's source. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
 
 
 def file_system(settings: Arguments, default_mode: str | None) -> JSON:
-    """`inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's where none is given; None: it wants one."""
+    """`inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's default; None: the SDK requires a mode."""
     value = settings.text("file_system_access_mode")
     mode = default_mode if value is None else value
     if mode not in _ACCESS:

@@ -1,4 +1,4 @@
-"""Hyperparameters: as numbers, texts and truth values where the job sends them as the SDK does, else as sent. Pure."""
+"""Convert hyperparameters: to plain values if the job encodes them as the SDK does, else to encoded text. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from muster.importers.sagemaker.reading import Problems
 from muster.importers.sagemaker.recording import Value
 
 Encoding = Literal["Json", "Str", "Bare"]
-"""How the SDK makes text of a value. Json: json.dumps. Str: str. Bare: text as it is, json.dumps for all else."""
+"""How the SDK encodes a value. Json: json.dumps. Str: str. Bare: text unchanged, json.dumps for other types."""
 
 _MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """`plain` are those that mean the same on every backend, `raw` those whose text SageMaker is sent as it stands."""
+    """`plain` has values with one meaning on every backend, `raw` has text that muster sends to SageMaker unchanged."""
 
     plain: dict[str, JSON]
     raw: dict[str, JSON]
@@ -28,9 +28,9 @@ class Hyperparameters:
 def hyperparameters(
     fields: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
 ) -> Hyperparameters:
-    """The hyperparameters `fields`, which the SDK encodes as `sdk` says, and muster a job's as `muster` says.
+    """Encode `fields`; `sdk` is the SDK's encoding, `muster` is muster's for a job.
 
-    `muster` None: as those of a job they would mean something else.
+    `muster` None: as hyperparameters of a job they would have another meaning.
     """
     plain: dict[str, JSON] = {}
     raw: dict[str, JSON] = {}
@@ -53,7 +53,7 @@ def hyperparameters(
 
 
 def _survives(value: Value) -> bool:
-    """Whether the value comes back from a file as it was: 1.0 is 1 to Kubernetes, and larger numbers lose digits."""
+    """Whether YAML and Kubernetes keep the value: 1.0 becomes 1, and larger integers lose digits."""
     if isinstance(value, (bool, str)):
         return True
     if isinstance(value, int):

@@ -1,6 +1,6 @@
-"""What of a distribution the SDK doesn't pass on: it is left out of the job, too, with a warning. Pure.
+"""Leave out the parts of a distribution that the SDK ignores, with a warning. Pure.
 
-The SDK refuses before it ignores: what it refuses stays, and the job is refused for it.
+The SDK validates before it ignores: parts that it rejects stay, so that muster rejects the job, too.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from muster.api.sagemaker_ways import FIELDS, effective_ways
 from muster.importers.sagemaker.reading import Problems
 
 _OPTIONS = {"pytorchDdp": "customMpiOptions", "dataParallel": "customMpiOptions", "modelParallel": "parameters"}
-"""The settings that the SDK looks up only where their way is on."""
+"""The settings that the SDK reads only if their distribution is enabled."""
 
 
 def without_ignored(
     toolkit: Mapping[str, JSON], block: Mapping[str, JSON], image: str | None, where: str, problems: Problems
 ) -> dict[str, JSON]:
-    """The distribution without what the SDK ignores. `block` has framework and instances, `image` is the user's own."""
+    """Return the distribution without the ignored parts.
+
+    `block` has framework and instances, `image` is the user's own.
+    """
     framework = block.get("framework")
     if not isinstance(framework, dict) or is_trainium(str(block.get("instanceType"))):
         return {**toolkit}
@@ -39,7 +42,7 @@ def _with_options(estimator: str, name: str, settings: JSON, where: str, problem
     option = _OPTIONS.get(name)
     if not isinstance(settings, dict) or option not in settings:
         return settings
-    # Hugging Face's estimator never got to know these.
+    # Hugging Face's estimator does not read these.
     if _is_on(settings) and (estimator, name) != ("HuggingFace", "pytorchDdp"):
         return settings
     problems.warn(where, f"{option} of {name} are ignored, as by the SDK")
@@ -51,7 +54,7 @@ def _is_on(settings: JSON) -> bool:
 
 
 def _is_refused(name: str, framework: Mapping[str, JSON]) -> bool:
-    """Whether SageMaker has no image for it, which the SDK finds out first; of Hugging Face's estimator."""
+    """Whether SageMaker has no image for it, which the SDK checks first; for Hugging Face's estimator."""
     if name == "dataParallel":
         beneath = {"PyTorch": framework.get("pytorchVersion"), "TensorFlow": framework.get("tensorflowVersion")}
         return not any(version in DATA_PARALLEL_VERSIONS[trains] for trains, version in beneath.items())

@@ -1,4 +1,4 @@
-"""A launch script's runs as jobs: each a document, or what is wrong with it."""
+"""Convert the runs of a launch script to jobs: each becomes a document or a list of problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from muster.importers.sagemaker.translation import Place, Translated
 
 @dataclass(frozen=True)
 class Imported:
-    """The jobs' documents in the script's order; what to tell the user; and what keeps runs from being imported."""
+    """The jobs' documents in the script's order, warnings, and the problems of runs that can't be imported."""
 
     documents: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -33,18 +33,18 @@ class Imported:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where code is found: below `folder`, unless `given` is the source that the user says."""
+    """Where to find code: below `folder`, unless the user names the source in `override`."""
 
     folder: Path
     override: Mapping[str, JSON] | None
 
 
 Judge = Callable[[Job], None]
-"""Raises `InvalidResource` for a job of which no request can be made."""
+"""Raises `InvalidResource` for a job for which muster can't build a request."""
 
 
 def imported(recording: Recording, script: str, place: Place, sources: Sources, judge: Judge) -> Imported:
-    """The jobs of a script that was run. `script` is its file's name."""
+    """Convert the recorded runs of a script. `script` is its file name."""
     documents: list[str] = []
     warnings = [str(note) for note in recording.notes]
     problems: list[str] = []
@@ -56,7 +56,7 @@ def imported(recording: Recording, script: str, place: Place, sources: Sources, 
         names.add(name)
         spec = _with_source(result, sources, recording.files, found)
         warn_of_secrets(spec, found)
-        # what the script says wrong comes first: a job that lacks it is wrong in more ways
+        # report the script's mistakes first: the incomplete job would have more
         if not found.found:
             documents += _document(job_value(name, spec), run.place, judge, found)
         warnings += [f"{run.place}: {warning}" for warning in found.warnings]
@@ -98,5 +98,5 @@ def _source(
         return sources.override
     code = inline(result.code, sources.folder, files)
     if code.left_out:
-        problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")
+        problems.warn("its code", f"{', '.join(code.left_out)} is left out, although the SDK packs it, too")
     return {"inline": {"files": dict(code.files)}}

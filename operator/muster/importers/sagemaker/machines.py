@@ -1,4 +1,4 @@
-"""On what, and under which limits, an estimator's job runs. Pure."""
+"""Convert an estimator's instances, limits and network settings. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.importers.sagemaker.recording import Value
 
 _DEFAULT_VOLUME_GB = 30
 _DEFAULT_RUN_SECONDS = 86400
-"""sagemaker 2.257.7, estimator.py; the defaults of a job as well."""
+"""sagemaker 2.257.7, estimator.py; a job has the same defaults."""
 
 _LOCAL = frozenset({"local", "local_gpu"})
 """Instance types of the SDK's local mode."""
@@ -19,30 +19,30 @@ _LOCAL = frozenset({"local", "local_gpu"})
 _PLACEMENT = {"EnableMultipleJobs": "multipleJobs"}
 _SPECIFICATIONS = "PlacementSpecifications"
 _ULTRA_SERVER = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
-"""InstancePlacementConfig of CreateTrainingJob, and its fields in a job."""
+"""InstancePlacementConfig of CreateTrainingJob, and the names of its fields in a job."""
 
 _ON_OFF: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", None: None}
 
 
 def nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
-    """How many nodes, and the fields that say of which type."""
+    """The number of nodes, and the fields for their instance types."""
     count, instance_type = arguments.whole("instance_count"), arguments.text("instance_type")
     if instance_type in _LOCAL:
-        words = "local mode has nothing to import: name the instances for SageMaker; muster run tries a job here"
+        words = "local mode can't be imported: name an instance type for SageMaker; `muster run` runs a job here"
         arguments.problems.add(arguments.where("instance_type"), f"found {instance_type}: {words}")
     groups = [group for value in arguments.listed("instance_groups") for group in _group(arguments, value)]
     if not groups:
         return count, {"instanceType": instance_type} if instance_type is not None else {}
-    for name, given in (("instance_count", count), ("instance_type", instance_type)):
-        if given is not None:
-            arguments.problems.add(arguments.where(name), "the instance groups say this; the SDK refuses both together")
+    for name, value in (("instance_count", count), ("instance_type", instance_type)):
+        if value is not None:
+            arguments.problems.add(arguments.where(name), "the instance groups set this; the SDK rejects both together")
     counts = [group["instanceCount"] for group in groups]
     listed: list[JSON] = list(groups)
     return sum(found for found in counts if isinstance(found, int)), {"instanceGroups": listed}
 
 
 def machines(arguments: Arguments) -> dict[str, JSON]:
-    """Disks, warm pool, plan, and where on UltraServers."""
+    """Disks, warm pool, training plan, and placement on UltraServers."""
     fields: dict[str, JSON] = {}
     set_field(fields, "volumeSizeGb", _unless(arguments.whole("volume_size"), _DEFAULT_VOLUME_GB))
     set_field(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
@@ -60,7 +60,7 @@ def limits(arguments: Arguments) -> dict[str, JSON]:
     if spot:
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait else {}
     elif max_wait:
-        arguments.problems.add(arguments.where("max_wait"), "SageMaker takes this with use_spot_instances=True only")
+        arguments.problems.add(arguments.where("max_wait"), "SageMaker accepts this only with use_spot_instances=True")
     attempts = arguments.whole("max_retry_attempts")
     set_field(fields, "retry", {"attempts": attempts} if attempts is not None else None)
     return fields
@@ -79,7 +79,7 @@ def network(arguments: Arguments) -> dict[str, JSON]:
 
 
 def switches(arguments: Arguments) -> dict[str, JSON]:
-    """What is on or off in the request, and absent where the script says nothing."""
+    """Switches of the request, which is silent about those that the script does not set."""
     names = {
         "metricsTimeSeries": "enable_sagemaker_metrics",
         "remoteDebug": "enable_remote_debug",
@@ -127,7 +127,7 @@ def _group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
 
 
 def placement(arguments: Arguments) -> JSON:
-    """How the instances lie on UltraServers."""
+    """How the instances are placed on UltraServers."""
     name = "instance_placement_config"
     values = arguments.dictionary(name)
     result = values.get(_SPECIFICATIONS, [])
@@ -141,12 +141,12 @@ def placement(arguments: Arguments) -> JSON:
     return fields
 
 
-def _entries(arguments: Arguments, name: str, given: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
-    """A part of the request that the script writes itself, by the names that it has in a job."""
-    if not isinstance(given, dict) or not given.keys() <= allowed.keys():
-        arguments.problems.add(arguments.where(name), f"found {given!r}; {' and '.join(allowed)} is expected")
+def _entries(arguments: Arguments, name: str, value: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
+    """Convert a part of the request that the script writes itself to the job's field names."""
+    if not isinstance(value, dict) or not value.keys() <= allowed.keys():
+        arguments.problems.add(arguments.where(name), f"found {value!r}; {' and '.join(allowed)} is expected")
         return {}
-    return {allowed[key]: plain(value, arguments.where(name), arguments.problems) for key, value in given.items()}
+    return {allowed[key]: plain(value, arguments.where(name), arguments.problems) for key, value in value.items()}
 
 
 def _unless(value: int | None, default: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What an imported job is called. Pure."""
+"""Names of imported jobs. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_CHARS = 40
 
 
 def job_name(wanted: str, taken: Collection[str]) -> str:
-    """A name that a job can have, as near to `wanted` as can be, and none of those `taken`."""
+    """Return a valid job name that resembles `wanted` and is not in `taken`."""
     words = re.sub("[^a-z0-9]+", "-", wanted.lower()).strip("-")
     name = (words if words[:1].isalpha() else f"job-{words}")[:MAX_CHARS].strip("-")
     number = 1

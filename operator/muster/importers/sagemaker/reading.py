@@ -1,4 +1,4 @@
-"""The arguments of one call, taken one by one: one that is left over or of a wrong type is a problem. Pure."""
+"""Read the arguments of one call one by one: a leftover or one of a wrong type is a problem. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS: Mapping[type, str] = {
 
 
 class Problems:
-    """What is wrong with a run, and what to tell besides, in the order in which it was found."""
+    """Problems and warnings of a run, in the order in which they were found."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -37,7 +37,7 @@ class Problems:
 
 
 class Arguments:
-    """The arguments of one call. `where` is how messages call them, with {} in the place of a name."""
+    """The arguments of one call. `where` is their description in messages, with {} in place of a name."""
 
     def __init__(self, where: str, values: Mapping[str, Value], problems: Problems) -> None:
         self._where = where
@@ -45,11 +45,11 @@ class Arguments:
         self.problems = problems
 
     def where(self, name: str) -> str:
-        """How messages call the argument: `PyTorch(role=...)`."""
+        """How messages name the argument: `PyTorch(role=...)`."""
         return self._where.format(name)
 
     def value(self, name: str) -> Value:
-        """The argument as it is; None when it wasn't given."""
+        """The argument's value; None if the call lacks it."""
         return self._left.pop(name, None)
 
     def text(self, name: str) -> str | None:
@@ -62,21 +62,21 @@ class Arguments:
         return self._of(name, bool)
 
     def texts(self, name: str) -> list[JSON]:
-        """A list of texts; empty when it wasn't given."""
+        """A list of texts; empty if the call lacks it."""
         return [item for item in self.listed(name) if self._is(name, item, str) and isinstance(item, str)]
 
     def listed(self, name: str) -> list[Value]:
-        """A list; empty when it wasn't given."""
+        """A list; empty if the call lacks it."""
         value = self.value(name)
         return value if value is not None and self._is(name, value, list) and isinstance(value, list) else []
 
     def dictionary(self, name: str) -> dict[str, Value]:
-        """A dictionary; empty when it wasn't given."""
+        """A dictionary; empty if the call lacks it."""
         value = self.value(name)
         return value if value is not None and self._is(name, value, dict) and isinstance(value, dict) else {}
 
     def text_map(self, name: str) -> dict[str, JSON]:
-        """A dictionary of texts; empty when it wasn't given."""
+        """A dictionary of texts; empty if the call lacks it."""
         result = self.dictionary(name)
         for key, item in result.items():
             if not isinstance(item, str):
@@ -89,7 +89,7 @@ class Arguments:
         return None if value is None else inside(self, name, value, *kinds)
 
     def nothing_left(self, why: str) -> None:
-        """Say of each argument that is left over that there is no field for it. `why` says more, or is empty."""
+        """Report each leftover argument: a job has no field for it. `why` adds a reason, or is empty."""
         for name in sorted(self._left):
             self.problems.add(self.where(name), f"muster's jobs have no field for this{why}")
         self._left = {}
@@ -106,7 +106,7 @@ class Arguments:
 
 
 def inside(outer: Arguments, name: str, value: Value, *kinds: str) -> Arguments | None:
-    """The arguments of a value under the argument `name`, which is to be built by one of the classes `kinds`."""
+    """The arguments of the value of argument `name`, which one of the classes `kinds` must have built."""
     if isinstance(value, Built) and value.kind in kinds:
         return Arguments(f"{value.kind}({{}}=...)", value.fields, outer.problems)
     outer.problems.add(outer.where(name), f"found {shown(value)}; {' or '.join(kinds)} is expected")
@@ -114,7 +114,7 @@ def inside(outer: Arguments, name: str, value: Value, *kinds: str) -> Arguments 
 
 
 def shown(value: Value) -> str:
-    """A value as a message calls it."""
+    """Describe a value for a message."""
     if isinstance(value, Built):
         return f"{value.kind}(...)"
     if isinstance(value, str):
@@ -125,6 +125,6 @@ def shown(value: Value) -> str:
 
 
 def set_field(fields: dict[str, JSON], name: str, value: JSON) -> None:
-    """Set a field unless there is nothing to say."""
+    """Set a field unless its value is empty."""
     if value not in (None, "", [], {}):
         fields[name] = value

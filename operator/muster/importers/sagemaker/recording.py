@@ -1,4 +1,4 @@
-"""What a launch script would have trained, as its process told it. Pure."""
+"""The training runs of a launch script, as its process reported them. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 _SHAPE = "$shape"
-"""How the script's process marks what a class built (`values.SHAPE` there)."""
+"""The key with which the script's process marks an object of an SDK class (`values.SHAPE` there)."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | 
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """What the script itself said of its session: where, and the bucket and prefix in the default one's place."""
+    """The settings of the script's session: its region, default bucket and prefix."""
 
     region: str | None = None
     bucket: str | None = None
@@ -56,7 +56,7 @@ class TrainerRun:
 
 @dataclass(frozen=True)
 class Note:
-    """Something to tell the user, and where in the script it comes from ("": nowhere in particular)."""
+    """A message for the user, and its line in the script ("" if there is none)."""
 
     place: str
     message: str
@@ -76,14 +76,14 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Question:
-    """Something that the script needs an answer to before it can go on."""
+    """A question of the script; it waits for the answer."""
 
     about: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why the script didn't come to its end. `missing` is a module that its Python lacks."""
+    """Why the script failed. `missing` is a module that its Python lacks."""
 
     note: Note
     missing: str | None = None
@@ -91,7 +91,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Done:
-    """The script came to its end."""
+    """The script finished."""
 
 
 Record: TypeAlias = EstimatorFit | TrainerRun | Note | WrittenFile | Question | Failure | Done
@@ -99,7 +99,7 @@ Record: TypeAlias = EstimatorFit | TrainerRun | Note | WrittenFile | Question | 
 
 @dataclass(frozen=True)
 class Recording:
-    """All that a script said: its runs in their order, what to tell the user, files of notebooks, how it ended."""
+    """Everything that a script reported: its runs in order, notes, files of notebooks, and its failure."""
 
     runs: Sequence[EstimatorFit | TrainerRun] = ()
     notes: Sequence[Note] = ()
@@ -108,7 +108,7 @@ class Recording:
 
 
 def record(line: str) -> Record:
-    """A line of the script's process. Raises `ValueError` for one that it can't have written."""
+    """Parse a line from the script's process. Raises `ValueError` for a line that it can't have written."""
     fields = json.loads(line)
     place = str(fields["place"])
     match fields["kind"]:
@@ -143,7 +143,7 @@ def _read_message(kind: str, place: str, fields: Mapping[str, object]) -> Note |
 
 def _mapping(value: object) -> dict[str, Value]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} in the place of arguments")
+        raise ValueError(f"{value!r} instead of arguments")
     return {str(name): _value(entry) for name, entry in value.items()}
 
 
@@ -156,4 +156,4 @@ def _value(value: object) -> Value:
         return [_value(entry) for entry in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise ValueError(f"a {type(value).__name__} in the place of a value")
+    raise ValueError(f"a {type(value).__name__} instead of a value")

@@ -1,4 +1,4 @@
-"""Names under which people keep secrets: what stands under one is read by everybody who reads the job. Pure."""
+"""Names that suggest secrets: every reader of the job could read their values. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SECRET = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|credentials?|ap
 
 
 def warn_of_secrets(spec: Mapping[str, JSON], problems: Problems) -> None:
-    """Tell of variables and hyperparameters that look like secrets."""
+    """Warn about variables and hyperparameters that look like secrets."""
     env, hyperparameters = spec.get("env"), spec.get("hyperparameters")
     variables = [item.get("name") for item in env if isinstance(item, dict)] if isinstance(env, list) else []
     names = [*variables, *(hyperparameters if isinstance(hyperparameters, dict) else ())]
     for name in names:
         if isinstance(name, str) and _SECRET.search(name):
             problems.warn(
-                name, "looks like a secret, and stands in the file as it is; let the ranks fetch it as their role"
+                name, "looks like a secret, and the file contains its value; let the ranks fetch it with their role"
             )

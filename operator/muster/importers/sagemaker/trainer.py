@@ -1,6 +1,6 @@
-"""An SDK 3 ModelTrainer and its `train` as a job. Pure.
+"""Convert an SDK 3 ModelTrainer and its `train` to a job. Pure.
 
-What becomes of its settings is in SDK 3.27.0: sagemaker/train/model_trainer.py, defaults.py, distributed.py.
+The request for each setting is in SDK 3.27.0: sagemaker/train/model_trainer.py, defaults.py, distributed.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REPOSITORY = re.compile(r"^(?:.*/)?(?P<name>[^:/@]+)")
 
 
 def translated(run: TrainerRun, place: Place, problems: Problems) -> Translated:
-    """The job that does what the SDK would have sent. What it can't do is added to `problems`."""
+    """The job that does what the SDK would have requested; `problems` gets what it can't do."""
     arguments = Arguments("ModelTrainer({}=...)", run.arguments, problems)
     call = Arguments("train({}=...)", run.call, problems)
     image = arguments.text("training_image")
@@ -67,10 +67,10 @@ def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -
     value = arguments.value("hyperparameters")
     where = arguments.where("hyperparameters")
     if isinstance(value, str):
-        problems.add(where, f"found {shown(value)}; give what the file holds, as a dictionary")
+        problems.add(where, f"found {shown(value)}; write the file's content as a dictionary")
         value = None
     values = value if isinstance(value, dict) else {}
-    # a command of its own isn't given them as arguments; on other backends it would be
+    # the SDK passes no hyperparameters to a command; other backends would append them
     return hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
 
 
@@ -84,12 +84,12 @@ def _metrics(arguments: Arguments) -> list[JSON]:
 
 
 def _bucket(run: TrainerRun, place: Place, base: str, arguments: Arguments) -> str:
-    """The bucket that the SDK puts code and output into, and the prefix in it, as a URI."""
+    """The SDK's bucket for code and output with its prefix, as a URI."""
     bucket, region = run.session.bucket, run.session.region or place.region
     if bucket is None and (place.account is None or region is None):
         where = arguments.where("output_data_config")
         arguments.problems.add(
-            where, "the SDK's own bucket is named by region and account: give --aws-region, --aws-account"
+            where, "the SDK's default bucket is named after region and account: set --aws-region and --aws-account"
         )
         return f"s3://bucket/{base}"
     prefix = f"/{run.session.prefix}" if run.session.prefix else ""
@@ -119,13 +119,13 @@ def _checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
     uri = config.text("s3_uri")
     if uri is None:
         where = config.where("s3_uri")
-        config.problems.add(where, "is missing: a folder of one training job's name is lost to the next attempt")
+        config.problems.add(where, "is missing: the SDK's default folder changes with each attempt; set one")
     set_field(block, "checkpointPath", config.text("local_path"))
     return {"s3": uri}
 
 
 def _switches(arguments: Arguments) -> dict[str, JSON]:
-    """What is on or off, and what SDK 3 says nothing of."""
+    """Switches, and fixed values for what SDK 3 never sets."""
     fields: dict[str, JSON] = {"debugger": {"hook": "Disabled"}, "profiler": {"mode": "Unset"}}
     for name, config, switch, field in (
         ("remote_debug_config", "RemoteDebugConfig", "enable_remote_debug", "remoteDebug"),

@@ -1,4 +1,4 @@
-"""What a ModelTrainer and its `train` are given to read, as the job's inputs. Pure."""
+"""Convert the inputs of a ModelTrainer and its `train` to the job's inputs. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muster.importers.sagemaker.recording import Built, Value
 
 
 def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
-    """The channels of the trainer, and of `train`, which come in their place where both have one of a name."""
+    """The channels of the trainer and of `train`; those of `train` replace the trainer's of the same name."""
     result: dict[str, JSON] = {}
     for source in (arguments, call):
         for value in source.listed("input_data_config"):
@@ -48,16 +48,16 @@ def _inner(settings: Arguments, source: Built) -> Value:
     return next((value for value in result if value is not None), None)
 
 
-def _add_source(channel: dict[str, JSON], options: dict[str, JSON], given: Arguments, source: Value) -> None:
+def _add_source(channel: dict[str, JSON], options: dict[str, JSON], outer: Arguments, source: Value) -> None:
     if isinstance(source, str):
         if not source.startswith("s3://"):
-            where = given.where("data_source")
-            given.problems.add(where, f"found {shown(source)}, which the SDK uploads; upload it and write s3://...")
+            where = outer.where("data_source")
+            outer.problems.add(where, f"found {shown(source)}, which the SDK uploads; upload it and write s3://...")
         channel["s3"] = {"uri": source}
-        # what is given as a text alone is copied, whatever the job's own mode (create_input_data_channel)
+        # a plain URI is copied, whatever the job's input mode (create_input_data_channel)
         options.setdefault("inputMode", "File")
         return
-    settings = inside(given, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    settings = inside(outer, "data_source", source, "S3DataSource", "FileSystemDataSource")
     if settings is None or not isinstance(source, Built):
         return
     if source.kind == "FileSystemDataSource":

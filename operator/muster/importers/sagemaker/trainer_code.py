@@ -1,4 +1,4 @@
-"""What a ModelTrainer runs: its source as the job's command and code, its distribution as the launcher. Pure."""
+"""Convert a ModelTrainer's source to the job's command and code, and its distribution to the launcher. Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _IGNORED = (".env", ".git", "__pycache__", ".DS_Store", ".cache", ".ipynb_checkp
 """SourceCode.ignore_patterns (SDK 3.27.0)."""
 
 _REQUIREMENTS = "requirements.txt"
-"""What the start script installs (backends/sagemaker/request/start_script.py)."""
+"""The file that the start script installs (backends/sagemaker/request/start_script.py)."""
 
 _SMP = (
     *("hybrid_shard_degree", "sm_activation_offloading", "activation_loading_horizon", "fsdp_cache_flush_warnings"),
     *("allow_empty_shards", "tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree"),
     "random_seed",
 )
-"""SMP's fields in the order in which they are sent (sagemaker/train/distributed.py)."""
+"""SMP's fields in the order of the SDK's request (sagemaker/train/distributed.py)."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """`takes_arguments` says that the command is given the hyperparameters; `raw` are more of these, as sent."""
+    """`takes_arguments`: the command gets the hyperparameters as arguments; `raw` are additional hyperparameters."""
 
     launcher: JSON
     command: tuple[str, ...]
@@ -40,7 +40,7 @@ class Started:
 
 
 def started(arguments: Arguments) -> Started:
-    """What the trainer runs, and how its ranks are started."""
+    """Find out what the trainer runs, and how its ranks start."""
     source = arguments.built("source_code", "SourceCode")
     if source is None:
         return Started({"perNode": {}}, (SERVICE_COMMAND,), None)
@@ -49,7 +49,7 @@ def started(arguments: Arguments) -> Started:
     requirements = source.text("requirements")
     if requirements not in {None, _REQUIREMENTS}:
         source.problems.add(
-            source.where("requirements"), f"found {requirements}; name it {_REQUIREMENTS}, which is installed"
+            source.where("requirements"), f"found {requirements}; name it {_REQUIREMENTS}, which muster installs"
         )
     patterns = [str(pattern) for pattern in source.texts("ignore_patterns")]
     source.nothing_left("")
@@ -57,10 +57,10 @@ def started(arguments: Arguments) -> Started:
     block: dict[str, JSON] = {"start": "Channels"}
     if command is not None:
         line = " ".join([*command.split(), *(shlex.quote(str(word)) for word in words)])
-        # the SDK runs a command before it looks for a distribution (_prepare_train_script)
+        # the SDK ignores a distribution if there is a command (_prepare_train_script)
         return Started({"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, block=block)
     if script is None:
-        source.problems.add(source.where("entry_script"), "is missing, and so is command: one of the two is run")
+        source.problems.add(source.where("entry_script"), "entry_script or command is required")
         return Started({"perNode": {}}, ("python",), code, block=block)
     runner = ("python", script) if script.endswith(".py") else ("/bin/bash", script)
     return _distributed(arguments, Started({"perNode": {}}, runner, code, block=block))

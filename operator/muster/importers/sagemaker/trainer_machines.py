@@ -1,4 +1,4 @@
-"""On what, and under which limits, a ModelTrainer's job runs. Pure."""
+"""Convert a ModelTrainer's instances, limits and network settings. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RUN_SECONDS = 3600
 
 
 def nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
-    """How many nodes, and the fields that say of which type."""
+    """The number of nodes, and the fields for their instance types."""
     count, instance_type = compute.whole("instance_count"), compute.text("instance_type")
     groups: list[JSON] = []
     total = 0
@@ -53,7 +53,7 @@ def limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait is not None else {}
     elif max_wait is not None:
         where = "StoppingCondition(max_wait_time_in_seconds=...)"
-        arguments.problems.add(where, "SageMaker takes this with enable_managed_spot_training=True only")
+        arguments.problems.add(where, "SageMaker accepts this only with enable_managed_spot_training=True")
     retry = arguments.built("retry_strategy", "RetryStrategy")
     if retry is not None:
         fields["retry"] = {"attempts": retry.whole("maximum_retry_attempts")}

@@ -1,4 +1,4 @@
-"""What a run of a script becomes, and what its translation needs to know of the account. Pure."""
+"""The result of converting a script's run, and the account's facts that the conversion needs. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.importers.sagemaker.reading import Arguments
 
 @dataclass(frozen=True)
 class Translated:
-    """A job's spec, but for code that still lies on this machine; `name` is what the script calls the job, or ""."""
+    """A job's spec, without code that is still on this machine; `name` is the job's name in the script, or ""."""
 
     name: str
     spec: Mapping[str, JSON]
@@ -21,27 +21,29 @@ class Translated:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the job is to run, as far as `muster import` was told."""
+    """Where the job is to run, as far as the options of `muster import` say."""
 
     region: str | None
     account: str | None
     role: str | None
 
     def role_arn(self, arguments: Arguments) -> str | None:
-        """The role that the script names, by its ARN; one that only has a name is taken for one without a path."""
+        """The ARN of the script's role; a plain name counts as a role without a path."""
         role = arguments.text("role") or self.role
         if role is None:
-            arguments.problems.add(arguments.where("role"), "is missing: give --role ARN")
+            arguments.problems.add(arguments.where("role"), "is missing: set --role ARN")
             return None
         if "/" in role:
             return role
         if self.account is None:
             arguments.problems.add(
-                arguments.where("role"), f"found the name {role}: give --aws-account NUMBER, or its ARN"
+                arguments.where("role"), f"found the name {role}: set --aws-account NUMBER, or write its ARN"
             )
             return None
         arn = f"arn:{_partition(self.region or '')}:iam::{self.account}:role/{role}"
-        arguments.problems.warn(arguments.where("role"), f"{role} is taken for {arn}; if it has a path, give its ARN")
+        arguments.problems.warn(
+            arguments.where("role"), f"muster assumes {arn} for {role}; if it has a path, write its ARN"
+        )
         return arn
 
 

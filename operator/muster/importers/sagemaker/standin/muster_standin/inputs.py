@@ -1,4 +1,4 @@
-"""In the place of SDK 2's smaller classes: channels, instance groups, Debugger and profiler."""
+"""The stand-ins for SDK 2's smaller classes: channels, instance groups, Debugger and profiler."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CustomProfilerRule = shape("ProfilerRule", (*_RULE[:8], "rule_parameters"), posi
 
 
 class Rule:
-    """sagemaker.debugger.Rule: rules of one's own. The built-in ones are defined in a package of their own."""
+    """sagemaker.debugger.Rule: custom rules. The built-in ones are defined in another package."""
 
     @staticmethod
     def custom(*positional: object, **named: object) -> Shape:
@@ -71,7 +71,7 @@ class Rule:
     @staticmethod
     def sagemaker(*_: object, **__: object) -> Unknown:
         raise Refused(
-            "Rule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; write it "
+            "Rule.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; write it "
             "under spec.sagemaker.debugger.rules, with rule_to_invoke among its parameters"
         )
 
@@ -86,7 +86,7 @@ class ProfilerRule:
     @staticmethod
     def sagemaker(*_: object, **__: object) -> Unknown:
         raise Refused(
-            "ProfilerRule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; "
+            "ProfilerRule.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; "
             "write it under spec.sagemaker.profiler.rules, with rule_to_invoke among its parameters"
         )
 
@@ -101,7 +101,7 @@ RETRIEVE = (
 
 
 def retrieve(framework: str, region: str | None = None, *positional: object, **named: object) -> str:
-    """sagemaker.image_uris.retrieve, of training images: muster knows them."""
+    """sagemaker.image_uris.retrieve, for training images: muster knows their addresses."""
     arguments = bound("image_uris.retrieve", RETRIEVE, positional, named)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:

@@ -1,4 +1,4 @@
-"""Values that a launch script builds for estimators and trainers: classes with nothing but their arguments."""
+"""Configuration values that a launch script passes to estimators and trainers: classes that only keep arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .arguments import bound
 
 
 class Shape:
-    """A value whose attributes are its arguments; one that wasn't given is None."""
+    """A value whose attributes are its arguments; None for each that the script did not set."""
 
     names: tuple[str, ...] = ()
     positional = True
@@ -20,7 +20,7 @@ class Shape:
         vars(self).update(_given=bound(owner, self.names, positional, named))
 
     def given(self) -> dict[str, object]:
-        """What was given, by name, as it is now."""
+        """The arguments by name, with their current values."""
         return dict(vars(self)["_given"])
 
     def __getattr__(self, name: str) -> object:
