@@ -1,4 +1,4 @@
-"""The order to the process that archives a commit, and its answer: JSON, over pipes."""
+"""The order for the process that archives a commit, and its answer: JSON, through pipes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.storage.source_archive import SourceArchive
 
 @dataclass(frozen=True)
 class ArchiveOrder:
-    """`added` are files beside the commit's own, by path; `fetch_seconds` is what the host has to send the commit."""
+    """`added` are additional files by path; `fetch_seconds` limits the time for fetching the commit."""
 
     place: GitPlace
     limits: Limits
@@ -29,7 +29,7 @@ class ArchiveOrder:
 
 @dataclass(frozen=True)
 class ArchiveAnswer:
-    """One of `archive`, `problem` and `bug`, a mistake's traceback. `confined`: it could give up the file system."""
+    """`archive`, `problem` or `bug`, the traceback of a mistake, is set. `confined`: Landlock restricts the process."""
 
     confined: bool
     archive: SourceArchive | None = None
@@ -38,7 +38,7 @@ class ArchiveAnswer:
 
 
 def order_to_json(order: ArchiveOrder) -> bytes:
-    """The order as text."""
+    """Encode the order."""
     added = {path: b64encode(content).decode("ascii") for path, content in order.added.items()}
     fields = {
         "place": asdict(order.place),
@@ -52,7 +52,7 @@ def order_to_json(order: ArchiveOrder) -> bytes:
 
 
 def order_from_json(text: bytes) -> ArchiveOrder:
-    """The order that `order_to_json` wrote."""
+    """Decode what `order_to_json` encoded."""
     fields: dict[str, Any] = json.loads(text)
     return ArchiveOrder(
         place=GitPlace(**fields["place"]),
@@ -65,7 +65,7 @@ def order_from_json(text: bytes) -> ArchiveOrder:
 
 
 def answer_to_json(answer: ArchiveAnswer) -> bytes:
-    """The answer as text."""
+    """Encode the answer."""
     problem = answer.problem
     fields = {
         "confined": answer.confined,
@@ -79,7 +79,7 @@ def answer_to_json(answer: ArchiveAnswer) -> bytes:
 
 
 def answer_from_json(text: bytes) -> ArchiveAnswer:
-    """The answer that `answer_to_json` wrote. Raises `ValueError` for any other text, which a stranger may send."""
+    """Decode what `answer_to_json` encoded. Raises `ValueError` for any other text: the process may be compromised."""
     try:
         fields: dict[str, Any] = json.loads(text)
         archive, problem = fields["archive"], fields["problem"]
@@ -94,4 +94,4 @@ def answer_from_json(text: bytes) -> ArchiveAnswer:
             bug=None if fields["bug"] is None else str(fields["bug"]),
         )
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError("the answer isn't one") from error
+        raise ValueError("the text is not an answer") from error

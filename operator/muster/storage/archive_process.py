@@ -1,9 +1,9 @@
-"""The process that fetches a commit and makes an archive of it: `python -m muster.storage.archive_process`.
+"""The process that fetches a commit and archives it: `python -m muster.storage.archive_process`.
 
-It is given three open files to write to, for what the host sends, what that unpacks to, and the archive. Standard input
-brings the order, and standard output takes the answer.
+The parent passes three open files: for the host's data, for the unpacked objects, and for the archive. The process
+reads the order from standard input and writes the answer to standard output.
 """
-# ruff: noqa: PLC0415 - what reads the commit is loaded within the limits
+# ruff: noqa: PLC0415 - modules that parse the commit are imported after the limits are set
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BUG_CHARS = 4000
 
 
 def main(arguments: list[str]) -> None:
-    """Do it; `arguments` are the parent's process id and the descriptors of the three files."""
+    """Fetch and archive a commit; `arguments` are the parent's process id and the descriptors of the three files."""
     parent, *descriptors = map(int, arguments)
     leave_with_parent(parent)
     order = order_from_json(sys.stdin.buffer.read())
@@ -55,18 +55,18 @@ def _answer(
     except (MemoryError, RecursionError):
         return ArchiveAnswer(confined, problem=_too_much_memory(order))
     except OSError as error:
-        return ArchiveAnswer(confined, problem=refused(ORIGIN, f"it can't be put down: {error.strerror or error}"))
+        return ArchiveAnswer(confined, problem=refused(ORIGIN, f"it can't be written: {error.strerror or error}"))
     except Exception:  # noqa: BLE001 - the operator logs it
         return ArchiveAnswer(confined, bug=traceback.format_exc()[-_BUG_CHARS:])
     except BaseException as error:
-        # dulwich's parser of trees is Rust, which panics where there is no memory
+        # dulwich parses trees in Rust, which panics when memory runs out
         if type(error).__name__ != "PanicException":
             raise
         return ArchiveAnswer(confined, problem=_too_much_memory(order))
 
 
 def _too_much_memory(order: ArchiveOrder) -> StorageError:
-    return refused(ORIGIN, f"to read it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
+    return refused(ORIGIN, f"reading it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
 
 
 def _archive(order: ArchiveOrder, sent: BinaryIO, objects_file: BinaryIO, archive: BinaryIO) -> SourceArchive:
@@ -79,7 +79,7 @@ def _archive(order: ArchiveOrder, sent: BinaryIO, objects_file: BinaryIO, archiv
     files = commit_files(order.place, sent, objects)
     taken = min(files.keys() & order.added.keys(), default=None)
     if taken is not None:
-        raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster puts there; rename it")
+        raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster adds; rename it")
     own = [
         Member(path, file.place.size, file.executable, lambda place=file.place: objects.opened(place))  # type: ignore[misc]
         for path, file in files.items()

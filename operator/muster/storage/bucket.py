@@ -1,4 +1,4 @@
-"""One bucket of S3, as far as muster needs it: each answer is a value or a `StorageError`. Blocks."""
+"""Requests to one bucket of S3: each returns a value or raises a `StorageError`. Blocks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CONNECTIONS = 16
-"""Requests under way at once: as many as it takes to fill a fast network, few enough for small machines."""
+"""Concurrent requests: enough to fill a fast network, few enough for small machines."""
 
 _ATTEMPTS = 8
-"""Of each request, by botocore, with growing pauses up to 20 s."""
+"""botocore's attempts for each request, with a backoff of up to 20 s."""
 
 _TRANSFER = TransferConfig(max_concurrency=8, multipart_chunksize=16 * 2**20, multipart_threshold=64 * 2**20)
 
@@ -32,9 +32,9 @@ _PIECE_BYTES = 2**20
 
 
 def s3_client() -> S3Client:
-    """The identity that the environment gives: variables, profile, IRSA, Pod Identity, the machine's role (boto3).
+    """Create a client with boto3's credentials: variables, profile, IRSA, Pod Identity, instance role.
 
-    `AWS_ENDPOINT_URL_S3` names another service than Amazon's.
+    `AWS_ENDPOINT_URL_S3` replaces Amazon's endpoint.
     """
     config = Config(
         max_pool_connections=CONNECTIONS,
@@ -47,14 +47,14 @@ def s3_client() -> S3Client:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket that `field` of the job names."""
+    """A bucket that the job's field `field` names."""
 
     client: S3Client
     name: str
     field: str
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Every object whose key begins so."""
+        """List every object whose key has this prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         with self._asking("s3:ListBucket", prefix):
             for page in pages:
@@ -62,9 +62,9 @@ class Bucket:
                     yield StoredObject(entry["Key"], entry["Size"], entry["ETag"])
 
     def read(self, stored: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
-        """Hand the bytes from `start` up to `end` of an object to `sink`, as long as it is the one that was listed."""
+        """Pass the bytes from `start` to `end` of an object to `sink`; fail if it has changed since it was listed."""
         with self._asking("s3:GetObject", stored.key):
-            # a range makes S3 leave its checksum out
+            # with a range, S3 sends no checksum
             if (start, end) == (0, stored.size):
                 answer = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
             else:
@@ -76,18 +76,18 @@ class Bucket:
                     sink(piece)
 
     def upload(self, key: str, file: Path) -> None:
-        """Make an object of a file's content, in parts when it is large."""
+        """Upload a file, in parts if it is large."""
         with self._asking("s3:PutObject", key):
             self.client.upload_file(str(file), self.name, key, Config=_TRANSFER)
 
     def head(self, key: str) -> StoredObject:
-        """The object of that key."""
+        """Describe the object with this key."""
         with self._asking("s3:GetObject", key):
             head = self.client.head_object(Bucket=self.name, Key=key)
             return StoredObject(key, head["ContentLength"], head["ETag"])
 
     def try_write(self, key: str) -> None:
-        """Find out whether objects may be made there, and leave none: an upload is begun and given up."""
+        """Check the permission to write objects, without leaving one: begin an upload and abort it."""
         with self._asking("s3:PutObject", key):
             begun = self.client.create_multipart_upload(Bucket=self.name, Key=key)
         with self._asking("s3:AbortMultipartUpload", key):
@@ -100,6 +100,6 @@ class Bucket:
         except (BotoCoreError, ClientError) as error:
             raise explained(error, self.field, action, f"s3://{self.name}/{key}") from None
         except S3UploadFailedError as error:
-            # it repeats in words what the request said
+            # its message only repeats the cause
             cause = error.__context__ if isinstance(error.__context__, ClientError) else error
             raise explained(cause, self.field, action, f"s3://{self.name}/{key}") from None

@@ -1,5 +1,5 @@
-"""A job's code, from wherever it is to the folder that its command runs in. Blocks."""
-# ruff: noqa: PLC0415 - what asks git or S3 is loaded when needed
+"""Download a job's code to the working directory of its command. Blocks."""
+# ruff: noqa: PLC0415 - import clients of git and S3 only when they are needed
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from muster.storage.storage_plan import CodePlan
 
 
 def download_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
-    """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageError`."""
+    """Write the job's code to `folder`. `config_map` is the folder of its ConfigMap. Raises `StorageError`."""
     files = code(plan, config_map, dependencies)
     _write(files, folder)
     dependencies.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
 
 
 def code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependencies) -> SourceFiles:
-    """The files of the job's code, from wherever they are. Raises `StorageError`."""
+    """Read the files of the job's code from their source. Raises `StorageError`."""
     if plan.git is not None:
-        # here and not above: who fetches nothing from git needs no dulwich
+        # imported here: only git needs dulwich
         from muster.storage.git_source import fetch_commit
 
         place, token = plan.git, _token(plan.git, dependencies)
@@ -41,17 +41,17 @@ def code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependenc
 
 
 def _token(place: GitPlace, dependencies: StorageDependencies) -> str | None:
-    """The token for a job that asks for one, and for no other."""
+    """The token if the job asks for one, else None."""
     if place.username is None:
         return None
     if dependencies.git_token is None:
-        words = f"the job's code needs a token, which {VARIABLE} holds with muster run; it is not set"
+        words = f"the job's code needs a token: set {VARIABLE} for `muster run`"
         raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
     return checked_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
 def _archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
-    # as above, and no boto3
+    # as above, for boto3
     from muster.storage.bucket import Bucket
 
     field = "spec.source.s3.uri"
@@ -72,10 +72,10 @@ def _config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
         raise refused(
-            field, f"{quoted(name)} is a cluster's, and not on this machine; name a folder, or write it inline"
+            field, f"{quoted(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
         )
     try:
-        # the kubelet keeps its own links beside the entries
+        # the kubelet keeps symbolic links beside the entries
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
         raise refused(field, str(error)) from None

@@ -1,4 +1,4 @@
-"""What a process that reads what strangers send gives up before it does."""
+"""Restrict a process before it parses untrusted data: limits, and access to files."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ _READ = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
     *("/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"),
 )
-"""What Python, OpenSSL and the system's resolver read. The operator's configuration in /etc/muster is not among it, nor
-are its tokens, nor /proc, where the environment of other processes is."""
+"""What Python, OpenSSL and the resolver read.
+
+The operator's configuration in /etc/muster, its tokens, and /proc with the environment of other processes are missing.
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`memory_bytes` is what it may hold of its own, `file_bytes` the largest file that it may write.
+    """`memory_bytes` limits the process's private memory, `file_bytes` the largest file that it may write.
 
-    `seconds` is its time by the clock, `cpu_seconds` by the processor.
+    `seconds` limits wall-clock time, `cpu_seconds` processor time.
     """
 
     memory_bytes: int
@@ -42,21 +44,21 @@ class Limits:
 
 
 def leave_with_parent(parent: int) -> None:
-    """End when process `parent` does, however that ends. Raises `SystemExit` when it is gone."""
+    """Die with process `parent`. Raises `SystemExit` if it has already ended."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    # no process of the same user may look into it
+    # other processes of the same user must not read this one's memory
     _prctl(_PR_SET_DUMPABLE, 0)
     if os.getppid() != parent:
         raise SystemExit(1)
 
 
 def confine(limits: Limits) -> bool:
-    """Keep to `limits`, and give up the file system; whether the latter is possible here. Raises `OSError`."""
+    """Set `limits`, and give up access to files; return whether the kernel supports the latter. Raises `OSError`."""
     os.nice(_NICENESS)
-    # after the soft limit the kernel says by a signal which limit it was
+    # the signal at the soft limit says which limit was exceeded
     for kind, most, more in (
         (resource.RLIMIT_DATA, limits.memory_bytes, 0),
         (resource.RLIMIT_AS, limits.address_bytes, 0),

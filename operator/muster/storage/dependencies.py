@@ -1,4 +1,4 @@
-"""What downloads and uploads depend on."""
+"""Dependencies of downloads and uploads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorageDependencies:
-    """`client` gives the client of S3, made when it is needed. `say` tells people how far it is, one line each.
+    """`client` creates the S3 client on first use. `say` prints a line about the progress.
 
-    `git_token` is what a git host is shown, where the job asks for one.
+    `git_token` is the token for a git host, if the job asks for one.
     """
 
     client: Callable[[], S3Client]

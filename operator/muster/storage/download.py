@@ -1,7 +1,7 @@
-"""Objects of S3 as files of a folder. What an earlier attempt brought is not fetched again. Blocks.
+"""Download objects of S3 to a folder, without those that an earlier attempt downloaded. Blocks.
 
-boto3's own transfers begin a file anew when they are interrupted, and remember nothing once their process is gone: here
-large objects are fetched in ranges, and those that arrived are noted beside the file.
+boto3's transfers restart a file after an interruption and remember nothing after the process ends. This module
+downloads large objects in ranges, and records finished ranges beside the file.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from muster.storage.retry import Sleep, retry
 from muster.storage.side_by_side import side_by_side
 
 RANGE_BYTES = 32 * 2**20
-"""What is fetched at once, and lost at most when it is interrupted."""
+"""The size of one request, and the most that an interruption loses."""
 
 Progress = Callable[[int], object]
-"""Hears of each number of bytes that arrived."""
+"""Called with each number of bytes that arrived."""
 
 
 @dataclass(frozen=True)
 class Into:
-    """`folder` is for the files. `notes` lies on the same file system: for what isn't whole yet, and what is."""
+    """`folder` is for the files, `notes`, on the same file system, for partial files and records."""
 
     folder: Path
     notes: Path
 
 
 def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, progress: Progress) -> int:
-    """Download all of them; return how many were missing here. Raises `StorageError`."""
+    """Download the objects; return how many were missing locally. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ class _Transfer:
     progress: Progress
 
     def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
-        """What has to be done, in pieces of at most `RANGE_BYTES`, in no order."""
+        """Yield the transfers of at most `RANGE_BYTES`, in any order."""
         for one in objects:
             if one.stored.size <= RANGE_BYTES:
                 yield partial(self._whole, one)
@@ -100,12 +100,12 @@ class _Transfer:
                 if end > start:
                     self.bucket.read(one.stored, start, end, write)
                 if not flags:
-                    # its note must not outlive it when the machine fails
+                    # after a crash, the record of a range must not exist without its data
                     os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
             if position != end:
-                what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} came"
+                what = f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{one.stored.key} arrived"
                 raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
             self.progress(end - start)
 

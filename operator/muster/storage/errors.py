@@ -1,4 +1,4 @@
-"""Why code, data or results cannot be downloaded or uploaded."""
+"""Errors of downloads and uploads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class StorageError(Exception):
     """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
 
-    `may_pass`: trying again a moment later may go well with nothing changed by anybody.
+    `may_pass`: a later attempt may succeed although nothing was changed.
     """
 
     def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:
@@ -17,7 +17,7 @@ class StorageError(Exception):
 
 
 SOURCE_REFUSED = "SourceRefused"
-"""The code can't be taken as it is: what is in it, or its size."""
+"""muster rejects the code because of its content or size."""
 
 GIT_UNREACHABLE = "GitUnreachable"
 GIT_TOO_SLOW = "GitTooSlow"

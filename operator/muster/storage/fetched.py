@@ -1,4 +1,4 @@
-"""Which objects are in a folder already: a list that survives whoever wrote it."""
+"""A list of the objects that are already in a folder; it survives the process that wrote it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.storage.objects import Placed
 
 
 class Fetched:
-    """The list in a file, one line an object. A line that was cut off counts for nothing."""
+    """The list, a file with one line an object. A truncated line is ignored."""
 
     def __init__(self, file: Path) -> None:
         """Raises `OSError`."""
@@ -30,7 +30,7 @@ class Fetched:
         self._etags[str(path)] = str(etag)
 
     def has(self, one: Placed, folder: Path) -> bool:
-        """Whether the file is there as the object is now."""
+        """Whether the file exists with the object's current content."""
         file = folder / one.path
         try:
             there = file.stat(follow_symlinks=False).st_size == one.stored.size
@@ -39,10 +39,10 @@ class Fetched:
         return there and self._etags.get(one.path) == one.stored.etag
 
     def add(self, one: Placed) -> None:
-        """Note that the file is there. Raises `OSError`."""
+        """Record the file. Raises `OSError`."""
         with self._lock:
             self._etags[one.path] = one.stored.etag
-            # a line end first: what stood there may have been cut off
+            # begin with a newline: the last line may be truncated
             self._file.write("\n" + json.dumps([one.path, one.stored.etag]) + "\n")
             self._file.flush()
 

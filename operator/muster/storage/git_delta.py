@@ -1,7 +1,7 @@
-"""Objects that a pack tells of by what is other in them than in another one.
+"""Resolve objects that a git pack stores as deltas of other objects.
 
-Format: git's documentation, "gitformat-pack", "Deltified representation". Done here and not by dulwich, which holds an
-object, what it is made of and the way between in memory, and believes a delta that says how large its result is.
+Format: git's documentation, "gitformat-pack", "Deltified representation". dulwich would hold the object, its base and
+the delta in memory, and trust the result size that a delta claims.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _WHOLE_COPY = 0x10000
 
 
 class BadDelta(ValueError):
-    """What is no delta, or one of another object."""
+    """The data is not a delta, or not one of this object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Where a delta is in the file of the objects."""
+    """A delta's position in the file of objects."""
 
     offset: int
     size: int
 
 
 def result_size(objects: GitObjects, delta: Delta, base: ObjectPlace) -> int:
-    """How large the result says that it is, in bytes. Raises `BadDelta`."""
+    """Return the size that the delta claims for its result, in bytes. Raises `BadDelta`."""
     return _sizes(_Bytes(objects, delta), base)
 
 
 def applied(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[bytes]:
-    """What the delta makes of `base`, piece by piece. Raises `BadDelta`."""
+    """Apply the delta to `base`, in chunks. Raises `BadDelta`."""
     bytes_ = _Bytes(objects, delta)
     left = _sizes(bytes_, base)
     gathered = bytearray()
@@ -44,7 +44,7 @@ def applied(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[by
         if command & _COPY:
             offset, size = _copied(bytes_, command)
             if offset + size > base.size or size > left:
-                raise BadDelta("a delta copies more than there is")
+                raise BadDelta("a delta copies more than its base has")
             left -= size
             for piece in objects.pieces(base.offset + offset, size):
                 gathered += piece
@@ -55,9 +55,9 @@ def applied(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[by
             gathered += bytes_.take(command)
             left -= command
             if left < 0:
-                raise BadDelta("a delta makes more than it says")
+                raise BadDelta("a delta's result is larger than it claims")
         else:
-            raise BadDelta("a delta has a command that means nothing")
+            raise BadDelta("a delta has an unknown command")
     yield bytes(gathered)
 
 
@@ -74,12 +74,12 @@ def _copied(bytes_: _Bytes, command: int) -> tuple[int, int]:
 
 def _sizes(bytes_: _Bytes, base: ObjectPlace) -> int:
     if bytes_.varint() != base.size:
-        raise BadDelta("a delta is of another object")
+        raise BadDelta("a delta belongs to another object")
     return bytes_.varint()
 
 
 class _Bytes:
-    """A delta's bytes, one after the other."""
+    """Reads a delta byte by byte."""
 
     def __init__(self, objects: GitObjects, delta: Delta) -> None:
         self._pieces = objects.pieces(delta.offset, delta.size)

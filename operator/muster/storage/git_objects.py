@@ -1,4 +1,4 @@
-"""The objects of a commit in a file, so that memory stays small however large they are."""
+"""Keep the objects of a commit in a file, so that memory stays small however large they are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from muster.storage.git_place import ORIGIN
 from muster.storage.source_files import refused
 
 PIECE = 2**18
-"""Bytes that are in memory at once."""
+"""Bytes in memory at a time."""
 
 MAX_PARSED_BYTES = 8 * 2**20
-"""Of one folder's list, or of a commit's own text: ten thousand entries with long names have 3 MiB."""
+"""Limit of a parsed tree or commit: ten thousand entries with long names have 3 MiB."""
 
 COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4
 _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
@@ -26,7 +26,7 @@ _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """Where an object's content is in the file. `kind` is its number in a pack."""
+    """The position of an object's content in the file. `kind` is the object type's number in a pack."""
 
     kind: int
     offset: int
@@ -34,10 +34,10 @@ class ObjectPlace:
 
 
 class GitObjects:
-    """Objects by their names, each of which is the hash of the content."""
+    """Objects by name, which is the hash of their content."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """`file` is one that the system keeps, and is written from its beginning."""
+        """Write to `file`, a real file, from its beginning."""
         self._file = file
         self._fd = file.fileno()
         self._end = 0
@@ -45,15 +45,15 @@ class GitObjects:
 
     @classmethod
     def in_temporary_file(cls) -> Self:
-        """Objects in a file that goes with them."""
+        """Objects in a temporary file, which `close` removes."""
         return cls(TemporaryFile())
 
     def close(self) -> None:
-        """Forget all of them."""
+        """Remove all objects."""
         self._file.close()
 
     def add(self, kind: int, size: int, content: Iterable[bytes]) -> ObjectID:
-        """Keep an object; its name. Raises `ValueError` when the content has another size than it is said to have."""
+        """Add an object; return its name. Raises `ValueError` if the content does not have the given size."""
         hashed = hashlib.sha1(b"%s %d\0" % (_NAMES[kind], size), usedforsecurity=False)
         offset = self._end
         for piece in content:
@@ -68,18 +68,18 @@ class GitObjects:
         return name
 
     def keep(self, content: Iterable[bytes]) -> tuple[int, int]:
-        """Keep what is no object; offset and size."""
+        """Store data that is not an object; return offset and size."""
         offset = self._end
         for piece in content:
             self._append(piece)
         return offset, self._end - offset
 
     def find(self, name: ObjectID) -> ObjectPlace | None:
-        """Where the object of that name is, if it is there."""
+        """The position of the object of this name; None if it is missing."""
         return self._places.get(name)
 
     def pieces(self, offset: int, size: int) -> Iterator[bytes]:
-        """So many bytes of the file."""
+        """Read `size` bytes at `offset`, in chunks."""
         while size > 0:
             piece = os.pread(self._fd, min(size, PIECE), offset)
             if not piece:
@@ -88,20 +88,20 @@ class GitObjects:
             offset, size = offset + len(piece), size - len(piece)
 
     def opened(self, place: ObjectPlace) -> ObjectContent:
-        """An object's content, to be read piece by piece."""
+        """Open an object's content for reading in chunks."""
         return ObjectContent(self._fd, place)
 
     def content(self, place: ObjectPlace) -> bytes:
-        """An object's content, in memory."""
+        """Read an object's content into memory."""
         return b"".join(self.pieces(place.offset, place.size))
 
     def commit(self, name: ObjectID) -> Commit | None:
-        """The commit of that name, if it is there. Raises `StorageError`, and what dulwich's parser raises."""
+        """The commit of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
         content = self._parsed(name, COMMIT)
         return None if content is None else Commit.from_string(content)
 
     def tree(self, name: ObjectID) -> Tree | None:
-        """The tree of that name, if it is there. Raises `StorageError`, and what dulwich's parser raises."""
+        """The tree of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
         content = self._parsed(name, TREE)
         return None if content is None else Tree.from_string(content)
 
@@ -122,7 +122,7 @@ class GitObjects:
 
 
 class ObjectContent:
-    """An object's content from its beginning to its end."""
+    """An object's content as a readable file."""
 
     def __init__(self, fd: int, place: ObjectPlace) -> None:
         self._fd = fd
@@ -130,7 +130,7 @@ class ObjectContent:
         self._end = place.offset + place.size
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Read at most `size` bytes; none at the end."""
         piece = os.pread(self._fd, min(size, self._end - self._at), self._at)
         self._at += len(piece)
         return piece

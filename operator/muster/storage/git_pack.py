@@ -1,4 +1,4 @@
-"""A pack of git's, unpacked into a file and counted on the way: a kilobyte may say that it is a terabyte.
+"""Unpack a git pack into a file, and limit its unpacked size: a kilobyte may expand to a terabyte.
 
 Format: git's documentation, "gitformat-pack".
 """
@@ -17,7 +17,7 @@ from muster.storage.git_delta import Delta, applied, result_size
 from muster.storage.git_objects import PIECE, GitObjects
 
 _PIECE = 2**14
-"""Bytes that are read at once: after each object the rest of them is copied."""
+"""Bytes for each read: after each object, the reader copies the rest."""
 
 _HEAD_BYTES = 12
 _NAME_BYTES = 20
@@ -26,19 +26,19 @@ _OFS_DELTA, _REF_DELTA = 6, 7
 _WHOLE = (1, 2, 3, 4)
 
 _Base: TypeAlias = int | ObjectID
-"""What a delta is of: the place of an entry in the pack, or an object's name."""
+"""The base of a delta: the position of an entry in the pack, or an object's name."""
 
 
 class TooLarge(Exception):
-    """A pack has more objects, or more in them, than is allowed."""
+    """The pack has too many objects, or too much data."""
 
 
 def unpack(pack: BinaryIO, objects: GitObjects, most_bytes: int, most_objects: int) -> None:
-    """Add a pack's objects to `objects`. Raises `TooLarge`, and `ValueError` for what is no pack."""
+    """Add a pack's objects to `objects`. Raises `TooLarge`, and `ValueError` for invalid data."""
     pack.seek(0)
     head = pack.read(_HEAD_BYTES)
     if len(head) < _HEAD_BYTES or head[:4] != b"PACK":
-        raise ValueError("it is no pack of git's")
+        raise ValueError("it is not a git pack")
     count = int.from_bytes(head[8:], "big")
     if count > most_objects:
         raise TooLarge
@@ -57,7 +57,7 @@ class _Unpacking:
         self._waiting: defaultdict[_Base, list[_Waiting]] = defaultdict(list)
 
     def read_entry(self) -> None:
-        """Keep the next entry: an object as it is, a delta until what it is of is known."""
+        """Store the next entry: a whole object, or a delta until its base is known."""
         reader = self._reader
         at = reader.at
         kind, size = _kind_and_size(reader)
@@ -75,7 +75,7 @@ class _Unpacking:
         self._waiting[base].append(_Waiting(at, delta))
 
     def resolve(self) -> None:
-        """Make objects of all deltas."""
+        """Resolve all deltas."""
         ready = list(self._names.items())
         while ready:
             at, name = ready.pop()
@@ -87,10 +87,10 @@ class _Unpacking:
                 self._take(size)
                 ready.append((one.at, self._objects.add(base.kind, size, applied(self._objects, one.delta, base))))
         if self._waiting:
-            raise ValueError("the pack has a delta without what it is of")
+            raise ValueError("the pack has a delta without its base")
 
     def _inflated(self, size: int) -> Iterator[bytes]:
-        """The content of the compressed stream that comes next; `size` is what the pack says of it."""
+        """Decompress the next stream; `size` is the size that the pack claims."""
         self._take(size)
         stream, data = zlib.decompressobj(), b""
         while not stream.eof:
@@ -114,7 +114,7 @@ class _Unpacking:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A delta, and the place of its entry in the pack."""
+    """A delta whose base is unknown, and the position of its entry in the pack."""
 
     at: int
     delta: Delta
@@ -131,7 +131,7 @@ def _kind_and_size(reader: _Reader) -> tuple[int, int]:
 
 
 def _backwards(reader: _Reader) -> int:
-    """How far back the entry is that a delta is of."""
+    """The distance to the entry of a delta's base."""
     byte = reader.byte()
     number = byte & ~_MORE
     while byte & _MORE:
@@ -141,7 +141,7 @@ def _backwards(reader: _Reader) -> int:
 
 
 class _Reader:
-    """A file's bytes, of which some may be given back. `at` is the place in the file of what comes next."""
+    """Reads a file; data can be returned to it. `at` is the position of the next byte."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,18 +1,18 @@
-"""A commit as it is asked for. Imports nothing: the process that fetches it stays small."""
+"""Which commit to fetch. Imports nothing: the process that fetches it stays small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 ORIGIN = "spec.source.git"
-"""The field of a job that names it."""
+"""The job's field for it."""
 
 
 @dataclass(frozen=True)
 class GitPlace:
-    """A folder of a commit; `path` is "" for all of it.
+    """A folder of a commit; `path` is "" for the whole commit.
 
-    `username` is whom the host takes the token for; None: the repository is read without a token.
+    `username` is the user name for the token; None: fetch without a token.
     """
 
     url: str

@@ -1,7 +1,7 @@
-"""One commit of a git repository as files.
+"""Fetch one commit of a git repository as files.
 
-Done by dulwich and not by git: no program, no shell, no configuration of anybody, no hooks, no filters, no submodules;
-nothing is checked out but what is read here.
+This uses dulwich instead of git: no program, shell, configuration, hooks, filters or submodules, and no checkout of
+more than the files that are read here.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ if TYPE_CHECKING:
     from dulwich.client import HTTPResponse
 
 MAX_PACK_BYTES = MAX_BYTES
-"""Of the files as the server sends them."""
+"""Limit of the commit's data as the server sends it."""
 
 MAX_TALK_BYTES = 32 * 2**20
-"""Of all else that it says. Branches and tags are some 60 bytes each, and more in memory."""
+"""Limit of everything else in the responses. Branches and tags have about 60 bytes each, and more in memory."""
 
 MAX_UNPACKED_BYTES = 2 * MAX_BYTES
-"""Of all that was sent: the files, and what they are made of."""
+"""Limit of the unpacked data: the files, and the bases of their deltas."""
 
 MAX_OBJECTS = 4 * MAX_FILES
 """Files and folders of one commit."""
 
 TIMEOUT_SECONDS = 60.0
-"""For the next bytes of each answer."""
+"""The time limit for the next bytes of each response."""
 
 FETCH_SECONDS = 600.0
-"""For all of them: a commit of the largest size may come at 0.4 MiB/s."""
+"""The time limit for the whole commit: the largest one needs 0.4 MiB/s."""
 
 _FETCH_ERRORS = (
     *(NotGitRepository, GitProtocolError, HTTPUnauthorized, HTTPProxyUnauthorized),
     *(ChecksumMismatch, LeadsElsewhere, urllib3.exceptions.HTTPError, TooLarge),
-    # what dulwich's parsers make of an answer that isn't git's
+    # errors of dulwich's parsers for responses that aren't git's
     *(FileFormatException, OSError, ValueError, AssertionError, KeyError, EOFError),
 )
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How a commit is asked for: over `line`, at addresses that `reach` allows, with a token where there is one."""
+    """How to fetch a commit: over `line`, from addresses that `reach` allows, with an optional token."""
 
     line: Line
     reach: Reach = Reach.ANY
@@ -78,7 +78,7 @@ class Asking:
 
 
 def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceFile]:
-    """The commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
+    """Return the commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
         download(place, Asking(Line(FETCH_SECONDS), token=token), pack)
         files = commit_files(place, pack, objects)
@@ -86,20 +86,20 @@ def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceF
 
 
 def download(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
-    """Have the commit sent, without those before it, and written to `pack`. Raises `StorageError`. Blocks."""
+    """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks."""
     if asking.token is not None and urlsplit(place.url).scheme != "https":
-        raise refused(f"{ORIGIN}.url", "a token is sent over https only")
+        raise refused(f"{ORIGIN}.url", "muster sends a token only over https")
     line = asking.line
     with _explained(place, asking), line:
         _talk(place, asking, pack)
-        # what was cut off may look whole
+        # a truncated pack may look complete
         line.check()
 
 
 def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
-    """The files below the place's path of a commit that was downloaded. Raises `StorageError`. Blocks."""
+    """Return the files below the place's path of a downloaded commit. Raises `StorageError`. Blocks."""
     with _explained(place):
-        # an empty pack is what a host sends of a commit that it doesn't have
+        # a host sends an empty pack if it doesn't have the commit
         if pack.tell():
             unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
         commit = objects.commit(_name(place))
@@ -135,7 +135,7 @@ def _problem(place: GitPlace, error: Exception) -> StorageError:
 
 
 def _without_token(problem: StorageError, place: GitPlace, asking: Asking | None) -> StorageError:
-    """The same where a host repeats what it was sent."""
+    """Remove the token from a message that repeats the request."""
     token = None if asking is None else asking.token
     if not token:
         return problem
@@ -146,7 +146,7 @@ def _without_token(problem: StorageError, place: GitPlace, asking: Asking | None
 
 
 def _address_refused(error: BaseException) -> AddressRefused | None:
-    """What dulwich and urllib3 have put their own errors around."""
+    """Find an `AddressRefused` inside the errors that dulwich and urllib3 wrapped around it."""
     visited: list[BaseException] = [error]
     while visited:
         one = visited.pop()
@@ -160,7 +160,7 @@ def _address_refused(error: BaseException) -> AddressRefused | None:
 
 
 def _said(error: BaseException) -> str:
-    # urllib3 begins with what it tried, and how often
+    # urllib3's own message is about the request and its retries
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
     inner = error.args[-1] if error.args else error
@@ -169,24 +169,24 @@ def _said(error: BaseException) -> str:
 
 
 def _talk(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
-    """Have the commit written to `pack`."""
+    """Fetch the commit and write it to `pack`."""
     address = urlsplit(place.url)
     with pool_for(place.url, asking.line, asking.reach) as pool:
         client = _Client(place, pool, pack, asking.token)
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's
-            # a folder of plain files may name other places for the rest of its files
+            # a "dumb" server may send clients to other URLs for the files
             if client.dumb:
-                raise GitProtocolError("it is no git server, but a folder of files")
+                raise GitProtocolError("it is a folder of files, not a git server")
             return [_name(place)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
-        # version 2 lets a server name other places, too
+        # protocol version 2 lets a server send clients to other URLs
         client.fetch_pack(address.path, wants, walker, _limited(pack), depth=1, protocol_version=0)
 
 
 class _Client(Urllib3HttpGitClient):
-    """Reads what is said until it is too much; `pack` tells how much of it was the commit."""
+    """Limits the size of responses; `pack` counts the commit's part of them."""
 
     def __init__(self, place: GitPlace, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
         address = urlsplit(place.url)
@@ -196,7 +196,7 @@ class _Client(Urllib3HttpGitClient):
             thin_packs=False,
             quiet=True,
             timeout=TIMEOUT_SECONDS,
-            # it is sent to this very origin, and pool_for asks no other
+            # sent only to this origin, because pool_for allows no other
             username=None if token is None else place.username or "",
             password=token,
         )
@@ -210,7 +210,9 @@ class _Client(Urllib3HttpGitClient):
             data = read(size)
             self._heard += len(data)
             if self._heard - self._pack.tell() > MAX_TALK_BYTES:
-                raise refused(ORIGIN, f"the host says more than {MAX_TALK_BYTES // 2**20} MiB beside the commit itself")
+                raise refused(
+                    ORIGIN, f"the host sends more than {MAX_TALK_BYTES // 2**20} MiB besides the commit itself"
+                )
             return data
 
         return answer, counted
@@ -246,20 +248,20 @@ def _name(place: GitPlace) -> ObjectID:
 
 
 def _no_commit(place: GitPlace) -> StorageError:
-    words = f"{place.commit} is no commit of {place.url}, or not pushed"
+    words = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
     return StorageError(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {words}")
 
 
 def too_slow(place: GitPlace, seconds: float) -> StorageError:
-    """The problem with a host that has not sent the commit after so many seconds."""
+    """The problem with a host that has not sent the commit after `seconds`."""
     host = quoted(urlsplit(place.url).netloc)
     words = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
-    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}; name a faster one, or put the code into spec.source.s3")
+    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}; use a faster host, or put the code into spec.source.s3")
 
 
 def _denied(place: GitPlace) -> StorageError:
     if place.username is None:
-        words = "the host wants a token: put one into a Secret and name it in secretKeyRef"
+        words = "the host requires a token: put one into a Secret and name it in secretKeyRef"
     else:
         words = f"the host refuses the token of secretKeyRef for user {quoted(place.username)}"
     return StorageError(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {words}")

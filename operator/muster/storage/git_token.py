@@ -1,4 +1,4 @@
-"""A token for a git host, as the user wrote it. Pure."""
+"""Validate a user's token for a git host. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MAX_CHARS = 8192
 
 
 def checked_token(text: bytes, origin: str) -> str:
-    """The token, without the line's end that editors add. Raises `StorageError`, whose words never repeat it."""
+    """Return the token without a trailing newline. Raises `StorageError`; its message never repeats the token."""
     try:
         token = text.decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
     if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
-        words = "what is there is no token: one line of letters, digits and signs is expected"
+        words = "the value is not a token: one line of letters, digits and symbols is expected"
         raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {words}")
     return token

@@ -1,4 +1,4 @@
-"""The files of a git tree, without what only a checkout could make of them."""
+"""The files of a git tree; reject entries that need a checkout."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from muster.storage.source_files import MAX_FILES, refused
 _MAX_DEPTH = 64
 
 _MAX_FOLDERS = 3 * MAX_FILES
-"""Of one tree, each as often as it stands there: with the files all that git_source takes of a commit."""
+"""Folders of one tree, counted as often as they occur: with the files, all objects that git_source accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A file of a tree, and where its content is."""
+    """A file of a tree, and the position of its content."""
 
     place: ObjectPlace
     executable: bool
 
 
 def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
-    """The tree of folder `path` in `tree`. Raises `StorageError` where there is none."""
+    """Return the tree of folder `path` in `tree`. Raises `StorageError` if there is none."""
     for part in path.split("/") if path else ():
         entries = {entry.path: entry for entry in _tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
@@ -38,13 +38,13 @@ def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> O
 
 
 def files_of(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
-    """Every file of `tree` by its path. Raises `StorageError` for what isn't a file or a folder."""
+    """Yield every file of `tree` with its path. Raises `StorageError` for entries other than files and folders."""
     return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
 
 
 @dataclass
 class _Walk:
-    """One walk through a tree, and how many folders it has come through."""
+    """A walk through a tree, with the number of visited folders."""
 
     objects: GitObjects
     origin: str
@@ -54,7 +54,7 @@ class _Walk:
         origin = self.origin
         if depth == 0:
             raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
-        # a folder may stand in another one many times, and that in the next: sixty of them are more than anybody counts
+        # a folder may occur many times in another, and that one in the next: sixty levels would never end
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
             raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
@@ -67,20 +67,20 @@ class _Walk:
 
     def _file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
-            # it could lead out of the folder, and archives of SageMaker's containers need none
+            # it could lead out of the folder, and archives for SageMaker's containers need none
             raise refused(self.origin, f"{quoted(path)} is a symbolic link; put the file itself there")
         if not stat.S_ISREG(entry.mode):
-            raise refused(self.origin, f"{quoted(path)} is a submodule, which a commit has only the name of")
+            raise refused(self.origin, f"{quoted(path)} is a submodule, and the commit does not contain its files")
         place = self.objects.find(entry.sha)
         if place is None or place.kind != BLOB:
-            raise refused(self.origin, f"{quoted(path)} is missing in what the server sent")
+            raise refused(self.origin, f"{quoted(path)} is missing in the server's response")
         return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
 
 
 def _tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
     tree = objects.tree(name)
     if tree is None:
-        raise refused(origin, "a folder of the commit is missing in what the server sent")
+        raise refused(origin, "a folder of the commit is missing in the server's response")
     return tree
 
 
@@ -88,4 +88,4 @@ def _text(name: bytes, origin: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        raise refused(origin, f"{quoted(repr(name))} is no name in UTF-8") from None
+        raise refused(origin, f"{quoted(repr(name))} is not valid UTF-8") from None

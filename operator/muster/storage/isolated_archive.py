@@ -1,4 +1,4 @@
-"""An archive of a commit, made by a process of its own: no stranger's repository is read by the operator itself."""
+"""Archive a commit in a separate process: the operator itself never parses a user's repository."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _KEPT_VARIABLES = (
     *("https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ"),
 )
-"""How the host is reached, and trusted. Nothing that says as whom AWS or Kubernetes is asked."""
+"""Proxies and certificates. No variable with credentials for AWS or Kubernetes."""
 
 _log = logging.getLogger(__name__)
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
 async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
-    """Write the archive of a commit to `into`, which is a file. Raises `StorageError`.
+    """Write the archive of a commit to the file `into`. Raises `StorageError`.
 
-    Cancelling ends the process, and all that it has started.
+    Cancelling this kills the process and its children.
     """
     with TemporaryFile() as sent, TemporaryFile() as objects:
         process = await _start(sent, objects, into)
@@ -52,7 +52,7 @@ async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
 
 
 async def _start(*files: BinaryIO) -> asyncio.subprocess.Process:
-    # files without a name: the kernel removes them when the last process closes them, however it ends
+    # unnamed files: the kernel removes them when the last process closes them, however it ends
     descriptors = tuple(file.fileno() for file in files)
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -68,7 +68,7 @@ async def _start(*files: BinaryIO) -> asyncio.subprocess.Process:
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
-    # one arena of glibc's: each takes 64 MiB of the address space
+    # one glibc arena: each takes 64 MiB of address space
     return {**{name: own[name] for name in _KEPT_VARIABLES if name in own}, "MALLOC_ARENA_MAX": "1"}
 
 
@@ -80,7 +80,7 @@ async def _answered(process: asyncio.subprocess.Process, order: bytes) -> bytes:
         await process.stdin.drain()
     process.stdin.close()
     text = b""
-    # a process that was taken over may say anything, without an end
+    # a compromised process may send anything, without an end
     while len(text) <= _MAX_ANSWER_BYTES and (piece := await process.stdout.read(_MAX_ANSWER_BYTES)):
         text += piece
     return text
@@ -98,31 +98,31 @@ def _archive(order: ArchiveOrder, text: bytes, status: int) -> SourceArchive:
         answer = answer_from_json(text)
     except ValueError:
         raise _killed(order, status) from None
-    _tell(answer)
+    _log_findings(answer)
     if answer.archive is not None and status == 0:
         return answer.archive
     raise answer.problem or _killed(order, status)
 
 
-def _tell(answer: ArchiveAnswer) -> None:
-    """Log what the operator's administrator has to know, once."""
+def _log_findings(answer: ArchiveAnswer) -> None:
+    """Log what the administrator needs to know, each only once."""
     if answer.bug is not None:
-        _log.error("a mistake in muster, while a commit was read: %s", answer.bug)
-    if not answer.confined and "landlock" not in _told:
-        _told.add("landlock")
+        _log.error("muster failed unexpectedly while it read a commit: %s", answer.bug)
+    if not answer.confined and "landlock" not in _logged:
+        _logged.add("landlock")
         _log.warning(
-            "commits are read by a process that can open the operator's own files, its tokens among them: "
+            "the process that reads commits can open the operator's own files, including its tokens: "
             "this kernel has no Landlock (docs/sagemaker-iam.md)"
         )
 
 
 def _late(order: ArchiveOrder) -> StorageError:
     minutes = f"{order.limits.seconds / 60:.3g} minutes"
-    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: to fetch and to pack the commit took more than {minutes}")
+    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: fetching and archiving the commit took more than {minutes}")
 
 
 def _killed(order: ArchiveOrder, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
-        return refused(ORIGIN, f"to read it takes more than {order.limits.cpu_seconds} s of processor time")
+        return refused(ORIGIN, f"reading it takes more than {order.limits.cpu_seconds} s of processor time")
     how = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
     return refused(ORIGIN, f"the process that read it ended with {how}")

@@ -1,4 +1,4 @@
-"""Landlock of Linux: a process gives up the files that it has no need of, without any right to begin with.
+"""Linux's Landlock: a process gives up access to files, without needing any privilege.
 
 Documentation: the kernel's "Landlock: unprivileged access control"; numbers from include/uapi/linux/landlock.h.
 """
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-"""System calls, by the same numbers on all machines but alpha."""
+"""System calls; the numbers are the same on all architectures but alpha."""
 
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
 
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 _FILES_BY_VERSION = ((1, 1 << 13), (2, 1 << 14), (3, 1 << 15), (5, 1 << 16))
-"""From which version on how many rights on files there are, as the bit above the last one."""
+"""The number of file rights since each version, as the bit above the last one."""
 
 _BIND_TCP = 1
 _NETWORK_VERSION = 4
@@ -41,10 +41,10 @@ class _PathBeneath(ctypes.Structure):
 
 
 def read_only(places: Iterable[Path]) -> bool:
-    """From now on this thread, and what it starts, may open no file but to read one of `places` or below it.
+    """Allow this thread, and its children, to open files only for reading, and only `places` and files below them.
 
-    Nor may it listen, signal a process outside or start a program. Files that are open stay open. False: this system
-    has no Landlock, and nothing was given up. Raises `OSError`.
+    Also forbid listening, signals to processes outside, and starting programs. Open files stay open. False: this kernel
+    has no Landlock, and nothing changed. Raises `OSError`.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION) if sys.platform == "linux" else -1

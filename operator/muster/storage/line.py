@@ -1,4 +1,4 @@
-"""Connections to one host that end at a time, whatever the host does."""
+"""Connections to one host with a total time limit, whatever the host does."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Self
 from muster.storage.reach import Reach, check_address
 
 CONNECT_SECONDS = 20.0
-"""For one of a host's addresses, and for agreeing on TLS."""
+"""The time limit for connecting to one of a host's addresses, and for the TLS handshake."""
 
 
 class LineCut(OSError):
-    """The time was over, or whoever listened has gone."""
+    """The time limit was exceeded, or the caller has cut the connections."""
 
 
 class Line:
-    """Used by one thread, and cut by `seconds` of time or by another thread.
+    """Connections of one thread; they end after `seconds`, or when another thread calls `cut`.
 
-    A time limit of a socket is one for its next bytes: who sends one of them a minute never reaches it.
+    A socket's timeout applies to its next bytes only: a host that sends one byte a minute never exceeds it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -32,7 +32,7 @@ class Line:
         self._ends: list[socket.socket] = []
 
     def __enter__(self) -> Self:
-        """The time begins."""
+        """Start the time limit."""
         self._timer.start()
         return self
 
@@ -44,12 +44,12 @@ class Line:
             self._ends.clear()
 
     def dial(self, host: str, port: int, reach: Reach = Reach.ANY) -> socket.socket:
-        """A connection to one of the host's addresses, each of which `reach` allows. Raises `OSError`."""
+        """Connect to one of the host's addresses, each of which `reach` must allow. Raises `OSError`."""
         failed: OSError | None = None
-        # a name may have thousands of them, of which none answers
+        # a name may have thousands of addresses that don't answer
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             self.check()
-            # here and not before: what is asked for a second time may be answered otherwise
+            # check the address that is used: a second lookup may return another one
             check_address(str(address[0]), host, reach)
             try:
                 return self._watched(socket.create_connection((str(address[0]), port), CONNECT_SECONDS))
@@ -58,7 +58,7 @@ class Line:
         raise failed or OSError(f"{host} has no address")
 
     def cut(self) -> None:
-        """End all connections, also those to come: who reads from one finds its end."""
+        """End all connections, including later ones: a reader gets the end of the stream."""
         with self._lock:
             self.is_cut = True
             for end in self._ends:
@@ -66,15 +66,15 @@ class Line:
                     end.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
-        """Raises `LineCut` once it is cut."""
+        """Raise `LineCut` if the connections have been cut."""
         if self.is_cut:
-            raise LineCut("the time is over")
+            raise LineCut("the time limit is exceeded")
 
     def _watched(self, connection: socket.socket) -> socket.socket:
         with self._lock:
             if self.is_cut:
                 connection.close()
             self.check()
-            # of its own: TLS takes the descriptor of the one that is handed out
+            # a duplicate: TLS takes over the descriptor of the returned one
             self._ends.append(connection.dup())
         return connection

@@ -1,6 +1,6 @@
-"""Files of a folder whose owner is somebody else, who may put links in the way at any moment: none of them is followed.
+"""Open files in a folder of another user without following links that this user may create at any time.
 
-Ranks write into folders that are read and written here with more rights than theirs.
+Ranks write to folders that these containers read and write with more rights.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# nor is a pipe waited for that somebody puts there
+# O_NONBLOCK: do not wait for a pipe that another user creates
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
 def held(folder: Path, path: str) -> Iterator[Path]:
-    """A path that stays the regular file which lies at `path` below `folder` now. Raises `OSError`.
+    """A path that keeps naming the regular file that is now at `path` below `folder`. Raises `OSError`.
 
-    Links within `folder` are resolved first; where one of them turns into another meanwhile, there is no such file.
+    Links within `folder` are resolved first; if one of them changes meanwhile, the file counts as missing.
     """
     root = folder.resolve()
     real = Path(os.path.realpath(root / path, strict=True))
@@ -33,14 +33,14 @@ def held(folder: Path, path: str) -> Iterator[Path]:
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
-            # elsewhere the ranks are this very user's processes, and could read all of it themselves
+            # elsewhere the ranks are processes of this very user, and could read the files themselves
             yield Path(f"/proc/self/fd/{file}") if sys.platform == "linux" else real
         finally:
             os.close(file)
 
 
 def place_file(file: Path, folder: Path, path: str) -> None:
-    """Move `file` to `path` below `folder`, on the same file system, and make the folders between. Raises `OSError`."""
+    """Move `file` to `path` below `folder`, on the same file system, and create parent folders. Raises `OSError`."""
     parts = Path(path).parts
     with _opened(folder, parts[:-1], makes=True) as parent:
         os.replace(file, parts[-1], dst_dir_fd=parent)

@@ -1,4 +1,4 @@
-"""Everything that a node's ranks find when they start: code, data, snapshots. Blocks."""
+"""Download what a node's ranks need at the start: code, data, checkpoints. Blocks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OUTPUT_FIELD = "spec.output.s3"
 def download_node(
     plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, dependencies: StorageDependencies
 ) -> None:
-    """Download all that node `node` needs. `config_map` is where the code's ConfigMap is. Raises `StorageError`."""
-    # what would fail after hours of training fails now
+    """Download what node `node` needs. `config_map` is the folder of the code's ConfigMap. Raises `StorageError`."""
+    # check write permissions now: otherwise the job would fail after hours of training
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
             bucket = _bucket(dependencies, parse(uri), field)
@@ -38,11 +38,11 @@ def download_node(
         _channel(plan, channel, node, folders, dependencies)
     if plan.checkpoint is not None:
         count = snapshots(plan.checkpoint, folders, dependencies).download()
-        dependencies.say(f"snapshots: {amount(count, 'file')} from {plan.checkpoint}")
+        dependencies.say(f"checkpoint: {amount(count, 'file')} from {plan.checkpoint}")
 
 
 def snapshots(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> Snapshots:
-    """The snapshots of a node, which are kept in `uri`."""
+    """The checkpoints of a node, which are synced with `uri`."""
     place = parse(uri)
     into = Into(folders.checkpoints, folders.notes / "checkpoints")
     return Snapshots(
@@ -68,13 +68,13 @@ def _channel(
 
 
 def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress:
-    progress = {"there": 0, "told": dependencies.clock()}
+    progress = {"there": 0, "reported": dependencies.clock()}
 
     def count_bytes(count: int) -> None:
         progress["there"] += count
         now = dependencies.clock()
-        if now - progress["told"] >= _PROGRESS_SECONDS:
-            progress["told"] = now
+        if now - progress["reported"] >= _PROGRESS_SECONDS:
+            progress["reported"] = now
             dependencies.say(f"input {name}: {_shown(progress['there'])} of {_shown(size)}")
 
     return count_bytes
@@ -88,7 +88,7 @@ def _shown(size: float) -> str:
 
 
 def _folds_case(into: Into) -> bool:
-    """Whether the folder's file system takes A for a."""
+    """Whether the folder's file system ignores case."""
     try:
         into.notes.mkdir(parents=True, exist_ok=True)
         probe = into.notes / "case"

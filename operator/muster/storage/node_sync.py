@@ -1,4 +1,4 @@
-"""What a node's ranks leave, brought to S3: snapshots while they run, results once they have ended. Blocks."""
+"""Upload what a node's ranks write: checkpoints while they run, results once they have ended. Blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muster.storage.upload import LocalFile, files_of, upload_what_goes
 
 @dataclass(frozen=True)
 class NodeSync:
-    """One node's downloads and uploads. Methods raise `StorageError`."""
+    """Downloads and uploads of one node. Methods raise `StorageError`."""
 
     plan: StoragePlan
     folders: NodeFolders
@@ -29,19 +29,19 @@ class NodeSync:
     _sent: dict[str, LocalFile] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Fetch the snapshots that other nodes have written since: ranks that start anew have to see the same."""
+        """Download checkpoints that other nodes have written: restarted ranks must see the same files."""
         kept = self._snapshots()
         if kept is not None:
             kept.download()
 
     def go_along(self) -> None:
-        """Upload the snapshots that are whole, while ranks run."""
+        """Upload complete checkpoint files while ranks run."""
         kept = self._snapshots()
         if kept is not None:
             kept.upload(SETTLED_SECONDS)
 
     def finish(self) -> None:
-        """Upload all that the ranks have left: none of them runs. What can't be is told when the rest is there."""
+        """Upload all files of the ranks, none of which runs any more. Report failures after trying all of them."""
         works: tuple[Callable[[], None], ...] = (
             self._upload_snapshots,
             partial(self._upload_results, "model", self.folders.model),
@@ -53,7 +53,7 @@ class NodeSync:
                 work()
             except StorageError as problem:
                 problems.append(problem)
-                # S3 was waited for long enough
+                # the retries have already waited for S3 long enough
                 if problem.may_pass:
                     break
         if problems:
@@ -69,7 +69,7 @@ class NodeSync:
     def _upload_snapshots(self) -> None:
         kept = self._snapshots()
         if kept is not None:
-            self._say("snapshots", kept.upload(), str(self.plan.checkpoint))
+            self._say("checkpoint", kept.upload(), str(self.plan.checkpoint))
 
     def _upload_results(self, name: str, folder: Path) -> None:
         if self.plan.output is None:
@@ -78,7 +78,7 @@ class NodeSync:
         bucket = Bucket(self.dependencies.client(), place.bucket, OUTPUT_FIELD)
         files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
         upload_what_goes(bucket, folder, files, place, self.dependencies.sleep)
-        # on one machine the nodes share these folders, and each asks
+        # on one machine the nodes share these folders, and each calls this
         self._sent.update((f"{name}/{file.path}", file) for file in files)
         self._say(name, len(files), str(place))
 

@@ -1,4 +1,4 @@
-"""Which objects of S3 a node gets, and where each of them is put. Pure."""
+"""Which objects of S3 a node gets, and the path of each. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.storage.errors import S3_KEYS_UNUSABLE, S3_NOT_FOUND, StorageError
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as a listing tells of it. `etag` changes with its content; `size` is in bytes."""
+    """An object in a listing. `etag` changes with its content; `size` is in bytes."""
 
     key: str
     size: int
@@ -22,26 +22,26 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object, and the path of the file that it becomes below a folder."""
+    """An object, and the path of its file below a folder."""
 
     stored: StoredObject
     path: str
 
 
 def share(objects: Iterable[Placed], node: int, nodes: int) -> list[Placed]:
-    """The node's share: the keys in their order, dealt to the nodes one by one, so that shares differ by one at most.
+    """The node's share: the sorted keys, distributed round-robin, so that shares differ by at most one object.
 
-    SageMaker says of ShardedByS3Key that "each instance gets approximately 1/n of the number of S3 objects", and not
-    which ones (API reference, S3DataSource).
+    SageMaker's documentation of ShardedByS3Key says that "each instance gets approximately 1/n of the number of S3
+    objects", and not which ones (API reference, S3DataSource).
     """
     return sorted(objects, key=lambda one: one.stored.key.encode("utf-8"))[node::nodes]
 
 
 def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Placed, ...]:
-    """Where each object is put that was found under `uri`. Raises `StorageError` when one may not be made as a file.
+    """Determine the path of each object below `uri`. Raises `StorageError` if a key can't become a file.
 
-    The markers that consoles make for empty folders become nothing. What the URI names up to its last / is left out of
-    the paths; a URI without a / at its end may stand for a folder, too: s3://b/train has train/1.png as 1.png.
+    Markers that consoles create for empty folders are skipped. Paths omit the URI up to its last /; a URI without a /
+    at its end may also name a folder: s3://b/train has train/1.png as 1.png.
     """
     result = tuple(
         Placed(stored, _path(stored.key, uri.key)) for stored in objects if stored.size or not stored.key.endswith("/")
@@ -61,16 +61,18 @@ def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Pla
 
 
 def check_case(result: Iterable[Placed], field: str) -> None:
-    """Raises `StorageError` where two files would be one in a folder that doesn't tell A from a."""
+    """Raise `StorageError` if two files would be the same on a case-insensitive file system."""
     visited: dict[str, str] = {}
     for one in result:
         other = visited.setdefault(one.path.casefold(), one.path)
         if other != one.path:
-            raise _unusable(field, f"{quoted(other)} and {quoted(one.path)} are one file here, where case counts not")
+            raise _unusable(
+                field, f"{quoted(other)} and {quoted(one.path)} are one file here: the file system ignores case"
+            )
 
 
 def nothing_found(uri: S3Uri, field: str) -> StorageError:
-    """The problem with a place where no object is."""
+    """The problem with a URI without objects."""
     return StorageError(S3_NOT_FOUND, f"{field}: no key in bucket {uri.bucket} begins with {quoted(uri.key)}")
 
 

@@ -1,4 +1,4 @@
-"""HTTP that asks one host and no other, wherever that one's answers point to."""
+"""HTTP requests to one host only: redirects to other hosts fail."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from muster.storage.reach import Reach, check_address
 
 
 class LeadsElsewhere(Exception):
-    """An answer points to another place than the one that was asked for."""
+    """A response redirects to another URL."""
 
 
 @contextmanager
 def pool_for(url: str, line: Line, reach: Reach = Reach.ANY) -> Iterator[urllib3.PoolManager]:
-    """What asks the host of `url` over `line`, at an address that `reach` allows, or through the environment's proxy.
+    """A pool for the host of `url` over `line`, at an address that `reach` allows, or through the environment's proxy.
 
-    Redirects raise `LeadsElsewhere`. A proxy looks up names by itself: behind one only addresses that stand in the URL
-    are checked. Raises `AddressRefused`.
+    Redirects raise `LeadsElsewhere`. A proxy resolves names itself: with a proxy, only an address in the URL is
+    checked. Raises `AddressRefused`.
     """
     pool = default_urllib3_manager(None, base_url=url, pool_manager_cls=_OneHost, proxy_manager_cls=_OneHostByProxy)
     if not isinstance(pool, _OneHost):
@@ -39,7 +39,7 @@ def pool_for(url: str, line: Line, reach: Reach = Reach.ANY) -> Iterator[urllib3
     try:
         yield pool
     finally:
-        # dulwich leaves those open that tell of an error
+        # dulwich leaves error responses open
         for answer in pool.answers:
             answer.close()
         pool.clear()
@@ -75,12 +75,12 @@ class _OneHost(urllib3.PoolManager):
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **kw: Any) -> urllib3.BaseHTTPResponse:  # type: ignore[override]  # noqa: ARG002, FBT001, FBT002 - urllib3's own
         if _origin(url) != self.origin:
-            raise LeadsElsewhere(f"it leads to another host, {quoted(urlsplit(url).netloc)}")
+            raise LeadsElsewhere(f"it redirects to another host, {quoted(urlsplit(url).netloc)}")
         answer = super().urlopen(method, url, redirect=False, **kw)
         self.answers.append(answer)
         place = answer.get_redirect_location()
         if place:
-            raise LeadsElsewhere(f"it leads to {quoted(str(place))}; name that address if it is the right one")
+            raise LeadsElsewhere(f"it redirects to {quoted(str(place))}; use that URL if it is the right one")
         return answer
 
 

@@ -1,4 +1,4 @@
-"""A large object of which some ranges have arrived: its file, and beside it a note of each."""
+"""A large object that is partly downloaded: its file, and a record of the ranges that arrived."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from muster.storage.objects import Placed
 
 
 def part_path(notes: Path, one: Placed) -> Path:
-    """Where an object is kept until it is whole: a name of bounded length, whatever its key is."""
+    """The path of a partial file: its name has a bounded length, whatever the key is."""
     return notes / f"{hashlib.sha256(one.path.encode('utf-8')).hexdigest()[:32]}.part"
 
 
 class Partial:
-    """Ranges are numbered from 0; all have `range_bytes` but the last one."""
+    """Ranges are numbered from 0; all but the last one have `range_bytes`."""
 
     def __init__(self, notes: Path, one: Placed, range_bytes: int) -> None:
-        """Take up what is there of the same content, or begin anew. Raises `OSError`."""
+        """Continue with the ranges of the same content, or start from the beginning. Raises `OSError`."""
         self.part = part_path(notes, one)
         self._note = self.part.with_suffix(".ranges")
         self._size, self._range_bytes = one.stored.size, range_bytes
@@ -30,7 +30,7 @@ class Partial:
         self._there = set() if current is None else current
         if current is None:
             self._note.unlink(missing_ok=True)
-            # as large as it will be, and empty: each range has its place
+            # a sparse file of the final size: each range has its position
             with self.part.open("wb") as file:
                 os.truncate(file.fileno(), self._size)
             self._note.write_text(f"{head}\n", encoding="utf-8")
@@ -41,21 +41,21 @@ class Partial:
         lines = self._note.read_text(encoding="utf-8", errors="replace").split("\n")
         if lines[0] != head:
             return None
-        # the last line may have been cut off: 1 of 12
+        # the last line may be truncated: 1 instead of 12
         return {int(line) for line in lines[1:-1] if line.isdigit() and int(line) < self.count}
 
     @property
     def count(self) -> int:
-        """How many ranges it has."""
+        """The number of ranges."""
         return -(-self._size // self._range_bytes)
 
     @property
     def bytes_there(self) -> int:
-        """How much of it has arrived."""
+        """The number of bytes that have arrived."""
         return sum(end - start for start, end in map(self.bounds, self._there))
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Where a range begins, and where it is over."""
+        """The beginning and the end of a range."""
         start = number * self._range_bytes
         return start, min(start + self._range_bytes, self._size)
 
@@ -64,12 +64,12 @@ class Partial:
         return [number for number in range(self.count) if number not in self._there]
 
     def note(self, number: int) -> bool:
-        """Note that a range is there; whether it was the last one. Raises `OSError`."""
+        """Record that a range has arrived; return whether it was the last one. Raises `OSError`."""
         with self._lock, self._note.open("a", encoding="utf-8") as file:
             file.write(f"{number}\n")
             self._there.add(number)
             return len(self._there) == self.count
 
     def forget(self) -> None:
-        """The object is whole, and elsewhere. Raises `OSError`."""
+        """Remove the record: the object is complete, and its file has been moved. Raises `OSError`."""
         self._note.unlink()

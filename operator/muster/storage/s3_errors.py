@@ -1,4 +1,4 @@
-"""What S3 says when it doesn't do what it was asked, in words for the job's owner. Pure."""
+"""Translate S3's errors to messages for the job's owner. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from muster.storage.errors import StorageError
 _MAX_SAID = 300
 
 _TELLS_WHY = "is not authorized to perform"
-"""Of a denial: S3 may be allowed, and the key of KMS not."""
+"""Part of an AccessDenied message: S3 may allow the action, and KMS not."""
 
 _ROLE = "the role of the job's service account (IRSA or Pod Identity), or the environment of `muster run`"
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What error codes of S3 mean; `words` may name action, place, code, and why it is denied."""
+    """The meaning of S3's error codes; `words` may contain action, place, code, and the reason of a denial."""
 
     codes: frozenset[str]
     reason: str
@@ -48,12 +48,12 @@ _ANSWERS = (
     _Answer(
         frozenset({"InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "AuthFailure"}),
         errors.S3_CREDENTIALS_MISSING,
-        f"AWS doesn't know the credentials for {{place}} ({{code}}); they come from {_ROLE}",
+        f"AWS rejects the credentials for {{place}} ({{code}}); they come from {_ROLE}",
     ),
     _Answer(
         frozenset({"AccessDenied", "403", "AllAccessDisabled", "AccountProblem", "AccessDeniedException"}),
         errors.S3_ACCESS_DENIED,
-        f"{{action}} on {{place}} is denied{{why}}; allow it to {_ROLE}",
+        f"{{action}} on {{place}} is denied{{why}}; grant it to {_ROLE}",
     ),
     _Answer(frozenset({"NoSuchBucket"}), errors.S3_NOT_FOUND, "the bucket of {place} does not exist"),
     _Answer(frozenset({"NoSuchKey", "404", "NotFound", "NoSuchVersion"}), errors.S3_NOT_FOUND, "{place} doesn't exist"),
@@ -81,13 +81,13 @@ _ANSWERS = (
         may_pass=True,
     ),
 )
-"""Amazon S3 API reference, "Error responses"; answers to HEAD have no body, and their status for a code."""
+"""Amazon S3 API reference, "Error responses"; a response to HEAD has no body, and its status is the code."""
 
 
 def explained(error: Exception, field: str, action: str, place: str) -> StorageError:
-    """The problem with `action` (IAM's: s3:GetObject) on `place` (s3://...), which `field` of the job asked for."""
-    told = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
-    code, said = str(told.get("Code", "")), str(told.get("Message", error))[:_MAX_SAID]
+    """Explain why `action` (as in IAM: s3:GetObject) on `place` (s3://...) failed; `field` is the job's field."""
+    details = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
+    code, said = str(details.get("Code", "")), str(details.get("Message", error))[:_MAX_SAID]
     answer = _answer(error, code)
     words = answer.words.format(action=action, place=place, code=code, said=said, why=_why(action, said))
     return StorageError(answer.reason, f"{field}: {words}", may_pass=answer.may_pass)
@@ -96,7 +96,7 @@ def explained(error: Exception, field: str, action: str, place: str) -> StorageE
 def _why(action: str, said: str) -> str:
     if _TELLS_WHY in said:
         return f" ({said.rstrip('.')})"
-    # or nobody knows: API reference, GetObject, "Permissions"
+    # otherwise S3 does not say: API reference, GetObject, "Permissions"
     return ", or it doesn't exist and s3:ListBucket is denied, too" if action == "s3:GetObject" else ""
 
 

@@ -1,4 +1,4 @@
-"""Many things that wait, done side by side by a few threads."""
+"""Run many blocking steps concurrently in a few threads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from muster.storage.bucket import CONNECTIONS
 
 
 def side_by_side(steps: Iterable[Callable[[], None]]) -> None:
-    """Do all of them. The first exception is raised once those that had begun are over; nothing is begun after it."""
+    """Run all steps. After an exception, start no more, wait for those that run, and raise it."""
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
         under_way: set[Future[None]] = set()
         try:
             for step in steps:
                 under_way.add(pool.submit(step))
-                # not all at once: there may be millions
+                # submit step by step: there may be millions
                 if len(under_way) >= 2 * CONNECTIONS:
                     under_way = _settled(under_way)
             while under_way:

@@ -1,4 +1,4 @@
-"""A job's snapshots, in a folder of the node and in S3: the same files, as far as time allows. Blocks."""
+"""Sync a job's checkpoints between a folder of the node and S3. Blocks."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from muster.storage.side_by_side import side_by_side
 from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
 SETTLED_SECONDS = 5.0
-"""While ranks run, a file that was written to so lately may not be whole."""
+"""While ranks run, a file changed more recently than this may be incomplete."""
 
 _NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class _StoredFile:
-    """A file that is the same here and there: as it is here, and its object's etag."""
+    """A file with the same content in both places: its local state, and its object's etag."""
 
     file: LocalFile
     etag: str
 
 
 class Snapshots:
-    """`uri` is taken for a folder. What is deleted in one place stays in the other: better two snapshots than none."""
+    """`uri` names a folder. Files deleted in one place stay in the other: two checkpoints are better than none."""
 
     def __init__(self, bucket: Bucket, uri: S3Uri, into: Into, sleep: Sleep, clock: Callable[[], float]) -> None:
-        """`clock` gives Unix seconds, as the times of files are."""
+        """`clock` returns Unix seconds, like the times of files."""
         self._bucket = bucket
         self._uri = replace(uri, key=f"{uri.key.rstrip('/')}/" if uri.key else "")
         self._into = into
@@ -46,22 +46,22 @@ class Snapshots:
         self._known = _read(self._note, str(self._uri))
 
     def download(self) -> int:
-        """Fetch what is newer there; the number of files. Raises `StorageError`."""
+        """Download newer files; return their number. Raises `StorageError`."""
         result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
         wanted = [one for one in placed(result, self._uri, self._bucket.field) if not self._has(one)]
         fetch(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         here = {file.path: file for file in self._files()} if wanted else {}
         self._known |= {one.path: _StoredFile(here[one.path], one.stored.etag) for one in wanted if one.path in here}
-        # what was fetched is known now; that list would take a file that is written anew for the old one
+        # `_known` now has these files; the download's list would mistake a rewritten file for the old one
         (self._into.notes / "fetched.jsonl").unlink(missing_ok=True)
         self._remember()
         return len(wanted)
 
     def upload(self, settled_seconds: float = 0.0) -> int:
-        """Upload what is newer here, older files first: one that names others is written after them.
+        """Upload files that are newer here, oldest first: a file that refers to others is usually written after them.
 
-        Files that changed less than `settled_seconds` ago are left for the next time. The number of files that were
-        uploaded. Raises `StorageError`.
+        Files that changed less than `settled_seconds` ago wait for the next time. Return the number of uploaded files.
+        Raises `StorageError`.
         """
         newest = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
         changed = [file for file in self._files() if file.changed_ns <= newest and self._is_news(file)]
@@ -81,7 +81,7 @@ class Snapshots:
         return entry is None or entry.file != file
 
     def _learn(self, files: list[LocalFile]) -> None:
-        """Note what was uploaded, unless it changed meanwhile: then it is uploaded again."""
+        """Record uploaded files, except those that changed meanwhile: they will be uploaded again."""
         root = self._into.folder.resolve()
         side_by_side(partial(self._learn_one, file) for file in files if file_at(root, file.path) == file)
         self._remember()
@@ -106,7 +106,7 @@ class Snapshots:
 
 
 def _read(note: Path, uri: str) -> dict[str, _StoredFile]:
-    """What is known of the files that are kept in `uri`; of those that were kept elsewhere, nothing."""
+    """The recorded files for `uri`; nothing if the record is for another URI."""
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A job's code as `sourcedir.tar.gz`: the same files give the same bytes, whenever they are packed."""
+"""A job's code as `sourcedir.tar.gz`: the same files always produce the same bytes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from muster.api.s3_uri import S3Uri
 from muster.storage.source_files import SourceFiles
 
 NAME = "sourcedir.tar.gz"
-"""What the SageMaker SDK calls it."""
+"""The SageMaker SDK's name for it."""
 
 _LEVEL = 6
-"""Given, not left to a default: another level means other bytes."""
+"""Fixed, because another level produces other bytes."""
 
 
 @dataclass(frozen=True)
 class SourceArchive:
-    """An archive that was written to a file: its size in bytes, and two hashes.
+    """An archive in a file: its size in bytes, and two hashes.
 
-    `sha256` is that of what it unpacks to, in hexadecimal digits: builds of zlib compress the same text to other bytes,
-    so what is inside names the archive. `checksum` is the file's own SHA-256 as Amazon S3 writes it, in Base64.
+    `sha256` is the hash of the uncompressed archive, as hexadecimal digits: builds of zlib compress the same data
+    differently, so the content names the archive. `checksum` is the file's own SHA-256 as Amazon S3 writes it, in
+    Base64.
     """
 
     size: int
@@ -34,15 +35,15 @@ class SourceArchive:
     checksum: str
 
     def place(self, folder: S3Uri) -> S3Uri:
-        """Where it is kept below `folder`: each content has one place, so that it is uploaded once."""
+        """The archive's URI below `folder`: it depends on the content, so that each content is uploaded once."""
         return folder.below("source", self.sha256, NAME)
 
 
 class Content(Protocol):
-    """What a file's content is read from."""
+    """A readable file."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many."""
+        """Read at most `size` bytes."""
         ...
 
 
@@ -57,7 +58,7 @@ class Member:
 
 
 def members_of(files: SourceFiles) -> list[Member]:
-    """Files that are in memory."""
+    """Convert files in memory to members."""
     return [
         Member(path, len(file.content), file.executable, lambda content=file.content: io.BytesIO(content))  # type: ignore[misc]
         for path, file in files.items()
@@ -65,14 +66,14 @@ def members_of(files: SourceFiles) -> list[Member]:
 
 
 def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
-    """Write the archive of `members`, whose paths were checked, to `into`. Reads them piece by piece."""
+    """Write the archive of `members`, whose paths have been checked, to `into`. Reads them in chunks."""
     outer = _Hashed(into)
-    # mtime 0 and no name in gzip's header
+    # no mtime and no name in gzip's header
     with gzip.GzipFile(
         filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
     ) as compressed:
         inner = _Hashed(compressed)
-        # USTAR with PAX for what it can't say: no time, no user, nothing of this machine
+        # PAX only where USTAR can't represent a value: no time, no user, nothing about this machine
         with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
                 archive.addfile(_described(member), cast("BinaryIO", member.content()))
@@ -92,7 +93,7 @@ class _Writable(Protocol):
 
 
 class _Hashed:
-    """What is written to it goes on to `to`."""
+    """Passes writes on to `to` and hashes them."""
 
     def __init__(self, to: _Writable) -> None:
         self.hash = hashlib.sha256()
@@ -105,4 +106,4 @@ class _Hashed:
         return self._to.write(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no buffer."""

@@ -1,4 +1,4 @@
-"""A job's code as files: which are taken, whatever they come from. Pure."""
+"""A job's code as files, and the rules for them, whatever their source is. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.storage.errors import SOURCE_REFUSED, StorageError
 
 MAX_FILES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
-"""Of all files together, unpacked. It is code: data and weights belong in an input."""
+"""Limit of all files together, unpacked. It is for code: data and weights belong in an input."""
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,25 @@ class SourceFile:
 
 
 SourceFiles = Mapping[str, SourceFile]
-"""Files by their paths below the command's working folder."""
+"""Files by their paths below the command's working directory."""
 
 
 def from_texts(texts: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Files that were written out in a job."""
+    """Files whose content is in the job."""
     return {path: SourceFile(text.encode("utf-8")) for path, text in texts.items()}
 
 
 def checked(files: SourceFiles, origin: str) -> SourceFiles:
-    """The same files. Raises `StorageError` where one may not be made, or all are too much; `origin` is a field."""
+    """Return the same files. Raises `StorageError` for an invalid path or too much data; `origin` is a field."""
     check_paths(files, origin)
     check_bytes(sum(len(file.content) for file in files.values()), origin)
     return files
 
 
 def check_paths(paths: Collection[str], origin: str) -> None:
-    """Raises `StorageError` when there are no files, too many, or one that may not be made."""
+    """Raise `StorageError` if there are no files, too many, or an invalid path."""
     if not paths:
-        raise refused(origin, "there is no file in it")
+        raise refused(origin, "it has no files")
     if len(paths) > MAX_FILES:
         raise refused(origin, f"it has more than {MAX_FILES} files")
     for path in paths:
@@ -50,15 +50,15 @@ def check_paths(paths: Collection[str], origin: str) -> None:
             raise refused(origin, f"{quoted(path)}: {objection}")
     both = file_paths.file_and_folder(paths)
     if both is not None:
-        raise refused(origin, f"{quoted(both)} is a file, and other files lie below it")
+        raise refused(origin, f"{quoted(both)} is both a file and the folder of other files")
 
 
 def check_bytes(size: int, origin: str) -> None:
-    """Raises `StorageError` when code has more than `MAX_BYTES`."""
+    """Raise `StorageError` if the code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise refused(origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
 
 def refused(origin: str, why: str) -> StorageError:
-    """The problem with code that isn't taken."""
+    """The problem with rejected code."""
     return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {why}")

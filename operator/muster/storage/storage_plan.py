@@ -1,4 +1,4 @@
-"""What is brought to a job's nodes and kept of them, from the job's spec. Pure."""
+"""Which files a job's nodes download and upload, from the job's spec. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.storage.git_place import GitPlace
 
 @dataclass(frozen=True)
 class S3Channel:
-    """A channel whose data lies in S3. `index` is its place in spec.inputs."""
+    """A channel whose data is in S3. `index` is its position in spec.inputs."""
 
     index: int
     name: str
@@ -24,7 +24,7 @@ class S3Channel:
 
 @dataclass(frozen=True)
 class CodePlan:
-    """Where the code comes from: one of its fields is set. `config_map` is the name of one in the job's namespace."""
+    """The code's source: one field is set. `config_map` is the name of a ConfigMap in the job's namespace."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     config_map: str | None = None
@@ -34,7 +34,7 @@ class CodePlan:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The same for all nodes of a job. Places in S3 are URIs; None and empty where there is nothing to do."""
+    """The plan, equal for all nodes of a job. Locations in S3 are URIs; None or empty means nothing to do."""
 
     job: str
     nodes: int
@@ -45,12 +45,12 @@ class StoragePlan:
 
     @property
     def uploads(self) -> bool:
-        """Whether something goes to S3 while the ranks run, or after them."""
+        """Whether the node uploads to S3, while the ranks run or after them."""
         return self.checkpoint is not None or self.output is not None
 
     @property
     def uses_s3(self) -> bool:
-        """Whether somebody has to ask S3."""
+        """Whether the node uses S3 at all."""
         archive = self.code is not None and self.code.archive is not None
         return self.uploads or bool(self.channels) or archive
 
@@ -88,7 +88,7 @@ def _code(job: Job) -> CodePlan | None:
 
 
 def git_place(git: GitSource) -> GitPlace:
-    """The commit as it is asked for; whom a token is for is known where there is one."""
+    """Which commit to fetch; the user name is set only with a token."""
     username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
     return GitPlace(git.url, git.commit, git.path, username)
 
@@ -97,10 +97,10 @@ _JSON = TypeAdapter(StoragePlan)
 
 
 def to_json(plan: StoragePlan) -> str:
-    """The plan as text, the same for the same plan."""
+    """Encode the plan; equal plans have equal texts."""
     return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
 
 
 def from_json(text: bytes) -> StoragePlan:
-    """The plan that `to_json` wrote. Raises `ValueError`."""
+    """Decode what `to_json` encoded. Raises `ValueError`."""
     return _JSON.validate_json(text)

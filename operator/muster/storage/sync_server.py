@@ -1,6 +1,6 @@
-"""Syncs a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
+"""Sync a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
 
-One thread does one thing at a time: two uploads of one snapshot side by side would be of no use.
+A single thread does one sync at a time: concurrent uploads of one checkpoint would be useless.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from muster.storage.errors import StorageError
 from muster.storage.node_sync import NodeSync
 
 KEEP_SECONDS = 30.0
-"""Between two looks for new snapshots: what a lost node costs, beside its last unfinished snapshot."""
+"""The time between two uploads: a lost node can lose this much training, besides its unfinished checkpoint."""
 
 _REQUEST_SECONDS = 5.0
 _MAX_REQUEST_BYTES = 1024
 
 
 def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
-    """Answer at `path` until descriptor `stop` can be read; then upload what there is. Raises `OSError`."""
+    """Answer requests at `path` until descriptor `stop` is readable; then upload the rest. Raises `OSError`."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
-        # the agent may be another user, of the same pod
+        # the agent, in the same pod, may run as another user
         path.chmod(0o777)
         listener.listen(8)
         sync_server = _SyncServer(node_sync)
@@ -48,7 +48,7 @@ class _SyncServer:
         self._finished = False
 
     def answer(self, asker: socket.socket) -> None:
-        """Do what somebody asks for, and say how it went."""
+        """Handle a request of the agent, and send the result."""
         with asker, suppress(OSError):
             asker.settimeout(_REQUEST_SECONDS)
             work = self._work(_line(asker))
@@ -59,11 +59,11 @@ class _SyncServer:
             asker.sendall(json.dumps(fields).encode("ascii") + b"\n")
 
     def go_along(self) -> None:
-        """What is done unasked. What fails is tried again, and counts when the ranks have ended."""
+        """Upload without a request. Failures are retried, and reported only after the ranks have ended."""
         self._tried(self._node_sync.go_along)
 
     def end(self) -> None:
-        """The last that can be done, if nobody asked for it before."""
+        """Upload the rest, unless the agent has already asked for it."""
         if not self._finished:
             self._tried(self._node_sync.finish)
 
@@ -73,7 +73,7 @@ class _SyncServer:
         except ValueError:
             return None
         ask = request.get("ask") if isinstance(request, dict) else None
-        # ranks that start leave something new
+        # ranks that restart will write new files
         self._finished = ask == "finish"
         return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(ask))
 
@@ -87,10 +87,10 @@ class _SyncServer:
 
 
 def _line(asker: socket.socket) -> bytes:
-    heard = b""
-    while b"\n" not in heard and len(heard) < _MAX_REQUEST_BYTES:
+    received = b""
+    while b"\n" not in received and len(received) < _MAX_REQUEST_BYTES:
         piece = asker.recv(_MAX_REQUEST_BYTES)
         if not piece:
             break
-        heard += piece
-    return heard
+        received += piece
+    return received

@@ -1,4 +1,4 @@
-"""A folder's files as objects of S3. Blocks."""
+"""Upload a folder's files to S3. Blocks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_KEY_BYTES = 1024
 """Amazon S3 User Guide, "Naming Amazon S3 objects"."""
 
 _OF_ONE_FILE = frozenset((S3_ACCESS_DENIED, S3_REFUSED, FOLDER_UNUSABLE))
-"""Reasons that say nothing of the next file."""
+"""Reasons that concern one file only."""
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file of a folder by its path below it. Times are nanoseconds of the machine's clock."""
+    """A file by its path below a folder. Times are nanoseconds of the machine's clock."""
 
     path: str
     size: int
@@ -33,9 +33,9 @@ class LocalFile:
 
 
 def files_of(folder: Path) -> Iterator[LocalFile]:
-    """Every file below `folder`, also behind links that stay below it; files that vanish meanwhile are left out.
+    """Find every file below `folder`, also through links that stay below it; files that vanish meanwhile are skipped.
 
-    Links to somewhere else are not followed: what they lead to is not what the ranks left.
+    Links to other places are not followed: their targets are not the ranks' output.
     """
     root = folder.resolve()
     for place, folders, names in os.walk(root):
@@ -47,24 +47,24 @@ def files_of(folder: Path) -> Iterator[LocalFile]:
 
 
 def file_at(root: Path, path: str) -> LocalFile | None:
-    """The file at `path` below `root`, which is resolved, as `files_of` would tell of it now."""
+    """The file at `path` below `root`, which is resolved, as `files_of` would return it now."""
     file = root / path
     try:
         if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
             return None
         stat = file.stat()
     except (OSError, RuntimeError):
-        return None  # pathlib says RuntimeError of links that lead in a circle
+        return None  # pathlib raises RuntimeError for a cycle of links
     return LocalFile(path, stat.st_size, stat.st_mtime_ns)
 
 
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
-    """Make an object below `uri` of each of these files. Raises `StorageError`."""
+    """Upload these files below `uri`. Raises `StorageError`."""
     side_by_side(partial(_one, bucket, folder, file, uri, sleep) for file in files)
 
 
 def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
-    """As `upload`, but a file that can't become an object keeps no other from it: that is raised at the end."""
+    """Like `upload`, but continue after a file that can't become an object, and raise its problem at the end."""
     left: list[StorageError] = []
 
     def one(file: LocalFile) -> None:
@@ -77,12 +77,12 @@ def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], u
 
     side_by_side(partial(one, file) for file in files)
     if left:
-        others = f"; nor can {len(left) - 1} more of these files be kept" if len(left) > 1 else ""
+        others = f"; {len(left) - 1} more of these files can't be uploaded either" if len(left) > 1 else ""
         raise StorageError(left[0].reason, left[0].message + others)
 
 
 def key_of(uri: S3Uri, path: str, field: str) -> str:
-    """The key of a file below `uri`. Raises `StorageError` for a name that S3 can't have."""
+    """The key of a file below `uri`. Raises `StorageError` for a name that S3 does not allow."""
     try:
         key = uri.below(path).key
         if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
@@ -90,17 +90,17 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
         why = f"its key would have more than {MAX_KEY_BYTES} bytes"
     except UnicodeEncodeError:
         why = "its name is not UTF-8"
-    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be kept in S3: {why}")
+    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quoted(ascii(path))} can't be uploaded to S3: {why}")
 
 
 def _one(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, sleep: Sleep) -> None:
     key = key_of(uri, file.path, bucket.field)
     try:
-        # what was listed a moment ago may be a link to elsewhere by now
+        # since it was listed, the file may have become a link to elsewhere
         with held(folder, file.path) as there:
             retry(lambda: bucket.upload(key, there), sleep)
     except FileNotFoundError:
-        return  # whoever wrote it has removed it again
+        return  # the ranks have removed it meanwhile
     except OSError as error:
         raise StorageError(
             FOLDER_UNUSABLE, f"{bucket.field}: {quoted(file.path)} can't be read: {error.strerror}"

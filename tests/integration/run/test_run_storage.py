@@ -80,7 +80,7 @@ def test_results_that_can_not_be_kept_fail_the_job(tmp_path: pathlib.Path) -> No
     written = job(tmp_path, inputs=[], source={"inline": {"files": {"scripts/train.py": script}}})
     done = run(tmp_path, written)
     assert done.process.returncode == 1
-    assert "can't be kept in S3: its name is not UTF-8" in done.stderr
+    assert "can't be uploaded to S3: its name is not UTF-8" in done.stderr
     assert "reason: FolderUnusable" in (done.folder / "job.yaml").read_text()
 
 

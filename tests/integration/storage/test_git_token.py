@@ -106,7 +106,7 @@ def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
     with git_server(tmp_path) as server:
         result = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
         assert not server.asked
-    assert "over https only" in result.message
+    assert "only over https" in result.message
 
 
 def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.Mon
         fetch_commit(GitPlace(url=f"http://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "SourceRefused"
-    assert "says more than 1 MiB beside the commit" in caught.value.message
+    assert "sends more than 1 MiB besides the commit" in caught.value.message
     # what was under way in the machine's own buffers comes on top
     assert host.sent < 50 * 2**20
 

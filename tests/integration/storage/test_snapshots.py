@@ -178,7 +178,7 @@ def test_a_denied_result_is_named_with_what_has_to_be_allowed(
         node_sync.finish()
     assert caught.value.reason == "S3AccessDenied"
     assert "spec.output.s3: s3:PutObject on s3://data/out/vit/model/" in caught.value.message
-    assert "nor can 1 more of these files be kept" in caught.value.message
+    assert "1 more of these files can't be uploaded either" in caught.value.message
     node_sync.finish()
 
 

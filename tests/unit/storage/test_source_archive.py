@@ -93,7 +93,7 @@ def test_its_place_tells_its_content() -> None:
         ({"a\nb": ""}, "doesn't show"),
         ({"a" * 256: ""}, "255 bytes"),
         ({"/".join(["a" * 200] * 6): ""}, "1024"),
-        ({"a": "", "a/b": ""}, "other files lie below"),
+        ({"a": "", "a/b": ""}, "the folder of other files"),
     ],
 )
 def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says: str) -> None:
@@ -136,7 +136,7 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int 
         ([_member("a", tarfile.CHRTYPE)], "device"),
         ([_member("a", tarfile.FIFOTYPE)], "device"),
         ([_member("a"), _member("./a")], "twice"),
-        ([_member("a"), _member("a/b")], "other files lie below"),
+        ([_member("a"), _member("a/b")], "the folder of other files"),
         ([], "no file"),
     ],
 )
@@ -181,7 +181,7 @@ class _Endless(io.BytesIO):
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", _packed(from_texts({"a": "b"}))[1][:60]])
 def test_half_an_archive_is_refused(data: bytes) -> None:
-    with pytest.raises(StorageError, match="no whole"):
+    with pytest.raises(StorageError, match="not a complete"):
         read_archive(io.BytesIO(data), "x")
 
 
