@@ -1,4 +1,4 @@
-"""`--aws-region` and `--aws-account`, of the commands that say what AWS would be sent."""
+"""`--aws-region` and `--aws-account`, of the commands that show a request to AWS."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ACCOUNT = re.compile("[0-9]{12}")
 
 
 def named_region(name: str | None) -> str | None:
-    """The region that the user names. Raises `BadInput` for what can't be one."""
+    """Check the region that the user names. Raises `BadInput`."""
     if name is not None and re.fullmatch(REGION_PATTERN, name) is None:
         raise BadInput(f"--aws-region {name}: a region such as us-west-2 is expected")
     return name
 
 
 def named_account(name: str | None, role: str | None) -> str | None:
-    """The account that the user names, else the role's. Raises `BadInput` for what can't be one."""
+    """The account that the user names, else the role's. Raises `BadInput` for an invalid one."""
     if name is not None and _ACCOUNT.fullmatch(name) is None:
         raise BadInput(f"--aws-account {name}: the account's 12 digits are expected")
     if name is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:

@@ -1,4 +1,4 @@
-"""The live board: a run as something to look at. Pure; `display.py` puts it on the terminal."""
+"""Draw a run as a live board. Pure; `display.py` writes it to the terminal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from muster.cli.view import NodeRow, RankRow, View, clock, mebibytes, metric_par
 from muster.plan.rank_output import clean
 
 MAX_RANK_ROWS = 32
-"""More ranks than this are shown a line a node."""
+"""With more ranks than this, the board shows a line a node."""
 
 _CHROME_LINES = 6
-"""Lines of the board that are not rows: header, sentence, blanks, column titles, notice."""
+"""Lines of the board other than rows: header, sentence, blank lines, column titles, notice."""
 
 _GAP = 2
-"""Blanks between two columns."""
+"""Spaces between two columns."""
 
 _COLOURS = {
     "Pending": "bright_black",
@@ -47,15 +47,15 @@ _MARKS = {
 }
 
 _LEFT_OUT_WHEN_NARROW = ("MEM", "PID", "NODE", "BEHIND")
-"""Columns of the ranks that a narrow terminal does without, in this order."""
+"""Columns that a narrow terminal omits, in this order."""
 
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
-"""A rank's lines have the colour of its number, on the board and in the log."""
+"""A rank's lines have the same colour on the board and in the log."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the ranks; `width` in terminal cells with the gap behind it."""
+    """A column of the ranks; `width` in terminal cells, with the gap after it."""
 
     title: str
     cells: tuple[Text, ...]
@@ -63,7 +63,7 @@ class _Column:
 
 
 def board(view: View, width: int, height: int) -> RenderableType:
-    """The board of this moment for a terminal of `width` columns and `height` lines."""
+    """Draw the board for a terminal of `width` columns and `height` lines."""
     rows = rank_rows(view)
     parts: list[RenderableType] = [_header(view), _sentence(view)]
     if rows:
@@ -74,9 +74,9 @@ def board(view: View, width: int, height: int) -> RenderableType:
 
 
 def _rows(rows: tuple[RankRow, ...], width: int, height: int) -> RenderableType:
-    room = max(1, height - _CHROME_LINES)
-    by_rank = len(rows) <= min(MAX_RANK_ROWS, room)
-    return _rank_table(rows, width) if by_rank else _node_table(node_rows(rows), room)
+    lines_left = max(1, height - _CHROME_LINES)
+    by_rank = len(rows) <= min(MAX_RANK_ROWS, lines_left)
+    return _rank_table(rows, width) if by_rank else _node_table(node_rows(rows), lines_left)
 
 
 def rank_colour(rank: int) -> str:
@@ -92,7 +92,7 @@ def _header(view: View) -> Text:
     header.append(status.phase, style=_COLOURS.get(status.phase, ""))
     parts = [clock(view.elapsed)]
     if status.ranks is not None and status.completion_time is None:
-        # how many run is no news of a job that is over
+        # the number of running ranks says nothing once the job has ended
         parts.append(f"ranks {status.ranks.ready}")
     header.append("  " + "  ·  ".join([*parts, *pace_parts(status), *metric_parts(status)]))
     return header
@@ -113,7 +113,7 @@ def _table(columns: Sequence[str], numbers: Sequence[str], cells: Sequence[Seque
 
 def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     columns = [_column(title, rows) for title in ("RANK", "NODE", "STATE", "PID", "MEM", "STEP", "BEHIND")]
-    # unknown values leave their room to the notes: a cluster's status tells of neither, the dead hold no memory
+    # omit columns without values, so that notes get their width: a cluster's status has no memory and no pids
     if not any(row.memory for row in rows):
         columns = [column for column in columns if column.title != "MEM"]
     if all(row.pid is None for row in rows):
@@ -124,13 +124,13 @@ def _rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
         columns = [column for column in columns if column.title != title]
     titles = [column.title for column in columns]
     cells = [[column.cells[index] for column in columns] for index in range(len(rows))]
-    room = width - sum(column.width for column in columns)
-    if room > 0 and any(row.note for row in rows):
+    width_left = width - sum(column.width for column in columns)
+    if width_left > 0 and any(row.note for row in rows):
         titles.append("")
         for row, cell in zip(rows, cells, strict=True):
             note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
-            # a long note gives way, not the numbers beside it
-            note.truncate(room, overflow="ellipsis")
+            # shorten a long note, not the numbers beside it
+            note.truncate(width_left, overflow="ellipsis")
             cell.append(note)
     return _table(titles, ("RANK", "PID", "MEM", "STEP", "BEHIND"), cells)
 
@@ -140,8 +140,8 @@ def _column(title: str, rows: tuple[RankRow, ...]) -> _Column:
     return _Column(title, cells, max([len(title), *(cell.cell_len for cell in cells)]) + _GAP)
 
 
-def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
-    shown = rows if len(rows) <= room else _with_problem_first(rows)[: room - 1]
+def _node_table(rows: tuple[NodeRow, ...], lines_left: int) -> RenderableType:
+    shown = rows if len(rows) <= lines_left else _with_problem_first(rows)[: lines_left - 1]
     cells = [(Text(row.node), _states(row), _count(row.step), _behind(row.behind)) for row in shown]
     table = _table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
     if len(shown) == len(rows):
@@ -150,7 +150,7 @@ def _node_table(rows: tuple[NodeRow, ...], room: int) -> RenderableType:
 
 
 def _with_problem_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
-    # what doesn't fit is what is well
+    # healthy nodes are the ones to omit
     return tuple(sorted(rows, key=lambda row: set(row.states) <= {"Running", "Succeeded"}))
 
 
@@ -171,7 +171,7 @@ def _count(value: int | None) -> Text:
 
 
 def _memory(value: int | None) -> Text:
-    # 0: it was gone when it was looked at
+    # 0: the process had ended when the agent measured it
     return Text(mebibytes(value)) if value else _count(None)
 
 

@@ -1,4 +1,4 @@
-"""A command that asks a cluster: its connection, and what can go wrong with it as sentences."""
+"""Connect a command to a cluster, and turn its errors into messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from muster.kube.errors import NO_ANSWER, ApiError
 
 @dataclass(frozen=True)
 class Wanted:
-    """The job that the user named; `namespace` None: that of the kubeconfig's context."""
+    """The job that the user named; `namespace` None: the namespace of the kubeconfig's context."""
 
     name: str
     namespace: str | None = None
@@ -46,13 +46,13 @@ class Target:
 
 
 def ask_cluster(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
-    """Do `work` on the cluster that kubectl would ask; its exit code. Raises `BadInput` with what went wrong."""
+    """Do `work` on the kubeconfig's cluster; return the exit code. Raises `BadInput` with the problem."""
     check_names(wanted)
     return asyncio.run(_ask(wanted, work))
 
 
 def check_names(wanted: Wanted) -> None:
-    """Refuse what can't be a name; the API server would speak of a path that isn't there. Raises `BadInput`."""
+    """Refuse invalid names: the API server would only report an unknown path. Raises `BadInput`."""
     if len(wanted.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, wanted.name):
         raise BadInput(f"{wanted.name!r} is not a job's name: {NAME_SENTENCE}")
     namespace = wanted.namespace
@@ -80,22 +80,22 @@ async def _ask(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
 
 
 def sentence(error: ApiError, namespace: str, name: str) -> str:
-    """What an answer to a question about the job `name` means for who asked it."""
+    """Explain the API server's error about the job `name` to the user."""
     if error.status == NO_ANSWER:
         return f"the cluster doesn't answer: {error.message}"
-    # Whether the job or its kind is missing: the API server names a missing object's kind and name only.
+    # Find out whether the job or the CRD is missing: the API server's message names only a missing object.
     if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:
         return (
-            f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context is another "
-            "cluster's (`kubectl config current-context`)"
+            f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context names another "
+            "cluster (`kubectl config current-context`)"
         )
     if error.is_not_found:
         return (
             f"there is no {KIND} {name} in the namespace {namespace}; "
-            f"`kubectl get {SHORT_NAME} --all-namespaces` lists all that there are"
+            f"`kubectl get {SHORT_NAME} --all-namespaces` lists all jobs"
         )
     if error.status == HTTPStatus.UNAUTHORIZED:
-        return f"the cluster doesn't know who asks: {error.message}; `kubectl auth whoami` asks the same way"
+        return f"the cluster doesn't accept your credentials: {error.message}; `kubectl auth whoami` uses the same ones"
     if error.status == HTTPStatus.FORBIDDEN:
-        return f"the cluster refuses: {error.message}"
+        return f"the cluster denies the request: {error.message}"
     return error.message

@@ -1,4 +1,4 @@
-"""What of a job's file says something to a cluster only, which `muster run` does not use."""
+"""Fields of a job that matter on a cluster only, which `muster run` ignores."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from muster.cli.options import RunOptions
 
 
 def cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
-    """A line for people about the fields that are set and not used here; none when there are none."""
+    """Notes for the user about fields that are set and ignored here."""
     unused = cluster_fields(job, options)
-    notes: tuple[str, ...] = (f"not used here, for a cluster: {', '.join(unused)}",) if unused else ()
+    notes: tuple[str, ...] = (f"ignored here, because they are for a cluster: {', '.join(unused)}",) if unused else ()
     if job.spec.suspend:
-        notes += ("suspend: true holds a job back on a cluster only; here it runs",)
+        notes += ("suspend: true is ignored here: the job runs",)
     return notes
 
 
 def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
-    """The fields that are set and not used here, in the design's order."""
+    """The fields that are set and ignored here, in the order of the spec."""
     spec = job.spec
-    snapshots = spec.checkpoint.volume if spec.checkpoint is not None else None
+    checkpoint_volume = spec.checkpoint.volume if spec.checkpoint is not None else None
     fields = {
         "image": spec.image is not None,
         "resources": spec.resources != Resources(),
-        # results lie in the run's folder, which the last lines name: no run writes into a path that a cluster has
+        # results are in the run's folder, and the last lines name it: a run never writes to a cluster's path
         "output.volume": spec.output is not None and spec.output.volume is not None,
-        "checkpoint.volume": snapshots is not None and snapshots.host_path is None and options.checkpoint is None,
+        "checkpoint.volume": checkpoint_volume is not None
+        and checkpoint_volume.host_path is None
+        and not options.checkpoint,
         "nodePool": spec.node_pool is not None,
         "network.efa": spec.network.efa != "Auto",
         "cleanPodPolicy": spec.clean_pod_policy != "Running",

@@ -1,4 +1,4 @@
-"""What a cluster's operator would refuse of a valid job: what shows only when its pods are made. Pure."""
+"""Why a cluster's operator would refuse a valid job: problems that appear only when muster renders its pods. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from muster.cli.render import SETTING, as_applied
 
 
 def cluster_objections(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
-    """Why no pods can be made of the job as it is, a sentence each; `config` is the operator's (None: unknown).
+    """Explain why muster can't render the job's pods, one sentence each; `config` is the operator's (None: unknown).
 
-    It may run on this machine all the same.
+    The job may still run on this machine.
     """
     if job.spec.backend != "Kubernetes":
         return ()

@@ -1,4 +1,4 @@
-"""What is said when a run is over: how it ended, the root cause's last lines, and where to look. Pure."""
+"""The lines at the end of a run: how it ended, the root cause's last lines, and paths. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster_worker.contract import Mpi
 
 @dataclass(frozen=True)
 class RootCause:
-    """Whose last lines explain a failure; `who` is "rank 3" or "torchrun"."""
+    """The process whose last lines explain a failure; `who` is "rank 3" or "torchrun"."""
 
     who: str
     node: int
@@ -23,17 +23,17 @@ class RootCause:
 
 
 def is_complete(status: Status) -> bool:
-    """Whether the job's ranks all did what was asked: the only reason for exit code 0."""
+    """Whether the job is Complete: the only reason for exit code 0."""
     return any(entry.type == "Complete" and entry.status == "True" for entry in status.conditions)
 
 
 def find_root_cause(status: Status, facts: JobFacts) -> RootCause | None:
-    """The first failed rank, else the launcher that ended badly, else the node that has a problem."""
+    """Find the first failed rank, else the launcher that failed, else the node that has a problem."""
     launcher = _bad_launcher(facts)
     for detail in status.ranks.details if status.ranks else ():
         if detail.state == "Failed":
             lines = _lines_of_rank(facts.nodes[detail.node], detail.rank)
-            # Ranks of an mpirun of the owner's own print through it, on another node.
+            # An mpirun in the user's command prints the ranks' output itself, on another node.
             if not lines and launcher is not None and launcher.who in Mpi.RUNNERS:
                 return launcher
             return RootCause(f"rank {detail.rank}", detail.node, lines)
@@ -54,7 +54,7 @@ def _bad_launcher(facts: JobFacts) -> RootCause | None:
 
 
 def ending(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
-    """The last lines of a run's story, after its message; paths below `here` are shown relative to it."""
+    """The last lines about a run, after its message; paths below `here` are relative to it."""
     if is_complete(status):
         return [
             f"  model and output  {_shown(layout.model, here)}, {_shown(layout.output, here)}",

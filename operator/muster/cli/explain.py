@@ -1,4 +1,4 @@
-"""`muster explain`: every setting that muster adds to a job, its value, where it comes from, and why."""
+"""`muster explain`: every setting that muster adds to a job, with its value, its source, and why."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from muster.cli.training_explanations import training_explanations
 from muster.cli.training_request import made_request, some_region
 
 _SHOWN_CHARS = 60
-"""Of a longer value a terminal shows the beginning."""
+"""A terminal shows only this many characters of a longer value."""
 
 _LINE_CHARS = 40
-"""A longer value stands below its line of plain text."""
+"""A longer value is printed below its line of plain text."""
 
 _FOLD_CHARS = 100
 _BELOW = "..."
 _BELOW_INDENT = " " * 6
 
 _WIDEST = (40, _LINE_CHARS, 40, 1000)
-"""Of each column's texts, which make it as wide as it is: longer ones move their own line's rest only."""
+"""Limits for the width of each column: a longer text moves only the rest of its own line."""
 
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
 
 def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
-    """Print the tables of one node: on a terminal to be looked at, else as lines that tools can cut.
+    """Print the tables of one node: as tables on a terminal, else as lines that tools can parse.
 
-    A job of backend SageMaker has one table, of its request. `config` is the operator's (None: unknown).
+    A job of backend SageMaker has one table, about its request. `config` is the operator's (None: unknown).
     """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
@@ -73,7 +73,7 @@ def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Exp
 
 
 def _explained(job: Job, node: int) -> Sequence[Explanation]:
-    """What is said of the job, also of one without an image: which one it is changes nothing that muster adds."""
+    """Explain the job, even without an image: muster adds the same settings for every image."""
     try:
         return explanations(job, node)
     except NotRenderable as error:
@@ -84,7 +84,7 @@ def _explained(job: Job, node: int) -> Sequence[Explanation]:
 
 
 def plain_text(found: Sequence[Explanation]) -> str:
-    """A line a setting, in columns; a long value stands whole below its line, folded."""
+    """Print each setting on a line, in columns; a long value follows below its line, folded."""
     rows = [_cells(each) for each in found]
     widths = [
         max(len(text) for text in column if len(text) <= most)
@@ -113,7 +113,7 @@ def _cells(each: Explanation) -> tuple[str, str, str, str]:
 
 
 def tables(found: Sequence[Explanation]) -> list[RenderableType]:
-    """A table a group, as wide as the terminal."""
+    """A table for each group, as wide as the terminal."""
     parts: list[RenderableType] = []
     for group, members in groupby(found, key=lambda each: each.group):
         table = Table(box=None, title=group, title_justify="left", title_style="bold", pad_edge=False)

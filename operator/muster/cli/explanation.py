@@ -1,11 +1,11 @@
-"""One setting that muster adds to what it starts."""
+"""One setting that muster adds to a pod or a process."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`source` is a field of the resource, `muster` for its own defaults, or `agent` for what is known at run time."""
+    """`source` is a field of the resource, `muster` for its defaults, or `agent` for values known only at run time."""
 
     group: str
     setting: str

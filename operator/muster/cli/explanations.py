@@ -1,4 +1,4 @@
-"""What muster adds to one node of a job, setting by setting. Pure: derived from what renders and starts it."""
+"""The settings that muster adds to one node of a job. Pure: derived from the code that renders and starts it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from muster_worker.contract import Plan
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 
 _TRAINER = "spec.containers[trainer]."
-_YOURS = "yours wins; muster's would be "
+_YOURS = "yours takes precedence; muster's would be "
 
 
 def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
-    """Every setting that muster adds to the node, in the order of `GROUPS`.
+    """List every setting that muster adds to the node, in the order of `GROUPS`.
 
     Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster as it is.
     """
@@ -46,18 +46,18 @@ def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
 
 
 def _without_template(job: Job) -> Job:
-    # What EFA the job insists on may hang on the machine that its template names.
+    # A required EFA setting may depend on the instance type that the template names.
     network = job.spec.network.model_copy(update={"efa": "Auto"})
     bare = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
     return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
 
 
 def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
-    """What is known of the node's machine: it is why the pod asks for what it asks for."""
+    """Explain what muster knows about the node's instance type: the pod's requests depend on it."""
     machine = machine_type(job, stacked(owners))
     if machine is None:
         return []
-    why = "muster knows nothing of this type: devices, EFA and tolerations are yours to set"
+    why = "muster doesn't know this type: set devices, EFA and tolerations yourself"
     if machine.facts is not None:
         why = f"it has {sentence(machine.facts)}"
     return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
@@ -70,7 +70,7 @@ def _pod(patches: PodPatchs, bare: PodPatchs) -> list[Explanation]:
         for setting, value in settings(patch.fields).items():
             found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
     for patch in bare.defaults:
-        # what gave way to the owner's word before it became a patch, such as a folder that the owner mounts
+        # defaults that muster omits because the user's template sets them, such as a folder that the user mounts
         for setting, value in settings(patch.fields).items():
             if setting in final and setting not in found:
                 found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
@@ -103,7 +103,7 @@ def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], 
     own = start.own
     for name, value in sorted(added(job, plan, node).items()):
         if name not in start.environment and name not in HOOK_VARIABLES:
-            continue  # it gives way to another one of the owner's
+            continue  # another variable of the user replaces it
         source, why = variable_reason(name)
         if name in own:
             source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value

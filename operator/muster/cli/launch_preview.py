@@ -1,4 +1,4 @@
-"""What a node's agent will start, asked of the agent's own pure modules. Pure."""
+"""What a node's agent will start, computed with the agent's own pure modules. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from muster_worker.hook_environment import HOOK, PYTHONPATH, SCOPE_NODE, SCOPE_R
 from muster_worker.library_interfaces import Network
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
-"""What a Python rank is started with and doesn't see."""
+"""Variables with which a Python rank starts, and which it doesn't see."""
 
 UNKNOWN_TYPE = "local"
-"""What the agent says of a machine of unknown type: the word of SageMaker's own local mode."""
+"""The agent's name for an unknown instance type, as in SageMaker's local mode."""
 
 _PORT = 29500
 _ATTEMPT = 1
@@ -35,9 +35,9 @@ _ATTEMPT = 1
 
 @dataclass(frozen=True)
 class Preview:
-    """A node's command, and what its first rank sees. `own` are the variables that the job's owner set.
+    """A node's command, and the environment of its first rank. `own` are the variables that the user set.
 
-    What is only known when a job runs (addresses, programs, cores) stands in capitals; the port is an example.
+    Values that are known only at run time (addresses, programs, cores) are in capitals; the port is an example.
     """
 
     command: tuple[str, ...]
@@ -46,7 +46,7 @@ class Preview:
 
 
 def preview(job: Job, plan: Plan, node: int) -> Preview:
-    """What the agent of `node` starts."""
+    """Compute what the agent of `node` starts."""
     own = _own_variables(job, node)
     place = _place(job, plan, node)
     counted = {name: value for name, value in _of_machine(job, node).items() if name not in own}
@@ -54,7 +54,7 @@ def preview(job: Job, plan: Plan, node: int) -> Preview:
 
 
 def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
-    """The variables that the agent adds to an environment in which nothing is set, its hook's included."""
+    """The variables that the agent adds to an empty environment, its hook's included."""
     place = _place(job, plan, node)
     scope = SCOPE_NODE if plan.launcher == Launcher.PER_NODE and plan.procs_per_node > 1 else SCOPE_RANK
     result = {**_environment({}, place), **_of_machine(job, node)}
@@ -62,7 +62,7 @@ def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
 
 
 def _of_machine(job: Job, node: int) -> Mapping[str, str]:
-    """What the agent will have counted: how many GPUs its container gets is known before."""
+    """Values that the agent counts at run time; the number of the container's GPUs is known before."""
     return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": gpus(job, node)}
 
 
@@ -112,7 +112,7 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
             instance_type=_instance_type(job, node),
             interface="INTERFACE",
             directory=CODE if plan.has_code else ".",
-            # As under a runtime that forbids it: of one that doesn't, MPICH has its own way.
+            # As under a runtime that forbids it: elsewhere MPICH works without this variable.
             memory_unreadable=True,
         ),
         root=ROOT,
@@ -130,7 +130,7 @@ def _instance_type(job: Job, node: int) -> str:
 
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What a node's command is made of besides the words of the job's owner: each option of muster's and its value."""
+    """The parts of a node's command that muster adds: each option and its value."""
     arguments = launchers.user_command(plan)[len(plan.command) :]
     if not command:
         return ()

@@ -1,4 +1,4 @@
-"""A job made ready to run on this machine: nothing of it left open, its folder, what the machine gives its ranks."""
+"""Prepare a job for a run on this machine: defaults, its folder, and the environment of its ranks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from muster.backends.local.session import Machine
 from muster.cli.display import Display
 from muster.cli.options import RunOptions
 
-SCRATCH = Path("/tmp")  # noqa: S108 - sockets' paths are short, mpirun splits some at spaces; mkdtemp is private
+SCRATCH = Path("/tmp")  # noqa: S108 - socket paths must be short and without spaces (mpirun); mkdtemp is private
 
 
 def with_uid(job: Job) -> Job:
-    """The job as a resource of its own."""
+    """The job with a uid, as the API server would set it."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
 
 
 def resolved_job(job: Job, gpus: int) -> Job:
-    """The job as it runs here, with nothing left open. Raises `MissingVariable`."""
+    """The job as it runs here, with all defaults. Raises `MissingVariable`."""
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
     return with_variables(with_procs(running, gpus), os.environ)
 
 
 def kept_here(job: Job, options: RunOptions) -> Job:
-    """The job without the places elsewhere for what the user wants to have on this machine."""
+    """The job without remote locations of files that the user wants to keep on this machine."""
     checkpoint, output = job.spec.checkpoint, job.spec.output
     if options.keeps_here and checkpoint is not None:
         checkpoint = checkpoint.model_copy(update={"s3": None})
@@ -51,14 +51,14 @@ def folder_of(options: RunOptions, job: Job) -> Path:
 
 
 def machine_of(display: Display, gpus: tuple[str, ...]) -> Machine:
-    """The user's environment as the ranks get it; says what was changed."""
+    """The user's environment for the ranks; the display shows what muster changed in it."""
     inherited = inherit(os.environ)
     if inherited.dropped:
-        display.note(f"not passed on to the ranks, another run's: {', '.join(inherited.dropped)}")
+        display.note(f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}")
     home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
     environment = with_python(inherited.variables, home)
     if environment is not None:
-        display.note(f"no environment is activated: python means {home.bin}/python")
+        display.note(f"no virtual environment is active: python means {home.bin}/python")
     cores = len(os.sched_getaffinity(0))
     return Machine(environment or inherited.variables, gpus, cores, _machine_hosts())
 

@@ -1,4 +1,4 @@
-"""`muster logs JOB`: what the ranks of a job on a cluster print, each line with its rank."""
+"""`muster logs JOB`: print the output of a job's ranks on a cluster, each line with its rank."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from muster.kube.kinds import PODS, Object
 
 @dataclass(frozen=True)
 class Asked:
-    """Which lines: of these ranks (none: all, and their launchers), the last `tail` of each node (None: all)."""
+    """Which lines to print: of these ranks (none: all, and launchers), the last `tail` of each node (None: all)."""
 
     ranks: frozenset[int] = frozenset()
     tail: int | None = None
 
 
 def show_logs(wanted: Wanted, asked: Asked) -> int:
-    """Print what is there now."""
+    """Print the current lines."""
 
     async def show(target: Target) -> int:
         observed = await look_at(target)
@@ -56,7 +56,7 @@ def show_logs(wanted: Wanted, asked: Asked) -> int:
 
 
 def follow_logs(wanted: Wanted, asked: Asked) -> int:
-    """Print what is there and what comes, until the job is over."""
+    """Print the current lines and new ones, until the job has ended."""
 
     async def follow(target: Target) -> int:
         following = _Following(target, asked, _printer(asked))
@@ -77,14 +77,14 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Prints the wanted lines; what muster itself has to say stays out of them."""
+    """Prints the requested lines; muster's own notes go to standard error."""
 
     asked: Asked
     console: Console
     notes: Console
 
     async def print(self, pod: str, source: AsyncGenerator[str]) -> None:
-        """All lines of a pod; that there are none to be had is a line, too."""
+        """Print all lines of a pod, or why it has no log."""
         try:
             async with aclosing(source) as lines:
                 async for text in lines:
@@ -93,7 +93,7 @@ class _Printer:
             self.note(f"[{pod}] no log: {error.message}")
 
     def note(self, text: str) -> None:
-        """A sentence of muster's own."""
+        """Print a sentence of muster's own."""
         self.notes.print(text, markup=False, soft_wrap=True, style="dim")
 
     def _print(self, pod: str, text: str) -> None:
@@ -113,7 +113,7 @@ def _printer(asked: Asked) -> _Printer:
 
 @dataclass
 class _Following:
-    """A task for each pod of the job, begun when the pod is seen."""
+    """A task for each pod of the job, started when the pod appears."""
 
     target: Target
     asked: Asked
@@ -125,7 +125,7 @@ class _Following:
     async def look(self, observed: ObservedJob) -> None:
         pods = await _pods(self.target, observed)
         if not self._tasks and all(pod.is_pending for pod in pods) and not observed.is_over:
-            # why nothing comes, to who waits for it
+            # tell the waiting user why there are no lines
             self.note(observed.status.message)
         for name in (pod.name for pod in pods):
             if name not in self._tasks:
@@ -133,26 +133,26 @@ class _Following:
                 self._tasks[name] = asyncio.create_task(self.printer.print(name, lines), name=f"log of {name}")
 
     def note(self, text: str) -> None:
-        """A sentence, once."""
+        """Print a sentence, unless it was the last one."""
         if text and text != self._said:
             self._said = text
             self.printer.note(text)
 
     async def finish(self) -> None:
-        """Wait for the rest: a log that is followed ends with its container."""
+        """Wait for the remaining lines: the log stream ends with its container."""
         self._is_over = True
         await asyncio.gather(*self._tasks.values())
 
 
 def refuse_training_job(observed: ObservedJob) -> None:
-    """Raises `BadInput` for a job on SageMaker: it has no pods, now or later, and its log is in CloudWatch."""
+    """Raise `BadInput` for a job on SageMaker: it has no pods, and its log is in CloudWatch."""
     training = observed.status.backend.sagemaker if observed.status.backend is not None else None
     if training is None:
         return
     raise BadInput(
-        f"{observed.name} runs on SageMaker, and its log is in CloudWatch, of each host one: "
+        f"{observed.name} runs on SageMaker, and CloudWatch has a log stream for each host: "
         f"aws logs tail /aws/sagemaker/TrainingJobs --log-stream-name-prefix {training.training_job_name}/ "
-        f"--region {training.region} --since 1d; muster ranks {observed.name} shows how each rank is"
+        f"--region {training.region} --since 1d; `muster ranks {observed.name}` shows the state of each rank"
     )
 
 
@@ -183,5 +183,5 @@ def _pod(pod: Object) -> _Pod:
 
 def _why_none(observed: ObservedJob) -> str:
     if observed.is_over:
-        return " any more: they were deleted when it was over (spec.cleanPodPolicy)"
+        return " any more: muster deleted them when it had ended (spec.cleanPodPolicy)"
     return f": {observed.status.message}" if observed.status.message else " yet"

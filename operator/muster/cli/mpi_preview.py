@@ -1,4 +1,4 @@
-"""What an MPI job's nodes will start: mpirun on node 0, and its ranks on all of them. Pure."""
+"""What the nodes of an MPI job will start: mpirun on node 0, and the ranks on all nodes. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MASTER = ("ADDRESS_0", "29501")
 
 
 def command(place: Place) -> tuple[str, ...]:
-    """What node 0 starts, Open MPI's where the implementation is open; nothing on any other node."""
+    """The command of node 0, for Open MPI if the implementation is Auto; nothing on other nodes."""
     plan = place.plan
     if place.node != 0:
         return ()
@@ -26,16 +26,16 @@ def command(place: Place) -> tuple[str, ...]:
 
 
 def environment(own: Mapping[str, str], place: Place) -> Mapping[str, str]:
-    """What the node's first rank sees and, on node 0, mpirun."""
+    """The environment of the node's first rank and, on node 0, of mpirun."""
     ranks = {**own, **node_variables(own, place), **_of_rank(place)}
     if place.node != 0:
         return {**daemon_environment(own, place), **ranks}
-    # As root, which most images are: that takes two variables more.
+    # As root, like in most images: that needs two more variables.
     return {**launcher_environment(own, place, is_root=True), **ranks}
 
 
 def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What mpirun's command is made of besides the owner's words, rank's wrapper and hyperparameters left out."""
+    """The parts of mpirun's command that muster adds, without the rank's wrapper and hyperparameters."""
     if not command or is_own_mpirun(plan):
         return ()
     result = [("mpirun", f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi)]
@@ -53,7 +53,7 @@ def _implementation(plan: Plan) -> str:
 
 
 def _of_rank(place: Place) -> Mapping[str, str]:
-    """What a rank's wrapper adds. Ranks of an mpirun of the owner's own have none."""
+    """The variables that a rank's wrapper adds; an mpirun in the user's command starts ranks without wrappers."""
     plan = place.plan
     if is_own_mpirun(plan):
         return {}

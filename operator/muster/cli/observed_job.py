@@ -1,6 +1,6 @@
-"""A job on a cluster at one moment, and how it is shown. Pure.
+"""A job on a cluster as it was read, and its view. Pure.
 
-It is not validated: a spec that the operator refuses, or that only a later version knows, has a status nevertheless.
+The spec is not validated: a job whose spec is invalid, or from a later version, still has a status.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from muster.kube.kinds import Object
 from muster.plan.attempts import REFUSED
 from muster.plan.outcome import final_condition
 
-NOBODY_LOOKED = "muster's operator has not looked at it yet"
-"""What is said of a job without a status: until the operator takes it up, or because none runs."""
+NOT_RECONCILED = "muster's operator has not processed it yet"
+"""The message of a job without a status: the operator has not processed it, or none runs."""
 
 
 @dataclass(frozen=True)
 class ObservedJob:
-    """`created_at` is in Unix seconds, None where the resource doesn't say; `generation` is that of its spec."""
+    """`created_at` is in Unix seconds, None if the resource lacks it; `generation` is metadata.generation."""
 
     name: str
     uid: str
@@ -33,21 +33,21 @@ class ObservedJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing about it will change any more."""
+        """Whether the job has ended."""
         return final_condition(self.status) is not None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the operator has looked at the spec as it is now, and won't run it before a user corrects it."""
+        """Whether the operator has refused the current spec, and waits for a change."""
         return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 
 def read(resource: Object) -> ObservedJob:
-    """A resource as the API server gives it."""
+    """Read a resource from the API server."""
     metadata = mapping(resource.get("metadata"))
     status = status_of(resource)
     if not status.conditions and not status.message:
-        status = status.model_copy(update={"message": NOBODY_LOOKED})
+        status = status.model_copy(update={"message": NOT_RECONCILED})
     return ObservedJob(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
@@ -58,19 +58,19 @@ def read(resource: Object) -> ObservedJob:
 
 
 def view_of(observed: ObservedJob, now: float) -> View:
-    """What the board shows at `now` (Unix seconds)."""
+    """The board's view at `now` (Unix seconds)."""
     return View(observed.name, procs_per_node(observed.status), observed.status, elapsed(observed, now))
 
 
 def procs_per_node(status: Status) -> int:
-    """Ranks on each node, as the operator counted them; 1 before it has."""
+    """Ranks on each node, as the operator resolved them; 1 before that."""
     nodes = status.nodes.desired if status.nodes is not None else 0
     world = status.ranks.world if status.ranks is not None else 0
     return max(1, world // nodes) if nodes else 1
 
 
 def elapsed(observed: ObservedJob, now: float) -> float:
-    """Seconds since the ranks were told to start, before that since the job was created; until its end if it's over."""
+    """Seconds from the start of the ranks, or else from the job's creation, to its end or now."""
     began = _seconds(observed.status.start_time or "")
     since = observed.created_at if began is None else began
     ended = _seconds(observed.status.completion_time or "")

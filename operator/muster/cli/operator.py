@@ -1,4 +1,4 @@
-"""`muster operator`: the process that runs a cluster's jobs."""
+"""`muster operator`: run the operator's process."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _log = logging.getLogger(__name__)
 
 
 def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
-    """Work until asked to stop; the exit code. Raises `BadInput` for what can't work as it was given."""
+    """Run until a signal stops it; return the exit code. Raises `BadInput` for invalid options."""
     start_log(log_format)
     try:
         serve(options)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     except (CannotStart, NoTrust, ApiError) as problem:
-        _log.critical("muster operator can't work here: %s", problem)
+        _log.critical("muster operator can't run here: %s", problem)
         return FAILED
     except OSError as problem:
         _log.critical("muster operator can't listen: %s", system_problem(problem))
         return FAILED
     except ExceptionGroup as ended:
-        # The kubelet starts it again, and every job goes on from its status.
-        _log.critical("muster operator can't go on", exc_info=ended)
+        # The kubelet restarts it, and it continues every job from its status.
+        _log.critical("muster operator failed", exc_info=ended)
         return FAILED
     return 0
 
 
 def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
-    """The options with what the configuration's file says. Raises `BadInput`."""
+    """Add the configuration file to the options. Raises `BadInput`."""
     config = read_config_file(file)
     if config is None:
         return options
@@ -52,7 +52,7 @@ def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
 
 
 def read_log_format(text: str) -> LogFormat:
-    """`--log-format`'s value. Raises `BadInput`."""
+    """Parse the value of `--log-format`. Raises `BadInput`."""
     match text:
         case "plain" | "json":
             return text
@@ -60,14 +60,14 @@ def read_log_format(text: str) -> LogFormat:
 
 
 def read_pull_policy(text: str) -> str:
-    """`--pull-policy`'s value. Raises `BadInput`."""
+    """Parse the value of `--pull-policy`. Raises `BadInput`."""
     if text not in ("", "Always", "IfNotPresent", "Never"):
         raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
     return text
 
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
-    """`--collector-address`'s values, each one address or several with commas. Raises `BadInput`."""
+    """Parse the values of `--collector-address`: addresses, maybe several separated by commas. Raises `BadInput`."""
     result = [part.strip() for text in texts for part in text.split(",")]
     for address in result:
         try:
@@ -78,7 +78,7 @@ def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_collector_url(text: str | None) -> str | None:
-    """`--collector-url`'s value. Raises `BadInput`."""
+    """Parse the value of `--collector-url`. Raises `BadInput`."""
     if text is None:
         return None
     try:

@@ -1,5 +1,5 @@
 """`muster operator` and its options."""
-# ruff: noqa: PLC0415 - what it runs on is loaded by it alone
+# ruff: noqa: PLC0415 - only this command imports these modules
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ Namespaces = Annotated[
 
 ConfigFile = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE", help="Its configuration, read once: node pools, where SageMaker is, who may use what."
-    ),
+    typer.Option(metavar="FILE", help="The configuration file, read once: node pools, SageMaker, storage, tenancy."),
 ]
 
 CollectorUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="How they reach it. [default: https://muster-collector.<ns>.svc:<port>]"),
+    typer.Option(metavar="URL", help="The URL for agents. [default: https://muster-collector.<ns>.svc:<port>]"),
 ]
 
 CollectorAddress = Annotated[
@@ -29,47 +27,48 @@ CollectorAddress = Annotated[
     typer.Option(
         "--collector-address",
         metavar="ADDRESS[,ADDRESS]",
-        help="The pod's own, of either family: while it leads, the Service <lease-name>-collector leads there. [none]",
+        help="The pod's IP addresses; the leader's are in the Service <lease-name>-collector. [none]",
     ),
 ]
 
 AgentImage = Annotated[
-    str, typer.Option(metavar="IMAGE", help="Has the Python for agents in images without one: the operator's own.")
+    str, typer.Option(metavar="IMAGE", help="Provides Python for agents in images without one: the operator's image.")
 ]
 
-StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="Syncs jobs' files with S3: the operator's own.")]
+StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="Syncs jobs' files with S3: the operator's image.")]
 
 PullPolicy = Annotated[
-    str, typer.Option(metavar="POLICY", help="How kubelets fetch both: Always, IfNotPresent or Never. [theirs]")
+    str,
+    typer.Option(metavar="POLICY", help="Both images' imagePullPolicy: Always, IfNotPresent or Never. [Kubernetes']"),
 ]
 
 
 WebhookPort = Annotated[
     int | None,
-    typer.Option(min=1, max=65535, help="The API server asks here before it stores a job. [default: it doesn't]"),
+    typer.Option(min=1, max=65535, help="The port of the admission webhook. [default: none]"),
 ]
 
 WebhookAddress = Annotated[
     str | None,
-    typer.Option(metavar="HOST", help="What it calls this one by. [default: muster-webhook.<ns>.svc]"),
+    typer.Option(metavar="HOST", help="The webhook's host name. [default: muster-webhook.<ns>.svc]"),
 ]
 
 LeaseNamespace = Annotated[
-    str | None, typer.Option(metavar="NAMESPACE", help="Where replicas agree on who leads. [default: its own]")
+    str | None, typer.Option(metavar="NAMESPACE", help="The Lease's namespace. [default: the operator's]")
 ]
 
-LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease, and what its Secret begins with.")]
+LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease's name, and the prefix of its Secret's.")]
 
 
 def operator(
     *,
     namespace: Namespaces = None,
     host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
-    collector_port: Annotated[int, typer.Option(min=1, max=65535, help="Agents report here.")] = 8443,
+    collector_port: Annotated[int, typer.Option(min=1, max=65535, help="The collector's port.")] = 8443,
     collector_url: CollectorUrl = None,
     collector_address: CollectorAddress = None,
-    health_port: Annotated[int, typer.Option(min=1, max=65535, help="/healthz and /readyz are here.")] = 8080,
-    cluster_domain: Annotated[str, typer.Option(help="What Services' names end in.")] = "cluster.local",
+    health_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of /healthz and /readyz.")] = 8080,
+    cluster_domain: Annotated[str, typer.Option(help="The cluster's DNS domain.")] = "cluster.local",
     agent_image: AgentImage = "",
     storage_image: StorageImage = "",
     pull_policy: PullPolicy = "",
@@ -78,9 +77,9 @@ def operator(
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
     config: ConfigFile = None,
-    log_format: Annotated[str, typer.Option(metavar="plain|json", help="What log lines look like.")] = "plain",
+    log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
 ) -> None:
-    """Run the jobs of a cluster. Started in a pod by muster's chart; runs beside others of its kind, one leading."""
+    """Run the jobs of a cluster. muster's chart starts it in a pod; of several replicas, one is the leader."""
     from muster.cli import operator as reading
     from muster.runtime.cluster.replica import OperatorOptions, WebhookOptions
 

@@ -1,4 +1,4 @@
-"""The operator's log: one line for each thing that matters, on standard error."""
+"""The operator's log: one line for each important event, on standard error."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Literal
 LogFormat = Literal["plain", "json"]
 
 _OTHERS = ("aiohttp", "asyncio", "kopf", "kubernetes")
-"""Libraries that are heard only when they warn."""
+"""Libraries of which only warnings are logged."""
 
 _EXPECTED = ("OS signals are ignored",)
-"""What kopf warns of and is meant so: signals are for the main thread."""
+"""Warnings of kopf about intended behaviour: only the main thread handles signals."""
 
 
 _ANSWERED = " failed permanently: "
-"""What kopf calls its answer to a job that the webhook refuses: the user has the reason already."""
+"""kopf's log of a job that the webhook refuses: the user already has the message."""
 
 
 def start_log(form: LogFormat) -> None:
-    """Log to standard error from now on."""
+    """Start logging to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Plain() if form == "plain" else _Json())
     handler.addFilter(_is_wanted)
@@ -40,14 +40,14 @@ def _is_wanted(record: logging.LogRecord) -> bool:
 
 def _text(record: logging.LogRecord) -> str:
     message = record.getMessage()
-    # kopf shows the same stack once for each of its layers; the message says what there is to know.
+    # kopf repeats the stack for each of its layers; its message is enough
     if record.exc_info is not None and not record.name.startswith("kopf."):
         message += "\n" + logging.Formatter().formatException(record.exc_info)
     return message
 
 
 def _as_one(text: str) -> str:
-    """A text that can't pass for other lines of the log, nor move a terminal: users' words may be quoted in it."""
+    """Escape a text that may contain users' text: it must not look like other log lines, or control a terminal."""
     lines = text.splitlines()
     return "\n    ".join(
         "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) for line in lines

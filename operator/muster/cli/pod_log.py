@@ -1,4 +1,4 @@
-"""A pod's trainer's output, line by line, followed over connections that break."""
+"""Read the output of a pod's trainer container line by line, across broken connections."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from muster.kube.client import LogOptions
 from muster.kube.errors import ApiError
 from muster.kube.kinds import PODS, Object
 
-AGAIN_SECONDS = 1.0
-"""A container that hasn't begun has no log, a connection that broke has none for a moment: both are asked again."""
+RETRY_SECONDS = 1.0
+"""The time before the next request if the container has not started, or the connection broke."""
 
 
 async def read_lines(target: Target, pod: str, tail: int | None) -> AsyncGenerator[str]:
-    """What is there now: the last `tail` lines (None: all). Raises `ApiError`, also when it hasn't begun."""
+    """Yield the current lines: the last `tail` (None: all). Raises `ApiError`, also before the container starts."""
     options = LogOptions(container=TRAINER, tail_lines=tail)
     async with aclosing(_lines(target.client.log(target.namespace, pod, options))) as lines:
         async for line in lines:
@@ -27,9 +27,9 @@ async def read_lines(target: Target, pod: str, tail: int | None) -> AsyncGenerat
 
 
 async def follow_lines(target: Target, pod: str, tail: int | None, is_over: Callable[[], bool]) -> AsyncGenerator[str]:
-    """What is there and what comes, until the container has ended or its pod is gone; no line twice.
+    """Yield the current and new lines, each once, until the container has ended or its pod is deleted.
 
-    `is_over` says that a container that hasn't begun won't do so any more. Raises `ApiError` for a refusal.
+    `is_over` returns whether a container that has not started never will. Raises `ApiError` for a refusal.
     """
     last = ""
     while True:
@@ -41,17 +41,17 @@ async def follow_lines(target: Target, pod: str, tail: int | None, is_over: Call
         except ApiError as error:
             if error.is_not_found:
                 return
-            # 400: its container hasn't begun
+            # 400: its container has not started
             if not error.is_temporary and error.status != HTTPStatus.BAD_REQUEST:
                 raise
-        # An API server, a proxy or a kubelet ends a long answer as if that were all.
+        # An API server, a proxy or a kubelet may end a long response early.
         if await _is_all(target, pod, is_over):
             return
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _stamped(target: Target, pod: str, tail: int | None, after: str) -> AsyncGenerator[tuple[str, str]]:
-    """Lines with their times, those after a time only."""
+    """Yield lines with their times, after the time `after`."""
     options = LogOptions(
         container=TRAINER,
         follow=True,
@@ -62,7 +62,8 @@ async def _stamped(target: Target, pod: str, tail: int | None, after: str) -> As
     async with aclosing(_lines(target.client.log(target.namespace, pod, options))) as lines:
         async for line in lines:
             stamp, _, text = line.partition(" ")
-            # one kubelet writes all of them, in one time zone, with as many digits
+            # timestamps are comparable as text: one kubelet writes them, in one time zone, with a fixed number of
+            # digits
             if stamp > after:
                 yield stamp, text
 
@@ -88,12 +89,12 @@ async def _is_all(target: Target, pod: str, is_over: Callable[[], bool]) -> bool
 
 
 def is_pending(pod: Object) -> bool:
-    """Whether the pod's trainer has not begun: it waits for a machine, an image, volumes or its init containers."""
+    """Whether the pod's trainer has not started: it waits for scheduling, an image, volumes or init containers."""
     return string(mapping(pod.get("status")).get("phase")) == "Pending"
 
 
 def has_ended(pod: Object) -> bool:
-    """Whether the pod's trainer says nothing any more."""
+    """Whether the pod's trainer has ended."""
     status = mapping(pod.get("status"))
     if string(status.get("phase")) in ("Succeeded", "Failed"):
         return True

@@ -1,4 +1,4 @@
-"""Lines of the agents' output: whose they are, and which of them the user asked to see. Pure."""
+"""Lines of the agents' output: their origin, and whether the user asked for them. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutputLine:
 
 
 def read_line(node: str, line: str) -> OutputLine:
-    """Divide a line of an agent's output into its prefix and the rest."""
+    """Split a line of an agent's output into its prefix and the rest."""
     match = _PREFIX.match(line)
     if match is None:
         return OutputLine(node, "agent", None, line)
@@ -35,12 +35,12 @@ def read_line(node: str, line: str) -> OutputLine:
 
 
 def is_wanted(line: OutputLine, ranks: AbstractSet[int]) -> bool:
-    """Whether to show the line; `ranks` are those asked for, empty for all and their launchers."""
+    """Whether to show the line; `ranks` are the requested ranks, empty for all and their launchers."""
     return not ranks or line.rank in ranks
 
 
 def coloured(line: OutputLine) -> Text:
-    """The line for a terminal: a coloured prefix, the text in its own colours, and nothing that moves the cursor."""
+    """Format the line for a terminal: a coloured prefix, the text in its own colours, without cursor movements."""
     text = Text.from_ansi(line.text.replace("\r", ""))
     if line.rank is not None:
         return Text.assemble((f"[rank {line.rank}] ", rank_colour(line.rank)), text)
@@ -48,11 +48,11 @@ def coloured(line: OutputLine) -> Text:
 
 
 def uncoloured(line: OutputLine) -> str:
-    """The line for a file."""
+    """Format the line for a file."""
     source = f"rank {line.rank}" if line.rank is not None else f"{line.node} {line.source}"
     return f"[{source}] {line.text}"
 
 
 def printable(text: str) -> str:
-    """Text of a rank as it looked, without what would colour the screen or move the cursor."""
+    """The visible text of a rank's output, without colours and cursor movements."""
     return "".join(char for char in Text.from_ansi(text).plain.expandtabs() if char.isprintable())

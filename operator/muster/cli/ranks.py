@@ -18,11 +18,11 @@ from muster.cli.watched_job import JobDeleted, look_at, watch_job
 _TICK_SECONDS = 0.5
 
 _SNAPSHOT_WIDTH = 160
-"""Of a board that is written to a file or a pipe: wide enough for the notes behind the numbers."""
+"""The width of a board that is written to a file or a pipe: enough for the notes after the numbers."""
 
 
 def show_ranks(wanted: Wanted) -> int:
-    """Show the board: live on a terminal, until the job is over; else once. The exit code."""
+    """Show the board: live on a terminal, until the job has ended; else once. Return the exit code."""
     console = Console(file=sys.stdout, highlight=False)
     live = console.file.isatty() and not console.is_dumb_terminal
     return ask_cluster(wanted, _Live(console).show if live else _snapshot)
@@ -39,14 +39,14 @@ async def _snapshot(target: Target) -> int:
 class _Live:
     def __init__(self, console: Console) -> None:
         self._display = BoardDisplay(console)
-        self._seen: ObservedJob | None = None
+        self._observed: ObservedJob | None = None
 
     async def show(self, target: Target) -> int:
         ticker = asyncio.create_task(self._tick())
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for observed in jobs:
-                    self._seen = observed
+                    self._observed = observed
                     self._display.show(view_of(observed, time.time()))
                     if observed.is_over:
                         break
@@ -56,11 +56,11 @@ class _Live:
             ticker.cancel()
             with suppress(asyncio.CancelledError):
                 await ticker
-            self._display.close(None if self._seen is None else view_of(self._seen, time.time()))
+            self._display.close(None if self._observed is None else view_of(self._observed, time.time()))
         return 0
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            if self._seen is not None:
-                self._display.show(view_of(self._seen, time.time()))
+            if self._observed is not None:
+                self._display.show(view_of(self._observed, time.time()))

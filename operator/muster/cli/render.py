@@ -1,4 +1,4 @@
-"""`muster render`: what a job becomes, as text; nothing is started, and no cluster or machine is asked. Pure."""
+"""`muster render`: show a job's objects and commands as text; needs no cluster and starts nothing. Pure."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from muster.status.ranges import ranges
 from muster_worker.contract import Launcher, Plan
 
 SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
-"""What a cluster would say of itself."""
+"""Placeholders for a cluster's settings."""
 
 _UID = "UID"
 
 
 def as_applied(job: Job) -> Job:
-    """The job as the API server would hand it on."""
+    """The job as the API server would return it."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
 
 
 def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
-    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, each kind of node with its pod.
+    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and a pod for each kind of node.
 
-    A comment above each pod says what its agent starts. Nodes that differ in nothing but their number are shown once.
-    What is only known on the cluster stands in capitals. `archive` is the agent's, `config` the operator's (None:
+    A comment above each pod shows what its agent starts. Nodes that differ only in their number are shown once. Values
+    that are known only on the cluster are in capitals. `archive` is the agent's, `config` the operator's (None:
     unknown).
     """
     head = to_yaml(resource(job))
@@ -73,7 +73,7 @@ def _indented(text: str) -> str:
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
     result = preview(job, plan, nodes[0])
-    command = f"$ {shlex.join(result.command)}" if result.command else "its ranks are started by mpirun on node 0"
+    command = f"$ {shlex.join(result.command)}" if result.command else "mpirun on node 0 starts its ranks"
     lines = [*_titles(plan, nodes), command]
     lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
     return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
@@ -91,9 +91,7 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
     if len(nodes) > 1:
         difference = " and in node 0's mpirun" if plan.launcher == Launcher.MPI and first == 0 else ""
-        titles.insert(
-            0, f"nodes {ranges(nodes)}, which differ in nothing but their number{difference}; the first of them:"
-        )
+        titles.insert(0, f"nodes {ranges(nodes)}, which differ only in their number{difference}; the first one:")
     return titles
 
 
@@ -106,5 +104,5 @@ def _ranks(plan: Plan, node: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """A line that stays one: what would begin another is shown by its code."""
+    """Keep a text on one line: escape characters that would start another."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

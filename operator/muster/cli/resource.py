@@ -1,4 +1,4 @@
-"""A job and its status in the form that the user asked for."""
+"""Format a job and its status as the user asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OutputFormat = Literal["yaml", "json"]
 
 
 def resource_text(job: Job, status: Status | None, output: OutputFormat) -> str:
-    """The resource with every default filled in; the same bytes for the same job and status."""
+    """The resource with all defaults; the same bytes for the same job and status."""
     document = resource(job, status)
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

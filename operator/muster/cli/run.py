@@ -1,4 +1,4 @@
-"""`muster run`: a job on this machine, from its file to its last sentence."""
+"""`muster run`: run a job on this machine."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from muster.plan.world import world_size
 
 
 def run_job(options: RunOptions) -> int:
-    """Run the job and show it; the exit code. Raises `BadInput` before anything was started."""
-    written = read_job(options.file)
-    if written.spec.backend == "SageMaker":
-        raise BadInput(f"{options.file}: a job of backend SageMaker runs on this machine with --local")
-    job = with_uid(written)
+    """Run the job and show it; return the exit code. Raises `BadInput` before anything is started."""
+    from_file = read_job(options.file)
+    if from_file.spec.backend == "SageMaker":
+        raise BadInput(f"{options.file}: use --local to run a job of backend SageMaker on this machine")
+    job = with_uid(from_file)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
         resolved = kept_here(resolved_job(job, len(gpus)), options)
@@ -51,8 +51,8 @@ def run_job(options: RunOptions) -> int:
             machine = machine_of(display, gpus)
             if plan is not None:
                 download_here(plan, layout, display.note)
-            brought = replace(folders, fetched=fetched_folders(plan, layout))
-            opener = partial(open_session, resolved, layout, machine=machine, folders=brought)
+            all_folders = replace(folders, fetched=fetched_folders(plan, layout))
+            opener = partial(open_session, resolved, layout, machine=machine, folders=all_folders)
             with sync(plan, layout, display.note):
                 result = asyncio.run(run.run(opener))
         return finish(run, job, result)

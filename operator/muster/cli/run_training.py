@@ -1,4 +1,4 @@
-"""`muster run --local` of a SageMaker job: the request that muster would send, carried out on this machine."""
+"""`muster run --local` of a SageMaker job: do on this machine what muster's request to SageMaker would do."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ from muster.runtime.toolkit_session import ToolkitRun, framework_module, open_to
 from muster.storage.storage_plan import StoragePlan
 
 TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
-"""The container toolkit that a run here was tried with."""
+"""The versions of the toolkit with which this was tested."""
 
 _LOOK = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
 
 NOWHERE = Setting(region="us-east-1", account="000000000000", training_job="local")
-"""Where the request would be sent: nothing of it matters here."""
+"""Placeholders for region and account: the local run does not use them."""
 
 
 def run_training(options: RunOptions, source: Path | None) -> int:
-    """Run the job and show it; the exit code. `source` is the folder of its code, instead of `spec.source`.
+    """Run the job and show it; return the exit code. `source` is the folder of its code, instead of `spec.source`.
 
-    Raises `BadInput` before anything was started. What the job would keep in S3 stays in the run's folder.
+    Raises `BadInput` before anything is started. Files for S3 stay in the run's folder.
     """
     job = _as_created(with_uid(read_job(options.file)))
     if job.spec.backend != "SageMaker":
-        raise BadInput("--local is for jobs of backend SageMaker; others run on this machine without it")
+        raise BadInput("--local works only with backend: SageMaker; run this job without it")
     if source is not None and not source.is_dir():
-        raise BadInput(f"--source {source}: it is no folder")
+        raise BadInput(f"--source {source}: not a folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
         resolved = apply_defaults(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
@@ -80,14 +80,14 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     def work() -> int:
         machine, folder = machine_of(display, gpus), folder_of(options, job)
         python = _python(machine, resolved)
-        with own_folder(folder), _meeting(resolved), Scratch(SCRATCH) as scratch:
+        with own_folder(folder), _rendezvous_port(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 download_here(plan, layout, display.note)
             training = training_of(resolved, rendered, _code(source or code_folder(layout)))
-            brought = replace(folders, fetched=fetched_folders(plan, layout))
+            all_folders = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
-            what = ToolkitRun(resolved, training, layout, machine, brought, python)
+            what = ToolkitRun(resolved, training, layout, machine, all_folders, python)
             result = asyncio.run(run.run(partial(open_toolkit, what)))
         return finish(run, job, result)
 
@@ -96,12 +96,12 @@ def run_training(options: RunOptions, source: Path | None) -> int:
 
 def _unused(job: Job) -> tuple[str, ...]:
     fields = kubernetes_fields(job.spec)
-    return (f"not used here, for Kubernetes: {', '.join(fields)}",) if fields else ()
+    return (f"ignored here, because they are for Kubernetes: {', '.join(fields)}",) if fields else ()
 
 
 @contextmanager
-def _meeting(job: Job) -> Iterator[None]:
-    """The toolkit's port, where the job's ranks meet there. Raises `BadInput`."""
+def _rendezvous_port(job: Job) -> Iterator[None]:
+    """Reserve the toolkit's port, if the job's ranks rendezvous there. Raises `BadInput`."""
     distribution = distribution_of(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
     if not is_torch and (job.spec.launcher.per_node is not None or job.spec.launcher.mpi is not None):
@@ -115,23 +115,23 @@ def _meeting(job: Job) -> Iterator[None]:
 
 
 def _rendered(job: Job) -> TrainingRequest:
-    """What would be sent. Raises `InvalidResource`, and `BadInput` for what the toolkit has no part in."""
+    """The request. Raises `InvalidResource`, and `BadInput` for a job that the toolkit can't run."""
     groups = job.spec.sagemaker.instance_groups if job.spec.sagemaker is not None else ()
     if len(groups) > 1:
         names = ", ".join(group.name for group in groups)
-        raise BadInput(f"--local has hosts of one kind, and this job has sagemaker.instanceGroups {names}")
+        raise BadInput(f"--local supports one instance type, and this job has sagemaker.instanceGroups {names}")
     rendered = request(job, NOWHERE, image_facts())
     if PROGRAM not in rendered.hyperparameters:
         raise BadInput(
-            "--local runs what SageMaker's toolkit starts in its images, and this job's container starts by itself:"
-            " name an image's framework in spec.sagemaker.framework, with start: Auto, or run it as a job of backend"
+            "--local runs only programs that SageMaker's toolkit starts, and this job's container starts by itself:"
+            " set spec.sagemaker.framework to the image's framework, with start: Auto, or run it as a job of backend"
             " Kubernetes"
         )
     return rendered
 
 
 def _plan(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:
-    """What is brought here: data and code, not what earlier runs left in S3."""
+    """What to download: data and code, without outputs of earlier runs in S3."""
     trial = job.model_copy(
         update={
             "spec": job.spec.model_copy(
@@ -148,7 +148,7 @@ def _as_created(job: Job) -> Job:
 
 
 def _code(folder: Path) -> Mapping[str, CodeFile]:
-    """The files of the job's code; none where the folder isn't there."""
+    """The files of the job's code; none if the folder is missing."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): _file(path) for path in files}
 
@@ -158,7 +158,7 @@ def _file(path: Path) -> CodeFile:
 
 
 def _python(machine: Machine, job: Job) -> str:
-    """The Python that stands for the training image: the one that `python` means to the user, with the toolkit."""
+    """The Python that replaces the training image: the user's `python`, which needs the toolkit."""
     path = machine.environment.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
     framework = framework_module(job).partition(".")[0]
@@ -166,7 +166,7 @@ def _python(machine: Machine, job: Job) -> str:
     command = [python or "python", "-c", _LOOK, *modules]
     if python is None or subprocess.run(command, env=dict(machine.environment), check=False).returncode != 0:
         raise BadInput(
-            "a training job runs here by SageMaker's own container toolkit, in the Python of your training, and"
-            f" {python or 'python'} hasn't got it: pip install {TOOLKIT}"
+            "--local runs a training job with SageMaker's container toolkit, in your own Python, and"
+            f" {python or 'python'} lacks it: pip install {TOOLKIT}"
         )
     return python

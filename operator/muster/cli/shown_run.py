@@ -1,4 +1,4 @@
-"""A run on this machine as it is shown: its board while it goes on, its last words, its exit code."""
+"""Run a job on this machine and show it: its board, its last lines, its exit code."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ FAILED = 1
 
 
 class Opener(Protocol):
-    """Opens what a run runs on; on leaving, it ends every process that is left."""
+    """Opens a run's backend; on exit, it kills the remaining processes."""
 
     def __call__(self, *, on_line: OnLine, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
-        """`on_line` hears each line of a node's output, `clock` gives Unix seconds."""
+        """`on_line` gets each line of a node's output, `clock` returns Unix seconds."""
         ...
 
 
@@ -48,12 +48,12 @@ _TICK_SECONDS = 0.5
 
 
 def new_display() -> Display:
-    """Where a run is shown: on standard error."""
+    """Show runs on standard error."""
     return display_on(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
 def run_or_explain(display: Display, work: Callable[[], int]) -> int:
-    """The exit code that `work` returns, or that of what kept it from its work, which is said. Raises `BadInput`."""
+    """Return the exit code of `work`, or report what stopped it. Raises `BadInput`."""
     try:
         return work()
     except FolderInUse as error:
@@ -61,7 +61,7 @@ def run_or_explain(display: Display, work: Callable[[], int]) -> int:
     except StorageError as error:
         problem = f"{error.reason}: {error.message}"
     except OSError as error:
-        # a folder that can't be made, a full disk, no more processes: nothing of it is a mistake in muster
+        # a folder that can't be created, a full disk, no more processes: not a bug in muster
         problem = system_problem(error)
     display.close(None)
     display.note(f"muster: {problem}")
@@ -70,7 +70,7 @@ def run_or_explain(display: Display, work: Callable[[], int]) -> int:
 
 @dataclass
 class Run:
-    """What changes while a run goes on, and who is told."""
+    """The state of a run, and its display."""
 
     job: Job
     layout: RunLayout
@@ -83,12 +83,12 @@ class Run:
     _notice: str = ""
 
     async def run(self, opener: Opener) -> ReconcileResult:
-        """Open the backend, go around until the job is over, and clean up."""
+        """Open the backend, reconcile until the job has ended, and clean up."""
         clock = steady_clock(time.time(), time.monotonic)
-        async with opener(on_line=self._hear, clock=clock) as session:
+        async with opener(on_line=self._show_line, clock=clock) as session:
 
             def stop(request: Stop) -> None:
-                self._say_stopping(request)
+                self._show_stopping(request)
                 session.backend.request_stop(request.by, request.grace_seconds)
                 session.changed.set()
 
@@ -102,11 +102,11 @@ class Run:
                 ticker.cancel()
 
     def end_notice(self) -> None:
-        """Nothing is being stopped any more."""
+        """Remove the notice: the stop is over."""
         self._notice = ""
 
     def view(self) -> View | None:
-        """The run as it stands; None before the first turn."""
+        """The run's current view; None before the first reconcile."""
         if self._result is None:
             return None
         elapsed = time.monotonic() - self._started_at
@@ -134,14 +134,14 @@ class Run:
         if view is not None:
             self.display.show(view)
 
-    def _hear(self, node: int, text: str) -> None:
+    def _show_line(self, node: int, text: str) -> None:
         line = read_line(self.layout.node_name(node), text)
         if line.rank is not None:
             self._last_lines[line.rank] = line.text
         if self.options.shows_logs and is_wanted(line, self.options.ranks):
             self.display.line(line)
 
-    def _say_stopping(self, request: Stop) -> None:
+    def _show_stopping(self, request: Stop) -> None:
         if request.grace_seconds > 0:
             self._notice = f"stopping after {request.by} (Ctrl-C again to kill at once)"
         else:
@@ -151,7 +151,7 @@ class Run:
 
 
 def finish(run: Run, job: Job, result: ReconcileResult) -> int:
-    """Say how it ended, leave the resource in the run's folder and, when asked for, on standard output."""
+    """Show how the run ended, write the resource to the run's folder and, if requested, to standard output."""
     options, layout = run.options, run.layout
     run.end_notice()
     run.display.close(run.view())

@@ -1,4 +1,4 @@
-"""`muster storage`: what runs beside the ranks of a pod and syncs their files with S3."""
+"""`muster storage`: the containers beside the ranks that sync files with S3."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StorageOptions:
 
 def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
     """Download what node `node` needs; return the exit code. The last line on standard error says why it failed."""
-    # what is made here belongs to the pod alone, and its ranks may be another user
+    # files here belong to the pod, and its ranks may run as another user
     os.umask(0)
     # the root file system is read-only
     tempfile.tempdir = str(options.root)
@@ -48,7 +48,7 @@ def download_files(options: StorageOptions, node: int, config_map: Path | None) 
 
 
 def upload_files(options: StorageOptions, socket: Path) -> int:
-    """Keep what the node's ranks leave until SIGTERM; the exit code."""
+    """Upload the ranks' files until SIGTERM; return the exit code."""
     os.umask(0)
     tempfile.tempdir = str(options.root)
     socket.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def upload_files(options: StorageOptions, socket: Path) -> int:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the wake-up says it
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports it
     serve(NodeSync(_plan(options), below(options.root), _dependencies()), socket, reader)
     return 0
 

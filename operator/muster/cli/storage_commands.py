@@ -1,5 +1,5 @@
-"""The commands of the containers that muster puts beside a job's ranks; they are not for users."""
-# ruff: noqa: PLC0415 - each imports its own parts
+"""The commands of the containers that muster adds to a job's pods; they are not for users."""
+# ruff: noqa: PLC0415 - each command imports its own modules
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 storage = typer.Typer(help="Sync a node's files with S3.", rich_markup_mode=None)
 
-_Plan = Annotated[Path, typer.Option("--plan", metavar="FILE", help="What is brought and kept.")]
+_Plan = Annotated[Path, typer.Option("--plan", metavar="FILE", help="The storage plan.")]
 _Root = Annotated[Path, typer.Option("--root", metavar="DIR", help="The node's folder.")]
 
 
@@ -19,12 +19,12 @@ def download(
     *,
     plan: _Plan,
     root: _Root,
-    node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="Which node this is.")],
+    node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="The node's rank.")],
     config_map: Annotated[
         Path | None, typer.Option("--config-map", metavar="DIR", help="The code's ConfigMap, as a folder.")
     ] = None,
 ) -> None:
-    """Download code, data and snapshots, then exit."""
+    """Download code, data and checkpoints, then exit."""
     from muster.cli.storage import StorageOptions, download_files
 
     raise typer.Exit(download_files(StorageOptions(plan, root), node, config_map))
@@ -35,9 +35,9 @@ def upload(
     *,
     plan: _Plan,
     root: _Root,
-    socket: Annotated[Path, typer.Option("--socket", metavar="SOCKET", help="Where the agent asks.")],
+    socket: Annotated[Path, typer.Option("--socket", metavar="SOCKET", help="The socket for the agent's requests.")],
 ) -> None:
-    """Upload snapshots and results until SIGTERM."""
+    """Upload checkpoints and results until SIGTERM."""
     from muster.cli.storage import StorageOptions, upload_files
 
     raise typer.Exit(upload_files(StorageOptions(plan, root), socket))

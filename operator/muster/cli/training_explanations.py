@@ -1,4 +1,4 @@
-"""What muster sends for a job on SageMaker, field by field: where each comes from, and why it is there. Pure."""
+"""Explain what muster sends for a job on SageMaker, field by field: the source of each value, and why. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from muster.cli.training_origins import GROUPS, origin
 _SDK = "the SageMaker SDK's default"
 
 _PAIRS = ({"Key", "Value"}, {"Name", "Regex"})
-"""A name and what belongs to it: tags and metrics."""
+"""A name with its value: tags and metrics."""
 
 
 def training_explanations(job: Job, made: TrainingRequest) -> tuple[Explanation, ...]:
-    """Every field of the request, in the order of `GROUPS`."""
+    """Explain every field of the request, in the order of `GROUPS`."""
     result = [_explained(job, setting, value) for setting, value in _leaves("", made.body)]
     return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
 
@@ -52,42 +52,46 @@ def _explained(job: Job, setting: str, value: JSON) -> Explanation:
 
 
 def _particular(job: Job, setting: str, value: str) -> tuple[str, str] | None:
-    """What depends on the job: its own word where another job has a default, and muster's where it has none."""
+    """Sources that depend on the job: its own value instead of a default, and muster's default without one."""
     spec, block = job.spec, block_of(job.spec)
     how = launch(spec)
     if setting == "AlgorithmSpecification.TrainingImage" and spec.image is not None:
         return "spec.image", "yours"
     if setting.startswith("AlgorithmSpecification.Container") and block.container_entrypoint:
-        return "spec.sagemaker.containerEntrypoint", "yours, word for word"
+        return "spec.sagemaker.containerEntrypoint", "yours, unchanged"
     if setting == "HyperParameters.sagemaker_program" and json.loads(value) != how.program:
-        return "spec.sagemaker.rankReports", f"it starts {how.program}, and tells muster how the ranks are"
+        return "spec.sagemaker.rankReports", f"it starts {how.program}, and reports on the ranks to muster"
     if setting == "HyperParameters.sagemaker_program" and how.by_script:
         return "muster", f"{START_SCRIPT} runs the command: {_why_script(job, how)}"
     if setting.startswith("HyperParameters.sagemaker_") and setting.endswith("_enabled") and block.distribution is None:
-        return "spec.launcher", "SageMaker's own way of starting such ranks"
+        return "spec.launcher", "SageMaker's distribution for this launcher"
     return _default(job, setting)
 
 
 def _why_script(job: Job, how: Launch) -> str:
     if how.start == "Container":
         return "the container has no toolkit"
-    return "the toolkit can't start ranks so" if job.spec.launcher.per_node is None else "the toolkit starts files only"
+    return (
+        "the toolkit can't start ranks this way"
+        if job.spec.launcher.per_node is None
+        else "the toolkit starts files only"
+    )
 
 
 def _default(job: Job, setting: str) -> tuple[str, str] | None:
-    """Where the job says nothing."""
+    """The source of a value that the job does not set."""
     block = block_of(job.spec)
-    said = block.model_fields_set
+    set_fields = block.model_fields_set
     own_output = job.spec.output is not None and job.spec.output.s3 is not None
     unsaid = {
         "OutputDataConfig.S3OutputPath": not own_output,
-        "DebugHookConfig": "debugger" not in said,
-        "ProfilerConfig": "profiler" not in said,
-        "ResourceConfig.VolumeSizeInGB": "volume_size_gb" not in said,
-        "StoppingCondition.MaxRuntimeInSeconds": "max_run_seconds" not in said,
-        "AlgorithmSpecification.TrainingInputMode": "input_mode" not in said,
-        "AlgorithmSpecification.EnableSageMakerMetrics": "metrics_time_series" not in said,
-        "HyperParameters.sagemaker_container_log_level": "container_log_level" not in said,
+        "DebugHookConfig": "debugger" not in set_fields,
+        "ProfilerConfig": "profiler" not in set_fields,
+        "ResourceConfig.VolumeSizeInGB": "volume_size_gb" not in set_fields,
+        "StoppingCondition.MaxRuntimeInSeconds": "max_run_seconds" not in set_fields,
+        "AlgorithmSpecification.TrainingInputMode": "input_mode" not in set_fields,
+        "AlgorithmSpecification.EnableSageMakerMetrics": "metrics_time_series" not in set_fields,
+        "HyperParameters.sagemaker_container_log_level": "container_log_level" not in set_fields,
     }
     is_default = any(setting.startswith(field) and left for field, left in unsaid.items())
     return ("muster", _SDK) if is_default else None

@@ -1,4 +1,4 @@
-"""`muster validate`: what is wrong with files of jobs, all of it, before anything is run."""
+"""`muster validate`: report everything that is wrong with files of jobs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNREADABLE = 2
 
 
 def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> int:
-    """Check files, say what was found, and give the worst exit code: 1: a job is not valid, 2: a file can't be read."""
+    """Check files, report problems, and return the worst exit code: 1: a job is not valid, 2: a file can't be read."""
     return max([check_file(name, config) for name in names], default=0)
 
 
 def check_file(name: str, config: OperatorConfig | None = None) -> int:
-    """Check one file, say what was found, and give the exit code."""
+    """Check one file, report its problems, and return the exit code."""
     source = source_name(name)
     try:
         documents = load_bytes(read_source(name), source)
@@ -48,7 +48,7 @@ def _check(document: Document, config: OperatorConfig | None, *, alone: bool) ->
     if not alone and not is_job(document):
         line = document.line(())
         place = document.source if line is None else f"{document.source}:{line}"
-        typer.echo(f"{place}: not a DistributedTrainingJob; passed over", err=True)
+        typer.echo(f"{place}: not a DistributedTrainingJob; skipped", err=True)
         return 0
     try:
         job = validate_document(document)

@@ -1,4 +1,4 @@
-"""What the board shows, as plain rows: the status and the facts behind it, rank by rank. Pure."""
+"""The board's content as plain rows: the status and the facts behind it, rank by rank. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster_worker.contract import RankReport
 
 @dataclass(frozen=True)
 class View:
-    """A moment of the job `name`. `elapsed` is in seconds; `last_lines` is each rank's newest line of output."""
+    """A moment of the job `name`. `elapsed` is in seconds; `last_lines` has each rank's newest line of output."""
 
     name: str
     procs_per_node: int
@@ -26,9 +26,9 @@ class View:
 
 @dataclass(frozen=True)
 class RankRow:
-    """A rank as a line of the board. `behind` counts a running rank's steps to the one that is furthest.
+    """A rank as a line of the board. `behind` is the number of steps that a running rank is behind the fastest.
 
-    `memory` is what it holds of the machine's memory, in bytes; None of a rank that doesn't live.
+    `memory` is its resident memory in bytes; None for a rank that doesn't run.
     """
 
     rank: int
@@ -52,12 +52,12 @@ class NodeRow:
 
 
 def rank_rows(view: View) -> tuple[RankRow, ...]:
-    """Every rank, in order."""
+    """A row for every rank, in order."""
     states = rank_states(view.status)
     reports = _reports(view.facts)
     steps = {rank: report.step for rank, report in reports.items()} if view.facts else rank_steps(view.status)
     if not any(steps.values()):
-        # 0 of every rank: nothing steps an optimizer of torch here
+        # 0 for every rank: nothing here calls the step method of a torch optimizer
         steps = {}
     behind = _behind(view, states) if view.facts else _steps_behind_of(view.status, steps)
     notes = _notes(view)
@@ -81,7 +81,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
 
 
 def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
-    """The same, a line a node: for more ranks than fit on a screen."""
+    """Summarize the rows by node: for more ranks than fit on a screen."""
     grouped: dict[str, list[RankRow]] = {}
     for row in rows:
         grouped.setdefault(row.node, []).append(row)
@@ -97,21 +97,21 @@ def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
 
 
 def rank_states(status: Status) -> dict[int, str]:
-    """Each rank's state, read back from the status' ranges."""
+    """Each rank's state, read from the status' ranges."""
     if status.ranks is None:
         return {}
     return {rank: entry.state for entry in status.ranks.by_state for rank in _expand(entry.ranks)}
 
 
 def rank_steps(status: Status) -> dict[int, int | None]:
-    """The steps that each rank has taken, read back from the status' ranges: of the ranks furthest behind."""
+    """The steps of each rank, read from the status' ranges: only of the slowest ranks."""
     if status.ranks is None:
         return {}
     return {rank: entry.step for entry in status.ranks.by_step for rank in _expand(entry.ranks)}
 
 
 def _steps_behind_of(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
-    """How far the slowest rank is behind. Of the others a status doesn't say when their steps were counted."""
+    """How far the slowest rank is behind. For the others, the status doesn't say when their steps were counted."""
     slowest = status.progress.slowest_rank if status.progress else None
     step = steps.get(slowest) if slowest is not None else None
     furthest = max((step for step in steps.values() if step is not None), default=0)
@@ -121,7 +121,7 @@ def _steps_behind_of(status: Status, steps: Mapping[int, int | None]) -> Mapping
 def _expand(ranges: str) -> Iterator[int]:
     for part in ranges.split(","):
         first, _, last = part.partition("-")
-        # a list cut short ends in an ellipsis: what it doesn't name stays unknown here
+        # a truncated list ends with an ellipsis: the rest stays unknown
         if first.isdigit() and (not last or last.isdigit()):
             yield from range(int(first), int(last or first) + 1)
 
@@ -140,7 +140,7 @@ def _behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
 
 
 def _notes(view: View) -> dict[int, str]:
-    """What each rank has to say: how it ended, else its metrics, else its last line."""
+    """The note of each rank: how it ended, else its metrics, else its last line."""
     notes = dict(view.last_lines)
     for rank, metrics in _metrics(view.facts).items():
         notes[rank] = "  ".join(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
@@ -150,7 +150,7 @@ def _notes(view: View) -> dict[int, str]:
 
 
 def _detail_note(detail: RankDetail) -> str:
-    # how muster stopped it is no news: what it was in is
+    # muster stopped it; its activity at that time is more useful
     if detail.state == "Stopped" and detail.activity:
         return f"was in {detail.activity}"
     end = f"signal {detail.signal}" if detail.signal is not None else ""
@@ -167,24 +167,24 @@ def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
 
 
 def number(value: float) -> str:
-    """A metric's value as people read it: four significant digits."""
+    """Format a metric's value with four significant digits."""
     return f"{value:.4g}"
 
 
 def mebibytes(count: int) -> str:
-    """Memory as people read it: 412 MiB, 1,536 MiB."""
+    """Format an amount of memory: 412 MiB, 1,536 MiB."""
     return f"{count / 2**20:,.0f} MiB"
 
 
 def clock(seconds: float) -> str:
-    """Elapsed time: 4:07 or 1:04:07."""
+    """Format elapsed time: 4:07 or 1:04:07."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def pace_parts(status: Status) -> tuple[str, ...]:
-    """How far and how fast, in short pieces."""
+    """The step and the speed, as short texts."""
     progress = status.progress
     if progress is None:
         return ()
@@ -195,6 +195,6 @@ def pace_parts(status: Status) -> tuple[str, ...]:
 
 
 def metric_parts(status: Status) -> tuple[str, ...]:
-    """The metrics, in short pieces."""
+    """The metrics, as short texts."""
     metrics = status.progress.metrics if status.progress else {}
     return tuple(f"{name} {number(value)}" for name, value in sorted(metrics.items()))

@@ -1,4 +1,4 @@
-"""`muster wait JOB`: until a job on a cluster is over."""
+"""`muster wait JOB`: wait until a job on a cluster has ended."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from muster.cli.watched_job import JobDeleted, watch_job
 
 FAILED = 1
 TIMED_OUT = 124
-"""As timeout(1) ends."""
+"""The exit code of timeout(1)."""
 
 
 def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
-    """Wait until the job is over, at most `timeout` seconds.
+    """Wait until the job has ended, at most `timeout` seconds.
 
-    0: Complete. 1: failed, refused or deleted. 124: not over yet.
+    Return 0: Complete. 1: failed, refused or deleted. 124: timed out.
     """
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
 
@@ -34,7 +34,7 @@ def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
             async with asyncio.timeout(timeout):
                 return await _wait(target, LineDisplay(console))
         except TimeoutError:
-            console.print(f"{target} is not over after {timeout:g} s", soft_wrap=True)
+            console.print(f"{target} has not ended after {timeout:g} s", soft_wrap=True)
             return TIMED_OUT
 
     return ask_cluster(wanted, wait)

@@ -1,4 +1,4 @@
-"""A job on a cluster as it changes."""
+"""Watch a job on a cluster."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from muster.kube.kinds import JOBS, Object
 
 
 class JobDeleted(Exception):
-    """The job was deleted while it was watched."""
+    """The job was deleted during the watch."""
 
 
 async def look_at(target: Target) -> ObservedJob:
-    """The job as it is. Raises `ApiError`."""
+    """Read the current job. Raises `ApiError`."""
     return read(await target.client.get(JOBS, target.namespace, target.name))
 
 
 async def watch_job(target: Target) -> AsyncGenerator[ObservedJob]:
-    """The job as it is, and again after each change. Raises `JobDeleted`, and `ApiError` when it never was there.
+    """Yield the current job, and the job after each change. Raises `JobDeleted`, and `ApiError` if it does not exist.
 
-    A job may go on for days, and an API server be away for minutes meanwhile: it is asked again until it answers.
+    A job may run for days, and the API server may fail for minutes: retry until it answers.
     """
     resource = await target.client.get(JOBS, target.namespace, target.name)
     uid, failures = read(resource).uid, 0
@@ -51,7 +51,7 @@ async def watch_job(target: Target) -> AsyncGenerator[ObservedJob]:
 
 
 async def _changes(target: Target, resource: Object) -> AsyncGenerator[ObservedJob]:
-    """What happens to the job after this version of it, until the API server ends the watch or has forgotten it."""
+    """Yield the changes since this version of the job, until the API server ends the watch or drops the version."""
     version = string(mapping(resource.get("metadata")).get("resourceVersion"))
     fields = f"metadata.name={target.name}"
     try:

@@ -30,14 +30,14 @@ def test_without_rights(kubectl: Kubectl, told: ToldJobs, namespace: str, tmp_pa
     token = kubectl("create", "token", "default", f"--namespace={namespace}").strip()
     done = Muster(config_of(kubectl, tmp_path, token), namespace)("ranks", NAME)
     assert done.returncode == 2
-    assert done.stderr.startswith("muster: the cluster refuses: ")
+    assert done.stderr.startswith("muster: the cluster denies the request: ")
     assert 'cannot get resource "distributedtrainingjobs"' in done.stderr
 
 
 def test_with_a_token_that_nobody_knows(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     done = Muster(config_of(kubectl, tmp_path, "forged"), namespace)("ranks", NAME)
     assert done.returncode == 2
-    assert "the cluster doesn't know who asks" in done.stderr
+    assert "the cluster doesn't accept your credentials" in done.stderr
 
 
 def test_a_cluster_that_does_not_answer(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:

@@ -52,4 +52,4 @@ def test_pods_that_wait_or_are_gone(muster: Muster, told: ToldJobs) -> None:
     assert muster("logs", NAME, "-f").returncode == 0
     told.kubectl("delete", f"pod/{NAME}-0-0", f"--namespace={told.namespace}")
     gone = muster("logs", NAME)
-    assert "told has no pods any more: they were deleted when it was over (spec.cleanPodPolicy)" in gone.stderr
+    assert "told has no pods any more: muster deleted them when it had ended (spec.cleanPodPolicy)" in gone.stderr

@@ -63,12 +63,16 @@ def test_a_file_without_a_clusters_fields_needs_no_note(spec: dict[str, JSON]) -
 
 
 def test_what_is_not_used_here_is_said_in_one_line() -> None:
-    assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
+    assert notes({"image": "train:1", "template": {"spec": {}}}) == (
+        "ignored here, because they are for a cluster: image, template",
+    )
     everything = (
         "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanPodPolicy, "
         "ttlSecondsAfterFinished, queue, template, nodeOverrides, sagemaker"
     )
-    assert notes({**ALL, "network": {"efa": "None"}}) == (f"not used here, for a cluster: {everything}",)
+    assert notes({**ALL, "network": {"efa": "None"}}) == (
+        f"ignored here, because they are for a cluster: {everything}",
+    )
 
 
 def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None:
@@ -76,7 +80,7 @@ def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None
 
 
 def test_a_suspended_job_runs_here() -> None:
-    assert notes({"suspend": True}) == ("suspend: true holds a job back on a cluster only; here it runs",)
+    assert notes({"suspend": True}) == ("suspend: true is ignored here: the job runs",)
 
 
 def test_a_field_is_used_here_or_named() -> None:

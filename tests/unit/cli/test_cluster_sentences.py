@@ -21,8 +21,8 @@ AWAY = ApiError(NO_ANSWER, "NoAnswer", "no answer from https://cluster.example")
         ),
         (NO_KIND, "the cluster has no DistributedTrainingJobs: muster isn't installed there"),
         (NO_VERSION, "the cluster has no DistributedTrainingJobs: muster isn't installed there"),
-        (NO_RIGHT, 'the cluster refuses: User "ann" cannot get'),
-        (NOBODY, "the cluster doesn't know who asks: Unauthorized; `kubectl auth whoami`"),
+        (NO_RIGHT, 'the cluster denies the request: User "ann" cannot get'),
+        (NOBODY, "the cluster doesn't accept your credentials: Unauthorized; `kubectl auth whoami`"),
         (AWAY, "the cluster doesn't answer: no answer from https://cluster.example"),
     ],
 )

@@ -143,7 +143,7 @@ NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
 def test_what_is_the_owner_s_is_called_so(spec: dict[str, JSON], setting: str, value: str, source: str) -> None:
     result = said(cluster_job(**spec), setting)
     assert (result.value, result.source) == (value, source)
-    assert result.why.startswith("yours wins; muster's would be ")
+    assert result.why.startswith("yours takes precedence; muster's would be ")
 
 
 def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> None:
@@ -207,7 +207,7 @@ def test_the_machine_s_type_says_what_follows_from_it() -> None:
     assert said(TYPE_IN_TEMPLATE, "instance type").source == "spec.template"
     unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
     assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
-    assert unknown.why.startswith("muster knows nothing of this type")
+    assert unknown.why.startswith("muster doesn't know this type")
     assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
 
 

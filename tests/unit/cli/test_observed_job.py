@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.api.serialise import status_fields
 from muster.api.status import Condition, NodeCounts, RankStatus, Status
 from muster.cli.board import board
-from muster.cli.observed_job import NOBODY_LOOKED, ObservedJob, elapsed, procs_per_node, read, view_of
+from muster.cli.observed_job import NOT_RECONCILED, ObservedJob, elapsed, procs_per_node, read, view_of
 
 CREATED = "2026-11-21T05:00:00Z"
 CREATED_AT = 1795237200.0
@@ -27,7 +27,7 @@ def observed_job(**fields: object) -> ObservedJob:
 
 
 def test_a_job_that_nobody_has_looked_at_says_so() -> None:
-    assert read(resource(None)).status.message == NOBODY_LOOKED
+    assert read(resource(None)).status.message == NOT_RECONCILED
     accepted = Condition(type="Accepted", status="True", reason="Valid", last_transition_time=CREATED)
     assert observed_job(conditions=(accepted,)).status.message == ""
 

@@ -36,7 +36,7 @@ def test_what_is_shown_is_what_is_sent() -> None:
     text = request_text(sagemaker_job(), REGION, None, None)
     assert yaml.safe_load(text) == made_request(sagemaker_job(), REGION).body
     assert "# CreateTrainingJob in us-west-2, account 111122223333\n" in text
-    assert "sourcedir.tar.gz: the job's code is uploaded there first" in text
+    assert "sourcedir.tar.gz: muster uploads the job's code there first" in text
 
 
 def test_the_account_is_the_role_s_unless_another_is_named() -> None:
@@ -66,9 +66,9 @@ def test_the_region_is_the_job_s_or_the_one_that_is_named(
 
 
 def test_no_region_and_another_region_are_said() -> None:
-    with pytest.raises(BadInput, match="give one with --aws-region"):
+    with pytest.raises(BadInput, match="set --aws-region"):
         request_text(sagemaker_job(), None, ACCOUNT, None)
-    with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job says spec.sagemaker.region: eu-west-1"):
+    with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job has spec.sagemaker.region: eu-west-1"):
         request_text(sagemaker_job({}, {"region": "eu-west-1"}), REGION, ACCOUNT, None)
 
 
@@ -120,7 +120,7 @@ def test_the_start_script_is_none_of_the_job_s_inputs() -> None:
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(sagemaker_job(), 0)
     text = capsys.readouterr().out
-    why = "the training job works as it"
+    why = "the training job's role"
     assert re.search(rf"^  RoleArn +\.\.\. +spec.sagemaker.role +{why}\n +{ROLE}$", text, re.MULTILINE)
     assert re.search(r"^  ResourceConfig.InstanceCount +2 +spec.nodes +an instance a node$", text, re.MULTILINE)
 
