@@ -1,4 +1,4 @@
-"""How long to wait before a place that failed is asked again. Pure."""
+"""How long to wait before retrying a failed request to AWS. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _MAX_DOUBLINGS = 10
 
 
 def backoff_seconds(failures: int, error: AwsError, draw: float) -> float:
-    """Seconds to wait after so many failures in a row, the last of them `error`; `draw` is random, of [0, 1)."""
-    # One answer of many is lost now and then; and what came too fast already waits at its gate for longer.
+    """Seconds to wait after `failures` consecutive failures, the last of them `error`; `draw` is random, in [0, 1)."""
+    # A single failure needs no wait, and a throttled operation already waits longer at its gate.
     if failures <= 1 or isinstance(error, Throttled):
         return 0.0
     doubled = min(MAX_SECONDS, FIRST_SECONDS * float(1 << min(failures - 2, _MAX_DOUBLINGS)))

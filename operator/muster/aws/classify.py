@@ -1,6 +1,6 @@
-"""What botocore's errors mean, in sentences. Pure.
+"""Translate botocore's errors to `AwsError`s with messages. Pure.
 
-An answer's words are AWS's; none are shown of those that quote the request, for they hold what proves who asked.
+Messages quote AWS's text, except for errors that quote the request: it contains the caller's credentials.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _THROTTLED = frozenset(
         "TooManyRequestsException",
     }
 )
-"""As botocore has them (retries/standard.py), without those of services that muster doesn't ask."""
+"""As in botocore (retries/standard.py), without codes of services that muster doesn't use."""
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
@@ -73,7 +73,7 @@ _UNKNOWN_CALLER = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Those about signatures quote the request."""
+"""Messages about signatures quote the request."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "403", "Forbidden", "UnauthorizedOperation"})
 _MISSING = frozenset(
@@ -88,15 +88,15 @@ _MISSING = frozenset(
     }
 )
 _MISSING_TEXTS = ("Requested resource not found", "Could not find")
-"""SageMaker says it with a ValidationException, whatever its model says (aws/aws-sdk#165)."""
+"""SageMaker sends these texts in a ValidationException, whatever its model says (aws/aws-sdk#165)."""
 
 _LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
-"""SageMaker quotes all of what it refuses before it says why, and a hyperparameter has up to 2,500 characters."""
+"""SageMaker quotes the whole refused value, and a hyperparameter has up to 2,500 characters."""
 
-_NOT_TOLD_WHY = "IAM's policies of that identity, of the organisation or of the resource forbid it."
+_UNKNOWN_DENIAL = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
 _SILENT = "Received error when attempting to retrieve container metadata"
-"""botocore's words for an agent of EKS Pod Identity that is away: it says nothing about the credentials."""
+"""botocore's message if the EKS Pod Identity agent does not answer: the credentials may still be valid."""
 
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
 _ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
@@ -110,12 +110,12 @@ _ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
         ("s3", "CompleteMultipartUpload"): "s3:PutObject",
     }
 )
-"""Where IAM's name isn't the operation's (Service Authorization Reference, Amazon S3)."""
+"""Actions whose name differs from the operation's (Service Authorization Reference, Amazon S3)."""
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """What AWS answered to `operation`."""
+    """AWS's error response to `operation`."""
 
     service: str
     operation: str
@@ -126,7 +126,7 @@ class _Refusal:
 
     @property
     def action(self) -> str:
-        """IAM's."""
+        """The IAM action."""
         return iam_action(self.service, self.operation)
 
     @property
@@ -135,16 +135,16 @@ class _Refusal:
 
 
 def iam_action(service: str, operation: str) -> str:
-    """What IAM calls the right to ask for an operation."""
+    """The IAM action for an operation."""
     return _ACTIONS.get((service, operation), f"{service}:{operation}")
 
 
 def classified(error: Exception, service: str, operation: str, place: Place) -> AwsError:
-    """The error that an exception of botocore is; `operation` is what was asked for when it was raised."""
+    """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
         return _unasked(error, iam_action(service, operation), place)
     answer = error.response.get("Error", {})
-    # The role is assumed on the way to something else.
+    # The failed operation may be AssumeRole, on the way to the requested one.
     asked = error.operation_name
     refusal = _Refusal(
         service="sts" if asked in {"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"} else service,
@@ -160,7 +160,7 @@ def classified(error: Exception, service: str, operation: str, place: Place) -> 
 def _throttled(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _THROTTLED:
         return None
-    return Throttled(f"AWS answers {refusal.asked} more slowly than it is asked, by all who share the account.")
+    return Throttled(f"AWS throttles {refusal.asked}: the account sends too many requests.")
 
 
 def _expired(refusal: _Refusal) -> AwsError | None:
@@ -168,7 +168,7 @@ def _expired(refusal: _Refusal) -> AwsError | None:
         return None
     return ExpiredCredentials(
         f"The operator's AWS credentials have expired: {refusal.asked} was refused with {refusal.code}. "
-        "See to it that what hands them out (IRSA, Pod Identity, profile) goes on doing so."
+        "Check that their source (IRSA, Pod Identity, profile) still provides new ones."
     )
 
 
@@ -177,7 +177,7 @@ def _unknown_caller(refusal: _Refusal) -> AwsError | None:
         return None
     return NoCredentials(
         f"AWS doesn't accept the operator's credentials: {refusal.asked} was refused with {refusal.code}. "
-        "They are wrong, deleted or of another partition, or this machine's clock is off by minutes."
+        "They are wrong, deleted or for another partition, or this machine's clock is off by minutes."
     )
 
 
@@ -187,13 +187,13 @@ def _denied(refusal: _Refusal) -> AwsError | None:
         return None
     if match is None:
         why = f" AWS says: {refusal.text}" if refusal.text else ""
-        return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _NOT_TOLD_WHY}", refusal.action, "")
-    # Who may create a training job may still not hand over its role: then the action is iam:PassRole.
+        return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
+    # The caller may create training jobs but not pass their role: then the action is iam:PassRole.
     where = _ON.match(match["rest"])
     resource = where["resource"].rstrip(".,") if where else ""
     why = (where["why"] if where else match["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
-        f"{match['who']} may not do {match['action']}{f' on {resource}' if resource else ''}"
+        f"{match['who']} is not allowed to do {match['action']}{f' on {resource}' if resource else ''}"
         f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(match['action'], refusal.place)}.",
         match["action"],
         resource,
@@ -201,14 +201,14 @@ def _denied(refusal: _Refusal) -> AwsError | None:
 
 
 def _and_in_trust(action: str, place: Place) -> str:
-    # STS says the same of who isn't let in at all and of whom it isn't said on whose behalf.
+    # STS sends the same message for a wrong principal and for a missing external id.
     is_of_trust = action == "sts:AssumeRole" and place.external_id
     return f", and in the role's trust policy for the external id {place.external_id}" if is_of_trust else ""
 
 
 def _no_capacity(refusal: _Refusal) -> AwsError | None:
     if refusal.code == "ResourceLimitExceeded" or refusal.code.startswith("Insufficient"):
-        return NoCapacity(f"SageMaker has no room for the training job in {refusal.place}: {refusal.text}")
+        return NoCapacity(f"SageMaker has no capacity for the training job in {refusal.place}: {refusal.text}")
     return None
 
 
@@ -222,13 +222,13 @@ def _missing(refusal: _Refusal) -> AwsError | None:
     is_said = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
     if not is_said and refusal.code not in _MISSING:
         return None
-    return NotFound(f"{refusal.asked}: there is no such thing ({refusal.code}{_colon(refusal.text)}).")
+    return NotFound(f"{refusal.asked}: the resource does not exist ({refusal.code}{_colon(refusal.text)}).")
 
 
 def _failed(refusal: _Refusal) -> AwsError | None:
     if refusal.status < 500:  # noqa: PLR2004  (HTTP's server errors)
         return None
-    return Unavailable(f"AWS failed to answer {refusal.asked}: {refusal.status} {refusal.code}{_colon(refusal.text)}.")
+    return Unavailable(f"AWS failed on {refusal.asked}: {refusal.status} {refusal.code}{_colon(refusal.text)}.")
 
 
 def _invalid(refusal: _Refusal) -> AwsError:
@@ -236,11 +236,11 @@ def _invalid(refusal: _Refusal) -> AwsError:
 
 
 _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
-    # First who asks: the words of a refusal may look like those of anything else.
+    # First errors about the caller: the message of a refusal may resemble any other.
     _unknown_caller,
     _expired,
     _throttled,
-    # Before what is invalid: SageMaker refuses a role that may not be passed with a ValidationException.
+    # Before invalid requests: SageMaker refuses a role that may not be passed with a ValidationException.
     _denied,
     _no_capacity,
     _exists,
@@ -251,23 +251,23 @@ _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
 
 
 def _unasked(error: Exception, action: str, place: Place) -> AwsError:
-    """AWS was not asked, or didn't answer."""
+    """Errors before a request, or without a response."""
     words = _shown(str(error))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return NoCredentials(
-            f"No AWS credentials are found for {action} in {place} ({words}). Give the operator's service account a "
+            f"There are no AWS credentials for {action} in {place} ({words}). Give the operator's service account a "
             "role (IRSA or Pod Identity), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
         )
     if isinstance(error, SSOError | LoginError | TokenRetrievalError):
         return ExpiredCredentials(f"The AWS sign-in has expired: {words} Sign in again with `aws sso login`.")
     if isinstance(error, CredentialRetrievalError) and _SILENT in words:
-        return Unavailable(f"What hands out AWS credentials gives no answer for {action} in {place}: {words}")
+        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {words}")
     if isinstance(error, CredentialRetrievalError):
-        return ExpiredCredentials(f"No AWS credentials are handed out for {action} in {place}: {words}")
+        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {words}")
     if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):
-        return Invalid(f"{action} can't be asked for in {place}: {words}")
-    # Not reached, cut off, or too late.
-    return Unavailable(f"AWS gives no answer to {action} in {place}: {words}")
+        return Invalid(f"{action} can't be requested in {place}: {words}")
+    # Unreachable, interrupted, or timed out.
+    return Unavailable(f"AWS does not answer {action} in {place}: {words}")
 
 
 def _shown(text: str) -> str:

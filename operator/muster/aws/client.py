@@ -1,4 +1,4 @@
-"""AWS as muster asks it: every place, each request at its account's pace."""
+"""muster's client of AWS: all regions and roles, with rate limits for each account."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from muster.aws.training_jobs import TrainingJobs
 
 @dataclass(frozen=True)
 class Identity:
-    """Who muster is to AWS."""
+    """muster's identity in AWS."""
 
     account: str
     arn: str
 
 
 class Aws:
-    """Belongs to one event loop. Places share an account's pace, whichever role they ask as.
+    """Belongs to one event loop. Places in one account share its rate limits, whatever their role.
 
-    `chance` gives numbers from 0 to 1, by which pauses differ. What changes something is sent only while
-    `may_change()` holds, which is asked in threads.
+    `chance` returns numbers from 0 to 1, for jitter. A request that changes something is sent only while
+    `may_change()`, which is called in threads, returns True.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Aws:
         self._tasks: dict[Place, asyncio.Task[None]] = {}
 
     async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
-        """What AWS answers, in its turn. Raises AwsError. `operation` is named as in the API: `GetLogEvents`."""
+        """Send a request, within its rate limit. Raises AwsError. `operation` has the API's name: `GetLogEvents`."""
         quota = QUOTAS.get(operation)
         if quota is None:
             return await self.connection(place).ask(service, operation, request)
@@ -64,8 +64,8 @@ class Aws:
             return await self.connection(place).ask(service, operation, request)
 
     async def identity(self, place: Place) -> Identity:
-        """Account and ARN. Raises AwsError."""
-        # All jobs ask when an operator begins to lead.
+        """Return account and ARN. Raises AwsError."""
+        # All jobs call this when an operator becomes the leader.
         async with self._identifying.setdefault(place, asyncio.Lock()):
             if place not in self._identities:
                 answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
@@ -73,17 +73,17 @@ class Aws:
             return self._identities[place]
 
     def connection(self, place: Place) -> Connection:
-        """Requests without a pace of their own, such as S3's."""
+        """The connection for requests without a rate limit, such as S3's."""
         if place not in self._connections:
             self._connections[place] = Connection(place, self._endpoints, self._threads, self._may_change)
         return self._connections[place]
 
     def training_jobs(self, place: Place) -> TrainingJobs:
-        """SageMaker's training jobs there."""
+        """SageMaker's training jobs in this place."""
         return TrainingJobs(partial(self.ask, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
-        """What follows training jobs there, until none is watched or `close`."""
+        """The sweep that follows training jobs there, until none is watched or `close` is called."""
         if place not in self._sweeps:
             sweep = self._sweeps[place] = Sweep(
                 self.training_jobs(place), place, partial(self._end_sweep, place), self._chance
@@ -92,7 +92,7 @@ class Aws:
         return self._sweeps[place]
 
     async def close(self) -> None:
-        """End all sweeps, and begin no more requests."""
+        """End all sweeps, and start no more requests."""
         tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -102,7 +102,7 @@ class Aws:
             connection.close()
 
     def _end_sweep(self, place: Place) -> None:
-        # Jobs may name any place: what was looked at once is not looked at for ever.
+        # Jobs may name any place: do not poll it after its last job.
         self._sweeps.pop(place)
         self._tasks.pop(place).cancel()
 
@@ -112,5 +112,5 @@ class Aws:
         try:
             return (await self.identity(place)).account
         except Unavailable:
-            # Who reaches SageMaker may still not reach STS, from a network that has an endpoint for the one only.
+            # STS may be unreachable although SageMaker is not, if the network has an endpoint for SageMaker only.
             return ""

@@ -1,4 +1,4 @@
-"""Requests to AWS from one place: threads, time limits, credentials that change, and errors of one kind."""
+"""Requests to AWS from one place: threads, timeouts, renewed credentials, and one kind of error."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from muster.aws.threads import MAX_THREADS, Threads
 Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
 
 Answer: TypeAlias = Mapping[str, object]
-"""What botocore makes of an answer: strings, numbers, lists, mappings, and datetimes with their zone."""
+"""botocore's form of a response: strings, numbers, lists, mappings, and datetimes with a time zone."""
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 20.0
-"""How long an answer is waited for; CreateTrainingJob takes a second or two."""
+"""The timeout of a response; CreateTrainingJob takes a second or two."""
 
 RENEW_SECONDS = 5.0
-"""Clients are made anew no more often: each reads all that AWS describes of its service, and files of credentials."""
+"""The shortest time between two new sets of clients: each reads its service's model, and files of credentials."""
 
 _READING = ("Assume", "Describe", "Get", "Head", "List")
-"""What the operations begin with that change nothing."""
+"""Prefixes of operations that change nothing."""
 
 _CONFIG = Config(
     connect_timeout=CONNECT_SECONDS,
     read_timeout=ANSWER_SECONDS,
-    # When something is asked again is decided here: botocore's own attempts count against the same quotas.
+    # This package decides about retries: botocore's own would count against the same quotas.
     retries={"mode": "standard", "total_max_attempts": 1},
     max_pool_connections=MAX_THREADS,
     user_agent_extra="muster",
@@ -45,18 +45,18 @@ _CONFIG = Config(
 
 
 def always() -> bool:
-    """What is asked when nothing speaks against it."""
+    """The default of `may_change`."""
     return True
 
 
 class _MayNotChange(Exception):
-    """The Lease isn't held: what the request would change is another operator's."""
+    """This process doesn't hold the Lease: another operator may be making changes."""
 
 
 class Connection:
-    """Asks from one place. Its clients are made when they are needed, and anew when their credentials are no good.
+    """Sends requests from one place. It creates clients when needed, and new ones after an error of their credentials.
 
-    What changes something is sent only while `may_change()` holds, which is asked in threads.
+    A request that changes something is sent only while `may_change()`, which is called in threads, returns True.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class Connection:
         self._threads = threads
         self._may_change = may_change
         self._forgot_at = float("-inf")
-        # An upload takes as long as its bucket's region is away: training jobs are looked at meanwhile.
+        # A slow upload to S3 must not delay requests about training jobs.
         self._s3_threads = Threads()
-        # Of the threads: a client must be made once, and botocore's sessions mustn't be shared while they make one.
+        # Threads must create each client once, and can't share a botocore session while they do.
         self._making = threading.Lock()
         self._session: Session | None = None
         self._clients: dict[Service, BaseClient] = {}
 
     async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
-        """What is answered to `operation` (as in the API: `ListTags`). Raises AwsError. Repeats nothing."""
+        """Send a request (`operation` as in the API: `ListTags`) once, without retries. Raises AwsError."""
         threads = self._s3_threads if service == "s3" else self._threads
         now = asyncio.get_running_loop().time()
         return await threads.run(lambda: self._ask(service, operation, request, now))
@@ -101,7 +101,7 @@ class Connection:
         return answer
 
     def client(self, service: Service) -> BaseClient:
-        """botocore's own, for what takes more than one request. Blocks: for threads only. Raises botocore's errors."""
+        """botocore's client, for transfers of several requests. Blocks: for threads only. Raises botocore's errors."""
         with self._making:
             if service not in self._clients:
                 self._clients[service] = self._new_client(service)
@@ -117,7 +117,7 @@ class Connection:
             "logs": self._endpoints.logs,
         }
         client = self._session.create_client(service, endpoint_url=urls[service], config=_CONFIG)
-        # The last moment: what comes before it, such as fetching credentials, may take long.
+        # The last moment before sending: earlier steps, such as loading credentials, may take long.
         client.meta.events.register_first("before-send", self._before_send)
         return client
 
@@ -127,7 +127,7 @@ class Connection:
             raise _MayNotChange
 
     def _forget(self, now: float) -> None:
-        # A client keeps what it found when it was made, even if it found nothing.
+        # A client keeps the credentials with which it was created, or their absence.
         with self._making:
             if 0 <= now - self._forgot_at < RENEW_SECONDS:
                 return

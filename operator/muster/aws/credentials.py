@@ -1,4 +1,4 @@
-"""Whose rights a request is sent with. Credentials stay inside botocore: nothing here reads, keeps or shows them."""
+"""Credentials for requests. They stay inside botocore: this module never reads, stores or prints them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from botocore.session import Session
 from muster.aws.place import Place
 
 SESSION_NAME = "muster"
-"""By which CloudTrail tells what muster did with a role from what others did."""
+"""CloudTrail shows this name for muster's use of a role."""
 
-# At DEBUG they write whole requests, and with them what proves who asks.
+# At DEBUG these libraries log whole requests, with credentials.
 _TALKATIVE = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
 def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
-    """A session that asks as `place` says.
+    """Create a session with the rights of `place`.
 
-    The default chain is botocore's: environment, profile, IRSA, Pod Identity, the machine's role. A role is assumed
-    when the first request needs it, and again before that expires.
+    The default chain is botocore's: environment, profile, IRSA, Pod Identity, instance role. botocore assumes a role
+    with the first request that needs it, and again before the credentials expire.
     """
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -45,7 +45,7 @@ def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
 
 @cache
 def _loader() -> Loader:
-    """The services' models: SageMaker's takes the better part of a second to read, once for all places."""
+    """The services' models: SageMaker's takes almost a second to load, so all places share them."""
     return create_loader()
 
 
@@ -63,7 +63,7 @@ class _AssumedRole(CredentialProvider):
         super().__init__()
         self._own = own
         self._role_arn = place.assume_role_arn
-        self._told = {
+        self._extra_args = {
             "RoleSessionName": SESSION_NAME,
             **({"ExternalId": place.external_id} if place.external_id else {}),
         }
@@ -73,5 +73,5 @@ class _AssumedRole(CredentialProvider):
         source = self._own.get_credentials()
         if source is None:
             raise NoCredentialsError
-        fetcher = AssumeRoleCredentialFetcher(self._new_client, source, self._role_arn, extra_args=self._told)
+        fetcher = AssumeRoleCredentialFetcher(self._new_client, source, self._role_arn, extra_args=self._extra_args)
         return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)

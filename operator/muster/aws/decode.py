@@ -1,4 +1,4 @@
-"""Answers of SageMaker as muster's types. Pure. What is not as the service model says counts as absent."""
+"""Convert SageMaker's responses to muster's types. Pure. A value of an unexpected type counts as absent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Fields: TypeAlias = Mapping[str, object]
 
 
 def summary(fields: Fields) -> Summary:
-    """A TrainingJobSummary. Raises Unavailable: what answers isn't SageMaker."""
+    """Convert a TrainingJobSummary. Raises Unavailable if the response isn't SageMaker's."""
     return Summary(
         name=text(fields, "TrainingJobName"),
         arn=text(fields, "TrainingJobArn"),
@@ -25,7 +25,7 @@ def summary(fields: Fields) -> Summary:
 
 
 def description(fields: Fields) -> Description:
-    """A DescribeTrainingJobResponse. Raises Unavailable: what answers isn't SageMaker."""
+    """Convert a DescribeTrainingJobResponse. Raises Unavailable if the response isn't SageMaker's."""
     resources = _mapping(fields, "ResourceConfig")
     return Description(
         name=text(fields, "TrainingJobName"),
@@ -104,10 +104,10 @@ def _time(fields: Fields, key: str) -> datetime | None:
 def _always(fields: Fields, key: str) -> datetime:
     value = _time(fields, key)
     if value is None:
-        raise Unavailable(f"What answers as SageMaker tells of a training job without {key}.")
+        raise Unavailable(f"The response about a training job has no {key}: it is not SageMaker's.")
     return value
 
 
 def _modified(fields: Fields) -> datetime:
-    # The model doesn't promise it.
+    # The service's model doesn't guarantee LastModifiedTime.
     return _time(fields, "LastModifiedTime") or _always(fields, "CreationTime")

@@ -1,4 +1,4 @@
-"""What AWS says when it doesn't do what it was asked, and what to do about it."""
+"""Errors of requests to AWS, and what to do about them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import ClassVar
 
 
 class AwsError(Exception):
-    """`message` is one or more sentences for a condition: what was asked, what came of it, what to do.
+    """`message` has one or more sentences for a condition: the request, the result, and what to do.
 
-    `reason` is a condition's. `may_pass`: the same request may be carried out later with nothing changed by anybody.
+    `reason` is a condition's reason. `may_pass`: the same request may succeed later although nothing was changed.
     """
 
     reason: ClassVar[str] = "AwsError"
@@ -20,20 +20,20 @@ class AwsError(Exception):
 
 
 class NoCredentials(AwsError):
-    """There are none, or none that AWS knows. Nothing was carried out."""
+    """There are no credentials, or AWS does not accept them. AWS did not execute the request."""
 
     reason = "AwsCredentialsMissing"
 
 
 class ExpiredCredentials(AwsError):
-    """They were good once. Nothing was carried out. What hands them out may bring new ones."""
+    """The credentials have expired. AWS did not execute the request. Their source may provide new ones."""
 
     reason = "AwsCredentialsExpired"
     may_pass = True
 
 
 class AccessDenied(AwsError):
-    """Who asked may not. `action` is IAM's (`sagemaker:StopTrainingJob`); `resource` is an ARN, or "" if not told."""
+    """IAM denies the request. `action` is IAM's (`sagemaker:StopTrainingJob`); `resource` is an ARN, "" if unknown."""
 
     reason = "AwsAccessDenied"
 
@@ -44,39 +44,39 @@ class AccessDenied(AwsError):
 
 
 class Throttled(AwsError):
-    """Too many requests of this kind from this account. Nothing was carried out."""
+    """Too many requests of this kind from this account. AWS did not execute the request."""
 
     reason = "AwsThrottled"
     may_pass = True
 
 
 class NoCapacity(AwsError):
-    """A quota of the account is used up, or AWS has no such instances now. Nothing was carried out."""
+    """A quota of the account is exhausted, or AWS lacks such instances. AWS did not execute the request."""
 
     reason = "NoCapacity"
     may_pass = True
 
 
 class AlreadyExists(AwsError):
-    """A training job of this name is or was there: names are never free again."""
+    """A training job of this name exists or existed: names can't be reused."""
 
     reason = "TrainingJobExists"
 
 
 class NotFound(AwsError):
-    """There is no such training job, bucket, object or log stream."""
+    """The training job, bucket, object or log stream does not exist."""
 
     reason = "AwsNotFound"
 
 
 class Invalid(AwsError):
-    """AWS refuses the request as it is."""
+    """AWS rejects the request as invalid."""
 
     reason = "RefusedByAws"
 
 
 class Unavailable(AwsError):
-    """No answer, or one that says that AWS failed. The request may have been carried out, or not."""
+    """No response, or a server error. AWS may have executed the request, or not."""
 
     reason = "AwsUnavailable"
     may_pass = True

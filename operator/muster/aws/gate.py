@@ -1,4 +1,4 @@
-"""Where requests of one kind, of one account in one region, wait for their turn."""
+"""Rate limit for requests of one kind, in one account and region."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.aws.quotas import Quota
 
 
 class Gate:
-    """Lets through who came first. Belongs to one event loop."""
+    """Grants requests in the order of their arrival. Belongs to one event loop."""
 
     def __init__(self, quota: Quota) -> None:
         self._pace = Pace(quota.per_second)
@@ -22,11 +22,11 @@ class Gate:
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait, then be the one who sends: a Throttled that leaves the block makes the next ones wait longer."""
+        """Wait for the turn to send; if `Throttled` leaves the block, later requests wait longer."""
         clock = asyncio.get_running_loop().time
         async with self._free:
             async with self._first:
-                # Refusals may lengthen the wait while it lasts.
+                # A refusal during the wait may prolong it.
                 while (seconds := self._pace.wait(clock())) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(seconds)
                 sent = clock()

@@ -1,4 +1,4 @@
-"""A training job's logs in CloudWatch Logs: what is new of one kind of line, and how the streams end."""
+"""A training job's logs in CloudWatch Logs: new lines that contain a text, and the last lines of its streams."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 """Log streams `<training job>/algo-<n>-<time>` (SageMaker developer guide, "CloudWatch Logs")."""
 
 LATE_SECONDS = 30.0
-"""Lines of one host may come so much later than younger ones of another: so far back each look reaches."""
+"""Lines of one host may arrive this much later than newer ones of another: each query overlaps the previous one."""
 
 MAX_PAGES = 10
-"""Of one look: 10,000 events or 1 MB each (API_FilterLogEvents). What is beyond is for the next one."""
+"""Limit of one query: a page has up to 10,000 events or 1 MB (API_FilterLogEvents). The next query gets the rest."""
 
 MAX_TAILS = 16
 MAX_STREAMS = 1000
@@ -24,7 +24,7 @@ TAIL_EVENTS = 2000
 
 @dataclass(frozen=True)
 class LogEvent:
-    """A line of a log: its stream, and when it was written there, in Unix seconds."""
+    """A line of a log with its stream, and its time in Unix seconds."""
 
     stream: str
     at: float
@@ -33,20 +33,23 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a look ended: `since` in milliseconds, `more` CloudWatch's token while there is more to be read now."""
+    """The position after a query: `since` in milliseconds, `more` CloudWatch's token if more lines are available."""
 
     since: int
     more: str = ""
 
 
 class JobLogs:
-    """The logs of one place. `ask` takes an operation and its request. Methods raise AwsError and repeat nothing."""
+    """The logs in one place. `ask` sends an operation with its request. Methods raise AwsError and don't retry."""
 
     def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Answer]]) -> None:
         self._ask = ask
 
     async def news(self, job: str, words: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
-        """The lines of a training job that hold `words`, from `mark` on, some of them again; and the next mark."""
+        """Return the lines of a training job that contain `words`, and the next mark.
+
+        The lines start at `mark`; some may occur twice.
+        """
         events: list[LogEvent] = []
         more, latest = mark.more, mark.since
         for _ in range(MAX_PAGES):
@@ -60,7 +63,7 @@ class JobLogs:
         return events, Mark(mark.since, more)
 
     async def tails(self, job: str) -> list[LogEvent]:
-        """The last lines of the training job's streams, of the first host's first and of so many hosts at most."""
+        """The last lines of the training job's streams, starting with the first host, for a limited number of hosts."""
         events: list[LogEvent] = []
         for stream in (await self._streams(job))[:MAX_TAILS]:
             request = {"logGroupName": GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
@@ -78,7 +81,7 @@ class JobLogs:
             more = decode.text(answer, "nextToken")
             if not more:
                 break
-        # mpirun speaks for all hosts on the first one
+        # the first host has mpirun's output for all hosts
         return sorted((name for name in names if name.startswith(f"{job}/")), key=_host_order)
 
 

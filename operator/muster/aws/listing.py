@@ -1,4 +1,4 @@
-"""What a listing of training jobs is asked for, and what comes of it."""
+"""Filters and pages of a listing of training jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.aws.training_job import Summary
 
 @dataclass(frozen=True)
 class Since:
-    """Only jobs that were modified, and created, after these times (None: whenever), by the service's clock."""
+    """List only jobs that were modified, and created, after these times (None: any), by the service's clock."""
 
     modified: datetime | None = None
     created: datetime | None = None
@@ -18,7 +18,7 @@ class Since:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a listing, which goes on at `more` ("": it doesn't). `at` is the service's time (None: not told)."""
+    """A page of a listing; `more` is the token of the next one ("": none). `at` is the service's time if known."""
 
     summaries: tuple[Summary, ...]
     more: str

@@ -1,4 +1,4 @@
-"""What is known of watched training jobs, and which to have described next. No I/O."""
+"""The observed state of watched training jobs, and which of them to describe next. No I/O."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from muster.aws.listing import Page, Since
 from muster.aws.training_job import ENDED, Description, Summary, Transition
 
 CLOCKS_DIFFER = timedelta(minutes=15)
-"""AWS refuses requests that are signed by a clock that is off by more (SigV4, "Request has expired")."""
+"""AWS refuses requests whose clock is off by more than this (SigV4, "Request has expired")."""
 
 OVERLAP = timedelta(seconds=60)
-"""Listings reach back so far behind the one before: what they show may be a little behind what has happened."""
+"""Each listing overlaps the previous one by this time, because listings may lag behind."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A job as last seen. `is_missing`: SageMaker says that there is no such job (yet)."""
+    """The last observed state of a job. `is_missing`: SageMaker reports that the job does not exist (yet)."""
 
     summary: Summary | None = None
     description: Description | None = None
@@ -26,16 +26,16 @@ class Observation:
 
     @property
     def latest(self) -> Summary | Description | None:
-        """Whichever tells of the later state: a change is listed before it is described."""
+        """The newer of summary and description: a listing shows a change before the job is described."""
         if self.summary is None or self.description is None:
             return self.description or self.summary
         return self.summary if self.summary.modified_at > self.description.modified_at else self.description
 
     @property
     def present(self) -> Description | None:
-        """The description, brought up to date by a later listing: quotas allow to list far more than to describe.
+        """The description, updated by a later listing: quotas allow far more listings than descriptions.
 
-        An end is left to its own description, which tells why it came.
+        A final status waits for its own description, which has the reason.
         """
         current, listed = self.description, self.summary
         if current is None or listed is None or listed.modified_at <= current.modified_at or listed.status in ENDED:
@@ -60,7 +60,7 @@ class _Job:
 
 
 class Observations:
-    """Jobs by name. Others', which listings show as well, are passed over."""
+    """Jobs by name. Other jobs in listings are ignored."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
@@ -68,33 +68,33 @@ class Observations:
         self._order = itertools.count()
 
     def add(self, name: str, since: datetime) -> None:
-        """Begin to watch a job that was created after `since`."""
+        """Start watching a job that was created after `since`."""
         if name not in self._jobs:
             self._jobs[name] = _Job(since)
             self.want(name)
 
     def drop(self, name: str) -> None:
-        """Stop watching it."""
+        """Stop watching a job."""
         self._jobs.pop(name, None)
         self._wanted.pop(name, None)
 
     def of(self, name: str) -> Observation:
-        """What is known of a job; of one that isn't watched, nothing."""
+        """The observed state of a job; an empty one if it isn't watched."""
         job = self._jobs.get(name)
         return Observation() if job is None else job.observation
 
     def oldest(self) -> datetime | None:
-        """No job that is watched was created before; None: none is watched."""
+        """The earliest creation time of watched jobs; None if there are none."""
         return min((job.since for job in self._jobs.values()), default=None)
 
     def listed(self, summary: Summary) -> bool:
-        """Hear of a job in a listing: whether that is news of a watched one."""
+        """Record a job of a listing; return whether a watched job has changed."""
         job = self._jobs.get(summary.name)
         if job is None:
             return False
         before = job.observation
         if before.summary is not None and before.summary.modified_at > summary.modified_at:
-            # A listing that began earlier, or a copy that lags behind.
+            # An earlier listing, or a replica that lags behind.
             return False
         job.observation = replace(before, summary=summary, is_missing=False)
         described = before.description
@@ -103,7 +103,7 @@ class Observations:
         return _state(job.observation) != _state(before)
 
     def described(self, description: Description) -> bool:
-        """Hear the description of a job: whether that is news of a watched one."""
+        """Record a description; return whether a watched job has changed."""
         job = self._jobs.get(description.name)
         if job is None:
             return False
@@ -114,7 +114,7 @@ class Observations:
         return job.observation != before
 
     def missing(self, name: str) -> bool:
-        """Hear that there is no such job: whether that is news."""
+        """Record that the job does not exist; return whether that is new."""
         job = self._jobs.get(name)
         if job is None or job.observation.is_missing:
             return False
@@ -122,13 +122,13 @@ class Observations:
         return True
 
     def absent(self, listed: frozenset[str]) -> None:
-        """A listing of all jobs had only these: the other ones' descriptions tell why."""
+        """Describe the watched jobs that are missing in a complete listing: their descriptions explain it."""
         for name in self._jobs:
             if name not in listed:
                 self.want(name)
 
     def want(self, name: str) -> None:
-        """Have it described: jobs that ended first, then those that are newly watched."""
+        """Request a description: ended jobs first, then newly watched ones."""
         job = self._jobs.get(name)
         if job is None:
             return
@@ -141,7 +141,7 @@ class Observations:
         self._wanted[name] = (urgency, turn)
 
     def next_wanted(self) -> str | None:
-        """The job to have described next, which is then no longer wanted; None: there is none."""
+        """Remove and return the next job to describe; None if there is none."""
         name = min(self._wanted, key=self._wanted.__getitem__, default=None)
         if name is not None:
             del self._wanted[name]
@@ -155,21 +155,21 @@ def _state(observation: Observation) -> tuple[str, str, bool] | None:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far back the next listing goes. `seen_until`: all that was modified before is known (None: nothing is)."""
+    """How far back the next listing goes. All changes before `seen_until` are known (None: none are)."""
 
     seen_until: datetime | None = None
 
     def since(self, oldest: datetime | None) -> Since:
-        """What to list, where no watched job was created before `oldest`.
+        """The filter of the next listing; no watched job was created before `oldest`.
 
-        The service looks at every job of the account that the time of creation doesn't rule out, page by page, even if
-        it then shows none of them (aws/aws-sdk#486).
+        The service visits every job of the account that the creation time doesn't exclude, even if it then returns none
+        of them (aws/aws-sdk#486).
         """
         created = None if oldest is None else oldest - CLOCKS_DIFFER
         modified = None if self.seen_until is None else self.seen_until - OVERLAP
         return Since(modified, created)
 
     def after(self, first: Page) -> Reach:
-        """Once a listing is complete that began with this page."""
-        # By the service's clock, and from its beginning: jobs that were listed early may have changed since.
+        """The range after a complete listing, whose first page this is."""
+        # The time of the first page, by the service's clock: jobs on it may have changed since.
         return self if first.at is None else Reach(first.at)

@@ -1,4 +1,4 @@
-"""When the next request of a kind may be sent: a token bucket that holds one, and fills slower after refusals. Pure.
+"""When the next request of a kind may be sent: a token bucket of size one, which refills slower after refusals. Pure.
 
 Times are in seconds of any one clock.
 """
@@ -6,19 +6,19 @@ Times are in seconds of any one clock.
 from __future__ import annotations
 
 WIDEN = 2.0
-"""How much longer the pause becomes with each answer that says that requests come too fast."""
+"""The factor by which each throttled response lengthens the interval."""
 
 MAX_WIDTH = 32.0
-"""ListTrainingJobs every 16 s is as slow as a status may become; who shares the account needs no more room."""
+"""The limit of the factor: ListTrainingJobs every 16 s still keeps a status useful."""
 
 NARROW = 0.9
-"""What of the additional pause is left after an answer that says nothing of the kind: half of it after seven."""
+"""The part of the additional interval that remains after a successful response: about half of it after seven."""
 
 _UNNOTICEABLE = 1.01
 
 
 class Pace:
-    """Requests of one kind. `width` is how many times as long as the quota demands the pause between them is now."""
+    """The rate of one kind of request. `width` is the factor by which the interval exceeds the quota's."""
 
     def __init__(self, per_second: float) -> None:
         self._interval = 1.0 / per_second
@@ -27,24 +27,24 @@ class Pace:
         self.width = 1.0
 
     def wait(self, now: float) -> float:
-        """Seconds until one may be sent; 0 when it may be sent now."""
-        # A clock that was set back must not stop everything.
+        """Seconds until the next request may be sent; 0 for now."""
+        # A clock that was set back must not block everything.
         self._last = min(self._last, now)
         return max(0.0, self._last + self._interval * self.width - now)
 
     def take(self, now: float) -> None:
-        """One is sent, or its answer has come: the pause begins now."""
+        """Start the interval: a request is sent, or its response has arrived."""
         self._last = max(self._last, now)
 
     def refused(self, sent: float) -> None:
-        """One that was sent at `sent` came too soon after others."""
-        # Those that were under way together are refused together, which is one piece of news.
+        """AWS throttled the request that was sent at `sent`."""
+        # Concurrent requests are throttled together: widen the interval once.
         if sent <= self._widened_for:
             return
         self._widened_for = max(self._last, sent)
         self.width = min(MAX_WIDTH, self.width * WIDEN)
 
     def accepted(self) -> None:
-        """One was answered with anything else."""
+        """AWS did not throttle a request."""
         narrower = 1.0 + (self.width - 1.0) * NARROW
         self.width = narrower if narrower > _UNNOTICEABLE else 1.0

@@ -1,4 +1,4 @@
-"""Where a job of SageMaker is, and as whom muster asks there."""
+"""The region of a SageMaker job, and the role with which muster accesses it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A region as seen by a role. `assume_role_arn` "": as the operator itself.
+    """A region, accessed with a role. `assume_role_arn` "": the operator's own role.
 
-    `external_id` says on whose behalf the role is assumed. It is a part of the place: what one was let in for is no
-    other's to use.
+    `external_id` identifies the party for which muster assumes the role. Places with different ids share no
+    credentials.
     """
 
     region: str
@@ -26,7 +26,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """URLs to ask instead of AWS's own, by service; None: AWS's, or what $AWS_ENDPOINT_URL_... says (boto3)."""
+    """URLs that replace AWS's endpoints, by service; None: AWS's, or $AWS_ENDPOINT_URL_... (boto3)."""
 
     sagemaker: str | None = None
     s3: str | None = None

@@ -1,4 +1,4 @@
-"""How often AWS lets an account ask, by operation. Pure."""
+"""Request rates that AWS allows an account, by operation. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Quota:
-    """`per_second` requests of an account in a region, and how many of them may wait for an answer at once.
+    """`per_second` limits requests of an account in a region, `at_once` concurrent ones.
 
-    Where that is one, the next is sent a whole interval after the answer to the last: then they can't come closer
-    together on their way, however long one of them is held up.
+    With one at once, the interval starts at the previous response, so that a delayed request can't arrive right before
+    the next one.
     """
 
     per_second: float
@@ -31,12 +31,11 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
         "GetLogEvents": Quota(9.0, 8),
     }
 )
-"""Not an operation of these: as often as one likes.
+"""Rates of operations; all others are unlimited.
 
 SageMaker: the defaults in Service Quotas (service code `sagemaker`), none of them adjustable: "Rate of
 CreateTrainingJob requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792),
-DescribeTrainingJob 5/s (L-96E3A68C). None is published for tags: they are asked for as carefully. CloudWatch Logs: the
-lowest of any region in "Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s,
-FilterLogEvents 5/s, DescribeLogStreams 25/s. Where several are under way at once, a tenth is left for those that are
-held up on their way.
+DescribeTrainingJob 5/s (L-96E3A68C). ListTags has no published quota, so its rate is a cautious guess. CloudWatch Logs:
+the lowest of any region in "Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s,
+FilterLogEvents 5/s, DescribeLogStreams 25/s. With several at once, the rate leaves a tenth for delayed requests.
 """

@@ -1,4 +1,4 @@
-"""How long AWS has refused every request in a row. Pure."""
+"""How long AWS has refused consecutive requests. Pure."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _UNANSWERED = (Throttled, Unavailable)
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """`seconds` is the time between refusals that followed each other directly, since the last request that succeeded.
+    """`seconds` is the time between consecutive refusals, since the last successful request.
 
-    `last_at` is when the last try was refused, None when the last try was not refused. A try that got no answer says
-    nothing about credentials, so the time on either side of it is not counted: AWS may be away for an hour without
-    making the row longer. Times are seconds of any one clock.
+    `last_at` is the time of the last request if it was refused, else None. A request without a response says nothing
+    about credentials, so the time before and after it doesn't count: AWS may be down for an hour without effect. Times
+    are seconds of any one clock.
     """
 
     seconds: float = 0.0
     last_at: float | None = None
 
     def after(self, error: AwsError, now: float) -> RefusedRow:
-        """The row after a try at `now` that failed with `error`."""
+        """The value after a request at `now` failed with `error`."""
         if isinstance(error, _REFUSALS):
             return self.refused(now)
         return self.unanswered() if isinstance(error, _UNANSWERED) else RefusedRow()
 
     def refused(self, now: float) -> RefusedRow:
-        """The row after a try that was refused at `now`."""
+        """The value after a request was refused at `now`."""
         between = 0.0 if self.last_at is None else max(0.0, now - self.last_at)
         return RefusedRow(self.seconds + between, now)
 
     def unanswered(self) -> RefusedRow:
-        """The row after a try that got no answer."""
+        """The value after a request without a response."""
         return RefusedRow(self.seconds)

@@ -1,4 +1,4 @@
-"""One listing after the other for all jobs of a place, and a description of those that changed."""
+"""List the training jobs of a place periodically, and describe those that changed."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from muster.aws.refused_row import RefusedRow
 from muster.aws.training_job import Description
 
 SWEEP_SECONDS = 15.0
-"""From the beginning of one listing to that of the next: ten pages, 1,000 jobs that all changed, take 5 of them."""
+"""The time between the starts of two listings: ten pages, that is 1,000 changed jobs, take 5 seconds."""
 
 FULL_SECONDS = 600.0
-"""After so long a listing shows all jobs again, changed or not: what was missed is found, and what is gone."""
+"""The time between two listings of all jobs, changed or not: they repair missed changes and find deleted jobs."""
 
 HEAD_START_SECONDS = 2.0
-"""A change is told once, with all that its description says, unless so many come together that this takes longer."""
+"""The time that a description gets before a listed change is reported without it."""
 
 DESCRIBERS = 4
-"""Descriptions under way at once: as many as their quota lets through at usual answer times."""
+"""Concurrent descriptions: as many as their quota allows at usual response times."""
 
-PATIENCE = 3
-"""So many failures in a row are nothing to speak of, if they may pass."""
+TOLERATED_FAILURES = 3
+"""Consecutive temporary failures that are not reported."""
 
 _log = logging.getLogger(__name__)
 
 
 class Jobs(Protocol):
-    """What a sweep asks (TrainingJobs)."""
+    """The requests of a sweep (TrainingJobs)."""
 
     async def page(self, since: Since, more: str = "") -> Page:
-        """A part of the listing."""
+        """A page of the listing."""
 
     async def describe(self, name: str) -> Description:
-        """One job."""
+        """Describe one job."""
 
 
 class Watch:
@@ -54,32 +54,32 @@ class Watch:
 
     @property
     def observation(self) -> Observation:
-        """What is known of the job."""
+        """The observed state of the job."""
         return self._sweep.observations.of(self.name)
 
     @property
     def problem(self) -> AwsError | None:
-        """Why nothing new is heard of any job of this place."""
+        """Why there is no news about any job in this place; None if there is no problem."""
         return self._sweep.problem
 
     @property
     def refused_seconds(self) -> float:
-        """For how long the requests that `problem` is about have been refused in a row."""
+        """How long AWS has refused the requests of `problem`."""
         return self._sweep.refused_seconds
 
     def look(self) -> None:
-        """Have the job described soon: something was done to it."""
+        """Describe the job soon, because muster has changed it."""
         self._sweep.look(self.name)
 
     def close(self) -> None:
-        """Look away."""
+        """Stop watching."""
         self._sweep.unwatch(self)
 
 
 class Sweep:
-    """Follows the watched jobs of one place. `run` does it; all else may be called before, too.
+    """Follows the watched jobs of one place while `run` runs; the other methods may be called before.
 
-    `unneeded` is called when no job is watched any more; `chance` gives numbers from 0 to 1.
+    `unneeded` is called after the last watch is closed; `chance` returns numbers from 0 to 1.
     """
 
     def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None], chance: Callable[[], float]) -> None:
@@ -99,30 +99,30 @@ class Sweep:
 
     @property
     def problem(self) -> AwsError | None:
-        """Why nothing is heard, if that has lasted or won't end by itself."""
+        """A problem that is permanent, or has lasted for some time."""
         return next(iter(self._problems.values()), None)
 
     @property
     def refused_seconds(self) -> float:
-        """For how long the requests that `problem` is about have been refused in a row."""
+        """How long AWS has refused the requests of `problem`."""
         operation = next(iter(self._problems), "")
         return self._refused.get(operation, RefusedRow()).seconds
 
     def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
         """Follow a job that was (or will be) created after `since`, by any clock that is right to some minutes.
 
-        `on_change` is called, in the event loop, when something new is known of it, or `problem` begins or ends. Who
-        watched a job of this name before is no longer told.
+        `on_change` is called, in the event loop, when the job's observed state changes, or `problem` begins or ends. It
+        replaces an earlier watch on the same name.
         """
         watch = self._watches[name] = Watch(name, self, on_change)
-        # Its description tells what listings so far have not; the next ones go back to it.
+        # A description shows what earlier listings have missed; later listings go back to `since`.
         self.observations.add(name, since)
         self._watched.set()
         self._wanted.set()
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """Stop following the job, unless another watch on it has begun."""
+        """Stop following the job, unless a newer watch has replaced this one."""
         if self._watches.get(watch.name) is not watch:
             return
         del self._watches[watch.name]
@@ -131,22 +131,22 @@ class Sweep:
             self._unneeded()
 
     def look(self, name: str) -> None:
-        """Have a watched job described soon."""
+        """Describe a watched job soon."""
         self.observations.want(name)
         self._wanted.set()
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._list_on())
+                group.create_task(self._list_forever())
                 for _ in range(DESCRIBERS):
-                    group.create_task(self._describe_on())
+                    group.create_task(self._describe_forever())
         finally:
-            # Some are to be told later.
+            # Delayed calls must find no watches.
             self._watches.clear()
 
-    async def _list_on(self) -> None:
+    async def _list_forever(self) -> None:
         clock = asyncio.get_running_loop().time
         await self._watched.wait()
         while True:
@@ -157,12 +157,12 @@ class Sweep:
             try:
                 if await self._list() and is_full:
                     self._full_at = began
-            except Exception:  # noqa: BLE001 - the operator is blind without this
-                _log.exception("%s: a mistake in muster; the listing begins anew", self._place)
+            except Exception:  # noqa: BLE001 - a failed listing must not end the loop
+                _log.exception("%s: unexpected error; muster will list again", self._place)
             await asyncio.sleep(max(0.0, began + SWEEP_SECONDS - clock()))
 
     async def _list(self) -> bool:
-        """One listing: whether it came to its end."""
+        """List once; return whether the listing is complete."""
         reach = self._reach
         since = reach.since(self.observations.oldest())
         first: Page | None = None
@@ -185,32 +185,32 @@ class Sweep:
         return True
 
     async def _page(self, since: Since, more: str) -> Page | None:
-        """A page, however long it takes to get it; None: the listing can't be gone on with."""
+        """Get a page, with retries; None if the listing must start again."""
         while True:
             try:
                 page = await self._jobs.page(since, more)
             except AwsError as error:
                 await self._failed("ListTrainingJobs", error)
                 if more and isinstance(error, Invalid):
-                    # How long a token is valid is not documented.
+                    # The lifetime of a token is not documented.
                     return None
             else:
                 self._succeeded("ListTrainingJobs")
                 return page
 
     def _take(self, page: Page) -> None:
-        tell_later = asyncio.get_running_loop().call_later
+        call_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
             if self.observations.listed(summary):
-                tell_later(HEAD_START_SECONDS, self._tell_undescribed, summary.name)
+                call_later(HEAD_START_SECONDS, self._notify_undescribed, summary.name)
         self._wanted.set()
 
-    def _tell_undescribed(self, name: str) -> None:
+    def _notify_undescribed(self, name: str) -> None:
         observation = self.observations.of(name)
         if observation.latest is not observation.description:
-            self._tell(name)
+            self._notify(name)
 
-    async def _describe_on(self) -> None:
+    async def _describe_forever(self) -> None:
         while True:
             name = self.observations.next_wanted()
             if name is None:
@@ -229,42 +229,44 @@ class Sweep:
             self.look(name)
             return
         except Exception:  # noqa: BLE001 - as above
-            # The next change of the job has it described again.
-            _log.exception("%s: a mistake in muster; %s is not described", self._place, name)
+            # The next change of the job triggers another description.
+            _log.exception("%s: unexpected error; muster could not describe %s", self._place, name)
             return
         self._succeeded("DescribeTrainingJob")
         if is_news:
-            self._tell(name)
+            self._notify(name)
 
     async def _failed(self, operation: str, error: AwsError) -> None:
         self._failures[operation] += 1
         failures = self._failures[operation]
         now = asyncio.get_running_loop().time()
         self._refused[operation] = self._refused.get(operation, RefusedRow()).after(error, now)
-        _log.log(logging.WARNING if failures > PATIENCE else logging.INFO, "%s: %s", self._place, error.message)
-        if failures > PATIENCE or not error.may_pass:
+        _log.log(
+            logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
+        )
+        if failures > TOLERATED_FAILURES or not error.may_pass:
             entry = self._problems.get(operation)
             self._problems[operation] = error
             if entry is None or entry.message != error.message:
-                self._tell_all()
-        # It spreads places that failed together.
+                self._notify_all()
+        # The random part spreads places that failed together.
         await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
 
     def _succeeded(self, operation: str) -> None:
         self._failures[operation] = 0
         self._refused.pop(operation, None)
         if self._problems.pop(operation, None) is not None:
-            self._tell_all()
+            self._notify_all()
 
-    def _tell_all(self) -> None:
+    def _notify_all(self) -> None:
         for name in tuple(self._watches):
-            self._tell(name)
+            self._notify(name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         watch = self._watches.get(name)
         if watch is None:
             return
         try:
             watch.on_change()
-        except Exception:  # noqa: BLE001 - one who can't be told must not cost the others
-            _log.exception("%s: who was told of %s failed", self._place, name)
+        except Exception:  # noqa: BLE001 - one failing callback must not affect the others
+            _log.exception("%s: the callback for %s failed", self._place, name)

@@ -1,4 +1,4 @@
-"""boto3 waits where it stands: it does so in threads, of which there are not many, and which hold no process back."""
+"""Run blocking calls of boto3 in a few daemon threads, which don't delay the end of the process."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 MAX_THREADS = 16
-"""Requests under way at once, of all places: more than quotas let through at usual answer times."""
+"""Concurrent requests to all places: more than quotas allow at usual response times."""
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
 
 class Threads:
-    """Runs functions that wait. One that is no longer waited for goes on until it is answered, or gives up."""
+    """Runs blocking functions. A cancelled one continues until its response or timeout."""
 
     def __init__(self) -> None:
         self._pool = _Daemons()
 
     async def run(self, function: Callable[[], _Result]) -> _Result:
-        """What it returns or raises."""
+        """Run the function; return or raise its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def close(self) -> None:
-        """Begin nothing more. What is under way goes on, but the process need not wait for it to end."""
+        """Start no more functions. Running ones continue, but the process need not wait for them."""
         self._pool.shutdown()
 
 
 async def in_own_thread(function: Callable[[], _Result]) -> _Result:
-    """What it returns or raises. It keeps no others waiting that wait for a thread, however long it takes."""
+    """Run the function in a new thread: a slow one then delays no others."""
     threads = Threads()
     try:
         return await threads.run(function)
@@ -42,7 +42,7 @@ async def in_own_thread(function: Callable[[], _Result]) -> _Result:
 
 
 class _Daemons(Executor):
-    """As ThreadPoolExecutor, whose threads Python waits for before it ends: a service that is silent takes its time."""
+    """Like ThreadPoolExecutor, but with daemon threads: Python would wait for others, maybe forever."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
@@ -70,14 +70,14 @@ class _Daemons(Executor):
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            tell = work()
-            # The caller asks again at once, and needs no other thread for it.
+            set_result = work()
+            # The caller may submit the next function at once, which can use this thread.
             self._idle.release()
-            tell()
+            set_result()
 
 
 def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
-    """Do the work; the result goes to the caller that waits for it."""
+    """Run the function; return a callback that sets the future."""
     if not future.set_running_or_notify_cancel():
         return lambda: None
     try:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
-"""The statuses that no other follows. `Stopping` and `Deleting` are none of them."""
+"""The final statuses. `Stopping` and `Deleting` are not final."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What ListTrainingJobs says of one. `secondary_status` is "" where the service leaves it out."""
+    """A job in the response of ListTrainingJobs. `secondary_status` is "" if the service omits it."""
 
     name: str
     arn: str
@@ -23,7 +23,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Transition:
-    """A secondary status that the job was in, or (no `ended_at`) is in."""
+    """A past or (without `ended_at`) current secondary status of the job."""
 
     status: str
     started_at: datetime
@@ -42,7 +42,7 @@ class FinalMetric:
 
 @dataclass(frozen=True)
 class Description:
-    """What DescribeTrainingJob says of one. "", None and () where it says nothing; seconds are whole."""
+    """A response of DescribeTrainingJob. "", None and () for absent values; seconds are whole."""
 
     name: str
     arn: str
@@ -61,9 +61,9 @@ class Description:
     instance_type: str = ""
     instance_count: int | None = None
     instance_groups: tuple[tuple[str, str, int], ...] = ()
-    """Name, instance type and count of each; then `instance_type` and `instance_count` are not told."""
+    """Name, instance type and count of each group; then `instance_type` and `instance_count` are absent."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether it will never change again."""
+        """Whether the job's status is final."""
         return self.status in ENDED

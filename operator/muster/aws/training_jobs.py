@@ -1,4 +1,4 @@
-"""SageMaker's training jobs, as muster asks for them."""
+"""Requests about SageMaker's training jobs."""
 
 from __future__ import annotations
 
@@ -13,40 +13,43 @@ from muster.aws.listing import Page, Since
 from muster.aws.training_job import Description, Summary
 
 PAGE = 100
-"""As many as ListTrainingJobs hands out at once (MaxResults in its model)."""
+"""The most jobs in one response of ListTrainingJobs (MaxResults in its model)."""
 
-_OVER = "because the training job is in status"
-"""StopTrainingJob's words for a job that has ended or is stopping (a ValidationException)."""
+_NOT_RUNNING = "because the training job is in status"
+"""StopTrainingJob's message for a job that has ended or is stopping (a ValidationException)."""
 
 
 class TrainingJobs:
-    """Those of one place. `ask` takes an operation and its request. Methods raise AwsError and repeat nothing."""
+    """The training jobs of one place.
+
+    `ask` sends an operation with its request. Methods raise AwsError and don't retry.
+    """
 
     def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Answer]]) -> None:
         self._ask = ask
 
     async def create(self, request: Mapping[str, object]) -> str:
-        """The ARN of the new job. AlreadyExists: a job of this name is there. Unavailable: it may be there now."""
+        """Create a job; return its ARN. AlreadyExists: the name is used. Unavailable: the job may exist now."""
         return decode.text(await self._ask("CreateTrainingJob", request), "TrainingJobArn")
 
     async def describe(self, name: str) -> Description:
-        """All that there is to know of one. NotFound: there is none."""
+        """Describe a job. NotFound: it does not exist."""
         return decode.description(await self._ask("DescribeTrainingJob", {"TrainingJobName": name}))
 
     async def stop(self, name: str) -> None:
-        """See to it that one ends: `Stopping` first. One that has ended, or is stopping, stays as it is."""
+        """Stop a job: its status becomes `Stopping` first. A job that has ended, or is stopping, is left alone."""
         try:
             await self._ask("StopTrainingJob", {"TrainingJobName": name})
         except Invalid as refused:
-            if _OVER not in refused.message:
+            if _NOT_RUNNING not in refused.message:
                 raise
 
     async def delete(self, name: str) -> None:
-        """Have SageMaker forget one that has ended. Its name is free again. NotFound: there is none."""
+        """Delete an ended job, which frees its name. NotFound: it does not exist."""
         await self._ask("DeleteTrainingJob", {"TrainingJobName": name})
 
     async def tags(self, arn: str) -> Mapping[str, str]:
-        """All tags of one."""
+        """All tags of a job."""
         result: dict[str, str] = {}
         more = ""
         while True:
@@ -57,7 +60,7 @@ class TrainingJobs:
                 return result
 
     async def named(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
-        """Those whose names contain `part`, newest first."""
+        """The jobs whose names contain `part`, newest first."""
         summaries: list[Summary] = []
         request = {"MaxResults": PAGE, "NameContains": part, "CreationTimeAfter": created_after}
         more = ""
@@ -69,7 +72,7 @@ class TrainingJobs:
                 return tuple(summaries)
 
     async def page(self, since: Since, more: str = "") -> Page:
-        """A part of the listing, newest jobs first; a page may be empty although more follow."""
+        """A page of the listing, newest jobs first; a page may be empty although more follow."""
         request: dict[str, object] = {"MaxResults": PAGE, "SortBy": "CreationTime", "SortOrder": "Descending"}
         if since.modified is not None:
             request["LastModifiedTimeAfter"] = since.modified

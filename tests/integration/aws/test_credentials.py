@@ -103,7 +103,7 @@ async def test_credentials_that_come_late_are_found(url: str, monkeypatch: pytes
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     aws = Aws(Endpoints(sagemaker=url, sts=url))
     for place in (HERE, THERE):
-        with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
+        with pytest.raises(NoCredentials, match="There are no AWS credentials for"):
             await aws.training_jobs(place).describe("a-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIALATE")
     await describe(aws, HERE)

@@ -13,7 +13,7 @@ from muster.aws.client import Aws
 from muster.aws.errors import AccessDenied, AwsError, Unavailable
 from muster.aws.listing import Page, Since
 from muster.aws.place import Place
-from muster.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
+from muster.aws.sweep import FULL_SECONDS, SWEEP_SECONDS, TOLERATED_FAILURES, Sweep, Watch
 from muster.aws.training_job import Description, Summary
 from sagemaker_service import wire
 from sagemaker_service.faults import Fault
@@ -226,8 +226,8 @@ def test_a_lost_right_costs_few_requests() -> None:
 def test_failures_that_pass_are_not_told() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
-        site.service.faults.add("ListTrainingJobs", Fault.FAIL, PATIENCE)
-        site.service.faults.add("DescribeTrainingJob", Fault.DROP, PATIENCE)
+        site.service.faults.add("ListTrainingJobs", Fault.FAIL, TOLERATED_FAILURES)
+        site.service.faults.add("DescribeTrainingJob", Fault.DROP, TOLERATED_FAILURES)
         watch = site.watch("a-1")
         for _ in range(100):
             await asyncio.sleep(0.5)

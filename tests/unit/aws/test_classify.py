@@ -92,7 +92,7 @@ def test_answers_mean(code: str, message: str, status: int, error: type[AwsError
                 error_msg="Received error when attempting to retrieve container metadata: Connect timeout",
             ),
             Unavailable,
-            "gives no answer",
+            "does not answer",
         ),
         (ParamValidationError(report="no Name"), Invalid, "no Name"),
         (EndpointConnectionError(endpoint_url="http://x"), Unavailable, "http://x"),
@@ -120,26 +120,26 @@ def denial(message: str, operation: str = "CreateTrainingJob", service: str = "s
             f"sagemaker:CreateTrainingJob on resource: {JOB} because no identity-based policy allows the action",
             "sagemaker:CreateTrainingJob",
             JOB,
-            f"{WHO} may not do sagemaker:CreateTrainingJob on {JOB}: no identity-based policy allows the action. "
-            + ALLOW,
+            f"{WHO} is not allowed to do sagemaker:CreateTrainingJob on {JOB}: "
+            f"no identity-based policy allows the action. {ALLOW}",
         ),
         (
             f"sagemaker:CreateTrainingJob on resource: {JOB} with an explicit deny",
             "sagemaker:CreateTrainingJob",
             JOB,
-            f"{WHO} may not do sagemaker:CreateTrainingJob on {JOB}: with an explicit deny. {ALLOW}",
+            f"{WHO} is not allowed to do sagemaker:CreateTrainingJob on {JOB}: with an explicit deny. {ALLOW}",
         ),
         (
             "iam:PassRole on resource: arn:aws:iam::111122223333:role/R",
             "iam:PassRole",
             "arn:aws:iam::111122223333:role/R",
-            f"{WHO} may not do iam:PassRole on arn:aws:iam::111122223333:role/R. {ALLOW}",
+            f"{WHO} is not allowed to do iam:PassRole on arn:aws:iam::111122223333:role/R. {ALLOW}",
         ),
         (
             "sagemaker:ListTrainingJobs",
             "sagemaker:ListTrainingJobs",
             "",
-            f"{WHO} may not do sagemaker:ListTrainingJobs. {ALLOW}",
+            f"{WHO} is not allowed to do sagemaker:ListTrainingJobs. {ALLOW}",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_summary_without_what_older_services_leave_out() -> None:
 
 
 def test_what_is_no_training_job_is_no_answer() -> None:
-    with pytest.raises(Unavailable, match="without CreationTime"):
+    with pytest.raises(Unavailable, match="has no CreationTime"):
         decode.summary({"TrainingJobName": "a-1"})
 
 
