@@ -1,6 +1,6 @@
-"""How a cluster is found and reached: the official client's configuration and connections, and nothing else of it.
+"""Find and connect to a cluster, with the official client's configuration and connections only.
 
-The only module that imports `kubernetes`, which comes with the extra `cluster`.
+The only module that imports `kubernetes`, which the extra `cluster` installs.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ USER_AGENT = f"muster/{version()}"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_NAMESPACE = "default"
-# What the official client raises over a kubeconfig that isn't as it expects.
+# The official client's errors for a malformed kubeconfig.
 _BAD_CONFIGURATION = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 class NoCluster(Exception):
-    """No cluster is known, or what describes it is not usable. `message` and `remedy` are for people."""
+    """No cluster is configured, or its configuration is unusable. `message` and `remedy` are for people."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} {remedy}")
@@ -42,7 +42,7 @@ class NoCluster(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """The way to one API server, with what proves who asks. `namespace` is the context's."""
+    """The connection to one API server, with the caller's credentials. `namespace` is the context's."""
 
     namespace: str
     configuration: Configuration
@@ -50,20 +50,20 @@ class Access:
 
     @property
     def url(self) -> str:
-        """The API server's, without a slash at its end."""
+        """The API server's URL, without a trailing slash."""
         return str(self.configuration.host).rstrip("/")
 
     async def send(
         self, method: str, path: str, headers: Mapping[str, str], body: JSON, limit: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        """The answer, its body not yet read. Raises aiohttp's and the system's errors."""
-        # Reads a pod's token again, once a minute.
+        """Send a request; return the response before its body is read. Raises aiohttp's and the system's errors."""
+        # This reads a pod's token again, once a minute.
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
-        proof = {"Authorization": token} if token else {}
+        authorization = {"Authorization": token} if token else {}
         answer = await self._connections.request(  # type: ignore[no-untyped-call]
             method,
             self.url + path,
-            headers={"User-Agent": USER_AGENT, **headers, **proof},
+            headers={"User-Agent": USER_AGENT, **headers, **authorization},
             body=body,
             _request_timeout=limit,
         )
@@ -71,7 +71,7 @@ class Access:
         return response
 
     async def open_session(self, response_class: type[aiohttp.ClientResponse]) -> aiohttp.ClientSession:
-        """A session of its own, with what proves who asks, whose answers are of this class. The caller closes it."""
+        """Open a new session with the caller's credentials and this response class. The caller closes it."""
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
         user, password = self.configuration.username, self.configuration.password
         return aiohttp.ClientSession(
@@ -84,12 +84,12 @@ class Access:
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()
-        # One that was just being opened is closed by the loop's next turn, which may be its last.
+        # The loop needs one more iteration to close a connection that was just being opened.
         await asyncio.sleep(0)
 
 
 async def find(kubeconfig: str | None) -> Access:
-    """Where kubectl would go: `kubeconfig` or $KUBECONFIG, else ~/.kube/config, else the pod's own cluster.
+    """Find kubectl's cluster: `kubeconfig` or $KUBECONFIG, else ~/.kube/config, else the pod's own cluster.
 
     Raises NoCluster.
     """
@@ -103,15 +103,13 @@ async def find(kubeconfig: str | None) -> Access:
     raise NoCluster(
         f"No Kubernetes cluster is configured: $KUBECONFIG is not set, there is no {_DEFAULT_KUBECONFIG}, "
         "and this is not a pod.",
-        "Set KUBECONFIG to the file that your cluster's provider gave you; `kubectl get nodes` should work.",
+        "Set KUBECONFIG to your cluster's kubeconfig; `kubectl get nodes` should work.",
     )
 
 
 async def _from_kubeconfig(paths: str) -> Access:
     if not _exists(paths):
-        raise NoCluster(
-            f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to the file that your cluster's provider gave."
-        )
+        raise NoCluster(f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to your cluster's kubeconfig.")
     try:
         merged = KubeConfigMerger(paths).config  # type: ignore[no-untyped-call]
         current = merged.safe_get("current-context")
@@ -120,12 +118,14 @@ async def _from_kubeconfig(paths: str) -> Access:
         raise _unusable(paths, problem) from problem
     if current not in items:
         raise NoCluster(
-            f'The kubeconfig {paths} has no context "{current}".' if current else f"{paths}: no context is chosen.",
+            f'The kubeconfig {paths} has no context "{current}".'
+            if current
+            else f"{paths}: no current context is set.",
             f"Choose one with `kubectl config use-context NAME`; there are: {', '.join(items) or 'none'}.",
         )
     configuration = _new_configuration()
     try:
-        # No base path: each file of several has its own.
+        # Without a base path: each of several files has its own.
         loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
         await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         context = loader.current_context["context"]
@@ -146,15 +146,15 @@ def _from_pod() -> Access:
     except _BAD_CONFIGURATION as problem:
         raise NoCluster(
             f"This pod has no usable service account token: {problem}.",
-            "Leave automountServiceAccountToken on for it, or set KUBECONFIG.",
+            "Enable automountServiceAccountToken, or set KUBECONFIG.",
         ) from problem
 
 
 def _new_configuration() -> Configuration:
     configuration = Configuration()
-    # As kubectl: the authorities of many clusters lack an extension that Python 3.13 insists on.
+    # Like kubectl: the CA certificates of many clusters lack an extension that Python 3.13 requires.
     configuration.disable_strict_ssl_verification = True
-    # How many requests are under way is bounded elsewhere; watches and logs must not wait for one another.
+    # Concurrent requests are limited elsewhere; watches and logs must not wait for one another.
     configuration.connection_pool_maxsize = 0
     return configuration
 
@@ -164,7 +164,7 @@ def _opened(namespace: str, configuration: Configuration) -> Access:
 
 
 def _unusable(paths: str, problem: Exception) -> NoCluster:
-    # The others are what Python says of a file that isn't built as a kubeconfig is.
-    is_told = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
-    why = str(problem) if is_told else "it is not built as a kubeconfig is"
-    return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows what it says.")
+    # Other errors are Python's about an unexpected structure.
+    has_reason = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
+    why = str(problem) if has_reason else "it does not have the structure of a kubeconfig"
+    return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows its content.")

@@ -1,4 +1,4 @@
-"""What the API server's answers mean. Pure."""
+"""Interpret the API server's responses. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_TEXT_CHARS = 500
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a list: `items` are not read yet, `rest` is what to ask for the next part with ("": it is the last)."""
+    """A page of a list: `items` are not parsed yet, `rest` is the token of the next page ("": this is the last)."""
 
     items: tuple[Part, ...]
     resource_version: str
     rest: str
 
     def objects(self, reading: Reading) -> Iterator[Object]:
-        """One after the other, so that no more than one is held by who keeps none. What is no object isn't there."""
+        """Parse item by item, to keep memory low. Invalid items are skipped."""
         for item in self.items:
             try:
                 yield read_object(item, reading)
@@ -34,14 +34,14 @@ class Page:
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """A line of a watch; the object is not read yet."""
+    """A line of a watch; its object is not parsed yet."""
 
     type: str
     object: Part
 
 
 def decoded(text: bytes, reading: Reading) -> Object:
-    """The object that `text` is. Raises ApiError: what answered isn't an API server, or the answer is cut off."""
+    """Parse an object. Raises ApiError if the response isn't an API server's, or is truncated."""
     try:
         part = value_in(text)
         object_ = read_object(part, reading)
@@ -54,7 +54,7 @@ def decoded(text: bytes, reading: Reading) -> Object:
 
 
 def read_page(text: bytes) -> Page:
-    """A list's part. Raises ApiError as `decoded` does."""
+    """Parse a page of a list. Raises ApiError like `decoded`."""
     items: tuple[Part, ...] = ()
     metadata: Object = {}
     try:
@@ -69,7 +69,7 @@ def read_page(text: bytes) -> Page:
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """A line of a watch. Raises ApiError as `decoded` does."""
+    """Parse a line of a watch. Raises ApiError like `decoded`."""
     kind = ""
     try:
         for name, member in value_in(line).members():
@@ -83,15 +83,15 @@ def read_event(line: bytes) -> WatchEvent:
 
 
 def event_object(event: WatchEvent, reading: Reading) -> Object:
-    """The event's object. Raises ApiError as `decoded` does."""
+    """Parse the event's object. Raises ApiError like `decoded`."""
     try:
         return read_object(event.object, reading)
     except Malformed as problem:
-        raise ApiError(NO_ANSWER, "Malformed", f"a watch sent something that is no object: {problem}") from problem
+        raise ApiError(NO_ANSWER, "Malformed", f"a watch sent an invalid object: {problem}") from problem
 
 
 def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
-    """The error of an answer whose HTTP status is no success."""
+    """The error for a response whose HTTP status is not success."""
     try:
         status = decoded(text, Reading())
     except ApiError:
@@ -104,7 +104,7 @@ def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
 
 
 def status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
-    """The error that a metav1.Status tells; `code` where it has none, as `headers` have what else it lacks."""
+    """The error in a metav1.Status; `code` and `headers` provide values that it lacks."""
     details = mapping(status.get("details"))
     value = status.get("code")
     current = value if isinstance(value, int) and value else code
@@ -136,7 +136,7 @@ def objects(value: JSON) -> tuple[Object, ...]:
 
 
 def _seconds(value: JSON) -> float | None:
-    # A header may have a date instead, which the API server never sends.
+    # The header may also be a date, which the API server never sends.
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.isdigit() else None
     return float(value) if isinstance(value, int) and value > 0 else None

@@ -1,4 +1,4 @@
-"""How long to wait before an API server that failed is asked again. Pure."""
+"""How long to wait before retrying a failed request to the API server. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _MAX_DOUBLINGS = 10
 
 
 def backoff_seconds(failures: int, error: ApiError | None, draw: float) -> float:
-    """Seconds to wait after so many failures in a row, the last of them `error`; `draw` is random, of [0, 1).
+    """Seconds to wait after `failures` consecutive failures, the last of them `error`; `draw` is random, in [0, 1).
 
-    Doubles each time, and is spread so that many who failed together don't come back together. What the API server
-    asks for is the least.
+    The time doubles with each failure, and is random so that clients that failed together don't return together. It is
+    at least the API server's Retry-After.
     """
     doubled = min(MAX_SECONDS, FIRST_SECONDS * float(1 << min(failures, _MAX_DOUBLINGS)))
     asked = error.retry_after if error is not None and error.retry_after is not None else 0.0

@@ -1,4 +1,4 @@
-"""The API server as muster asks it: JSON in, JSON out."""
+"""muster's client of the API server: JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from muster.kube.lines import Lines
 from muster.kube.session import MAX_ANSWER_BYTES, Request, Session, TooLong, always
 
 PAGE = 500
-"""Objects in one answer to a list: more take the API server's memory, and this process's time, in one piece."""
+"""Objects in one page of a list: more would need much memory in the API server, and block this process."""
 
 PAGE_BYTES = 6 * 1024 * 1024
-"""Of such an answer: a longer one is asked for again in smaller parts. 500 usual pods have five megabytes."""
+"""The size limit of a page: a longer one is requested again with fewer objects. 500 usual pods have five megabytes."""
 
 _FEWER = 8
-"""So many times fewer objects are asked for when an answer was too long."""
+"""The factor by which a page shrinks after one that was too long."""
 
 LARGE_BYTES = 128 * 1024
-"""An object of a watch that is longer is read in a thread, so that the event loop goes on meanwhile."""
+"""A longer object of a watch is parsed in a thread, so that the event loop continues meanwhile."""
 
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
-"""What to accept where nothing but metadata is read."""
+"""The Accept header if only metadata is needed."""
 
 WATCH_SECONDS = 290
-"""After this long the API server ends a watch, which is then begun again, maybe at another API server."""
+"""The API server ends a watch after this time; the next one may reach another API server."""
 
 MANAGER = "muster"
 
@@ -41,7 +41,7 @@ ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to an object, and the object after it (DELETED: before it). A BOOKMARK's has only a version."""
+    """A change and the object after it (DELETED: before it). The object of a BOOKMARK has only a version."""
 
     type: ChangeType
     object: Object
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Listing:
-    """Objects, and the resource version to watch from for what happens to them later."""
+    """Objects, and the resource version from which to watch for later changes."""
 
     items: tuple[Object, ...]
     resource_version: str
@@ -57,7 +57,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Some:
-    """A part of the objects that are listed. `items` are read one by one, as they are asked for, and only once."""
+    """A page of a list. `items` are parsed one by one, on demand, and only once."""
 
     items: Iterable[Object]
     resource_version: str
@@ -65,7 +65,7 @@ class Some:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Which part of a container's log, and how. `container` "": the only one; `since_time` is RFC 3339."""
+    """Which part of a container's log to read. `container` "": the only one; `since_time` is RFC 3339."""
 
     container: str = ""
     follow: bool = False
@@ -76,9 +76,9 @@ class LogOptions:
 
 
 class Client:
-    """Every method raises ApiError: as answered, or with status NO_ANSWER. It repeats nothing: a turn is repeated.
+    """Every method raises ApiError: the API server's, or one with status NO_ANSWER. There are no retries here.
 
-    What changes something is sent only while `may_change()` holds.
+    A request that changes something is sent only while `may_change()` returns True.
     """
 
     def __init__(self, session: Session, may_change: Callable[[], bool] = always) -> None:
@@ -87,16 +87,16 @@ class Client:
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> Self:
-        """A client of the cluster that kubectl would ask (None), or of a kubeconfig's. Raises NoCluster."""
+        """Connect to kubectl's cluster (None), or to a kubeconfig's. Raises NoCluster."""
         return cls(Session(await find(kubeconfig), kubeconfig))
 
     def changing_while(self, may_change: Callable[[], bool]) -> Client:
-        """The same connections, for changes that are sent only while `may_change()` holds."""
+        """The same connections; changes are sent only while `may_change()` returns True."""
         return Client(self._session, may_change)
 
     @property
     def namespace(self) -> str:
-        """The context's: where people mean who name none."""
+        """The context's namespace, which applies if the user names none."""
         return self._session.namespace
 
     async def close(self) -> None:
@@ -104,11 +104,11 @@ class Client:
         await self._session.close()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
-        """One object. `namespace` None: of a kind that has none."""
+        """Get an object. `namespace` None: for a cluster-scoped kind."""
         return decoded(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
-        """All objects that the selectors mean, of one namespace or (None) of all."""
+        """All objects that the selectors match, in one namespace or (None) in all."""
         items: list[Object] = []
         version = ""
         async for page in self.pages(kind, namespace, labels=labels, fields=fields):
@@ -119,7 +119,7 @@ class Client:
     async def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Some, None]:
-        """The same in parts, all as of one moment. 410: it took so long that it's forgotten."""
+        """The same page by page, in one consistent snapshot. 410: the snapshot has expired."""
         query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
         limit, more = PAGE, True
         while more:
@@ -137,30 +137,30 @@ class Client:
             more = bool(page.rest)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
-        """The object as created. Fields that the API server doesn't know are refused."""
+        """Create an object; return it. The API server rejects unknown fields."""
         return await self._create(kind, namespace, body, dry_run="")
 
     async def rehearse(self, kind: Kind, namespace: str, body: Object) -> Object:
-        """What `create` would answer, quotas and admission included, with nothing created."""
+        """Dry-run `create`, including quotas and admission."""
         return await self._create(kind, namespace, body, dry_run="All")
 
     async def merge(
         self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
     ) -> Object:
-        """The object after a JSON merge patch."""
+        """Apply a JSON merge patch; return the object."""
         path = kind.path(namespace, name, subresource)
         query, how = {"fieldManager": MANAGER}, "application/merge-patch+json"
         return decoded(await self._change("PATCH", path, query, patch, how), kind.reading)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
-        """The object as replaced; a conflict if it's no longer of the body's resourceVersion."""
+        """Replace an object; return it. Conflict: it no longer has the body's resourceVersion."""
         path = kind.path(namespace, name)
         return decoded(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
     ) -> None:
-        """See to it that the object (of this uid) goes, its dependants after it. It may be gone, or another by now."""
+        """Delete the object (with this uid) and its dependants. It's no error if it is already deleted, or replaced."""
         options: dict[str, JSON] = {"propagationPolicy": "Background"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -169,7 +169,7 @@ class Client:
         try:
             await self._change("DELETE", kind.path(namespace, name), {}, options)
         except ApiError as error:
-            # Only the message tells another uid from other conflicts.
+            # Only the message distinguishes another uid from other conflicts.
             is_another = uid is not None and error.is_conflict and "uid" in error.message.lower()
             if not (error.is_not_found or is_another):
                 raise
@@ -177,7 +177,7 @@ class Client:
     async def watch(
         self, kind: Kind, namespace: str | None = None, *, resource_version: str, labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Change, None]:
-        """What happens after `resource_version`, until the API server ends the watch. 410: that is too long ago."""
+        """Yield changes after `resource_version`, until the API server ends the watch. 410: the version is too old."""
         query: dict[str, str | int] = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -196,11 +196,11 @@ class Client:
                         yield _change(line, kind)
 
     async def read(self, path: str) -> str:
-        """What is under another path of the API server, such as its keys."""
+        """Read another path of the API server, such as its public keys."""
         return (await self._session.text(Request("GET", path))).decode()
 
     async def log(self, namespace: str, pod: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        """A container's output in chunks, which don't end where lines do. 400: the container hasn't started yet."""
+        """Yield a container's output in chunks, which may split lines. 400: the container hasn't started yet."""
         query: dict[str, str | int] = {
             "container": options.container,
             "follow": str(options.follow).lower(),
@@ -229,7 +229,7 @@ class Client:
 
 
 def _with_type(kind: Kind, item: Object) -> Object:
-    # The API server leaves it out in lists.
+    # In lists, the API server omits apiVersion and kind.
     return {"apiVersion": kind.api_version, "kind": kind.name, **item}
 
 
@@ -245,4 +245,4 @@ def _change(line: bytes, kind: Kind) -> Change:
         case "ERROR":
             raise status_error(event_object(event, Reading()), NO_ANSWER)
         case other:
-            raise ApiError(NO_ANSWER, "Malformed", f"a watch told of a change of unknown type {other!r}")
+            raise ApiError(NO_ANSWER, "Malformed", f"a watch sent a change of unknown type {other!r}")

@@ -1,4 +1,4 @@
-"""Who may lead, from what a Lease says and for how long it has said so. Pure."""
+"""Decide who may lead, from a Lease's content and the time since its last change. Pure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from muster.kube.answers import mapping, string
 from muster.kube.kinds import LEASES, Object
 
 LEASE_SECONDS = 13
-"""How long others wait after the last renewal that they saw."""
+"""How long other processes wait after the last renewal that they observed."""
 
 RENEW_SECONDS = 2.0
-"""How often a leader renews."""
+"""The interval between the leader's renewals."""
 
 GIVE_UP_SECONDS = 10.0
-"""A leader that couldn't renew for so long stops; the rest of the Lease is for its work to end in.
+"""A leader that couldn't renew for this time stops; its work ends during the rest of the Lease.
 
-As long as Kubernetes' own controllers try: a flooded API server takes seconds to answer.
+Kubernetes' own controllers try for the same time: an overloaded API server takes seconds to answer.
 """
 
 LOOK_SECONDS = 1.0
-"""How often the others look."""
+"""The interval at which the other processes read the Lease."""
 
 _LEADER_TERMS_BEGIN = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 class Step(enum.Enum):
-    """What one who wants to lead does next."""
+    """The next step of a process that wants to lead."""
 
     CREATE = enum.auto()
     TAKE = enum.auto()
@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """What a Lease says. `holder` "": it is free; `transitions` None: it was never held."""
+    """The content of a Lease. `holder` "": it is free; `transitions` None: it was never held."""
 
     holder: str
     seconds: float
@@ -47,7 +47,7 @@ class Record:
 
 
 def record(lease: Object) -> Record:
-    """What is read from a Lease as the API server has it."""
+    """Read a Lease."""
     spec = mapping(lease.get("spec"))
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return Record(
@@ -59,24 +59,24 @@ def record(lease: Object) -> Record:
 
 
 def next_step(known: Record | None, observed_at: float, now: float, identity: str) -> Step:
-    """`observed_at` is when `known` was first seen as it is now, by the same local clock as `now`.
+    """Decide the next step; `observed_at` is when `known` was first observed, by the same local clock as `now`.
 
-    Clocks of different machines are never compared, so it doesn't matter how wrong they are.
+    Clocks of different machines are never compared, so wrong clocks don't matter.
     """
     if known is None:
         return Step.CREATE
-    # It was given back; or it's ours, from a request whose answer was lost.
+    # Its holder released it; or it's ours, from a request whose response was lost.
     if known.holder in ("", identity):
         return Step.TAKE
     return Step.TAKE if now >= observed_at + known.seconds else Step.WAIT
 
 
 def next_leader_term(known: Record | None, highest: int, now: float) -> int:
-    """The term of who takes the Lease at `now` (Unix seconds); `highest` is the highest term that it ever saw.
+    """The term of a process that takes the Lease at `now` (Unix seconds); `highest` is the highest observed term.
 
-    A Lease that was deleted takes its count with it, but agents refuse orders of a lower term than they had. So a new
-    Lease's count begins with the seconds since 2025, and stays ahead of every earlier one as long as Leases change
-    hands less than once a second and the clocks are nearer to each other than the Lease was old. It fits until 2093.
+    A deleted Lease loses its count, but agents refuse commands of a lower term. So a new Lease's count starts with the
+    seconds since 2025. It exceeds every earlier one as long as the Lease changes hands less than once a second and the
+    clocks differ by less than the Lease's age. It fits until 2093.
     """
     counted = known.transitions if known is not None else None
     begin = max(0, int(now - _LEADER_TERMS_BEGIN)) if counted is None else counted + 1
@@ -84,7 +84,7 @@ def next_leader_term(known: Record | None, highest: int, now: float) -> int:
 
 
 def taken(known: Record | None, name: str, identity: str, leader_term: int, now: float) -> Object:
-    """The Lease as `identity` holds it from `now` (Unix seconds); what else stands in it stays."""
+    """The Lease with `identity` as its holder from `now` (Unix seconds); other fields stay."""
     at = _shown(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
     spec: dict[str, JSON] = {
@@ -98,12 +98,12 @@ def taken(known: Record | None, name: str, identity: str, leader_term: int, now:
 
 
 def renewed(known: Record, now: float) -> Object:
-    """The Lease as its holder renews it."""
+    """The Lease after its holder's renewal."""
     return _with(known.lease, {"renewTime": _shown(now)})
 
 
 def released(known: Record, now: float) -> Object:
-    """The Lease as its holder gives it back. The count stays, and the next one leads as soon as it looks."""
+    """The Lease after its holder's release. The count stays, and another process can lead as soon as it reads it."""
     return _with(known.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _shown(now)})
 
 

@@ -1,15 +1,15 @@
-"""What the API server answers when it doesn't do what it was asked."""
+"""Errors of requests to the API server."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
 
 NO_ANSWER = 0
-"""The status of a request that got no answer: it may have been carried out, or not."""
+"""The status of a request without a response: it may have been executed, or not."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One of the things that are wrong with an object (metav1.StatusCause)."""
+    """A problem of an object (metav1.StatusCause)."""
 
     field: str
     message: str
@@ -36,34 +36,34 @@ class ApiError(Exception):
 
     @property
     def is_not_found(self) -> bool:
-        """There is no such object."""
+        """The object does not exist."""
         return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def already_exists(self) -> bool:
-        """An object of this name is there."""
+        """An object of this name exists."""
         return self.status == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
 
     @property
     def is_conflict(self) -> bool:
-        """The object has changed meanwhile, or isn't the one that was meant."""
+        """The object has changed meanwhile, or is another one."""
         return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
 
     @property
     def is_gone(self) -> bool:
-        """The resource version is too old to watch from."""
+        """The resource version is too old for a watch."""
         return self.status == HTTPStatus.GONE
 
     @property
     def is_temporary(self) -> bool:
-        """The same request may be carried out when it is sent again."""
+        """The same request may succeed later."""
         return (
             self.status in (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
 
     @property
     def is_refusal(self) -> bool:
-        """The request, as it is, will not be carried out: sending it again changes nothing."""
+        """The API server rejects the request: a retry would not help."""
         return self.status in (
             HTTPStatus.BAD_REQUEST,
             HTTPStatus.FORBIDDEN,

@@ -1,4 +1,4 @@
-"""A number of places that namespaces share, so that one that wants many doesn't block those that want few."""
+"""Slots that namespaces share, so that one with many requests doesn't block those with few."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 MOST_OF_FREE = 3
-"""A key may hold so many times what is left free: alone three quarters of all, and a newcomer always finds some."""
+"""A key may hold this multiple of the free slots: three quarters if it is alone, so that others always find some."""
 
 LATE_SECONDS = 1.0
-"""A slot that is held for longer no longer counts for its key's limit: what hangs keeps none of the others waiting."""
+"""A slot that is held longer no longer counts for its key's limit: requests that hang must not block the others."""
 
 
 class FairSlots:
-    """At most `total` at once. Of those that wait, the key that holds the fewest is next; within a key the first.
+    """At most `total` slots at a time. The waiting key with the fewest slots is next; within a key, the first request.
 
-    `limit` tells what a key may hold at this moment, however many are free; it is asked when a slot is wanted or given
-    back.
+    `limit` returns how many slots a key may hold at the moment, however many are free; it is called whenever a slot is
+    requested or released.
     """
 
     def __init__(self, total: int, limit: Callable[[str], int] | None = None) -> None:
@@ -30,7 +30,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
-        """Wait for a slot, and hold it for as long as the block lasts."""
+        """Wait for a slot, and hold it inside the block."""
         await self._acquire(key)
         is_late = asyncio.Event()
         timer = asyncio.get_running_loop().call_later(LATE_SECONDS, self._become_late, key, is_late)
@@ -55,7 +55,7 @@ class FairSlots:
         try:
             await granted
         except asyncio.CancelledError:
-            # Granted in the same step of the loop in which it was given up. If not, it is passed over when it is found.
+            # If it was granted in the same iteration, release it. Otherwise `_grant` skips it later.
             if not granted.cancelled():
                 self._release(key)
             raise
@@ -80,12 +80,12 @@ class FairSlots:
         self._grant_all()
 
     def _grant_all(self) -> None:
-        # Of equals the one that was served longest ago: `_waiting` is in that order.
+        # Among equals, take the one that was served longest ago: `_waiting` is in that order.
         while may := [waiting for waiting in self._waiting if self._may_take(waiting)]:
             self._grant(min(may, key=self._held.__getitem__))
 
     def _grant(self, key: str) -> None:
-        """Give the first of this key that still waits a slot, or skip one that was cancelled."""
+        """Give a slot to the first waiting request of this key, or skip it if it was cancelled."""
         waiting = self._waiting.pop(key)
         granted = waiting.popleft()
         if waiting:

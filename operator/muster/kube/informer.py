@@ -1,4 +1,4 @@
-"""Objects of one kind, followed for as long as the process lives, whatever the API server does meanwhile."""
+"""Follow the objects of one kind as long as the process runs, whatever the API server does."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from muster.kube.reading import identity_only, left_out
 from muster.kube.skipped import SkippedLog
 
 SILENCE_SECONDS = 150.0
-"""A watch that tells nothing for so long is taken for dead: the API server sends a bookmark every minute."""
+"""A watch without events for this time counts as dead: the API server sends a bookmark every minute."""
 
 _log = logging.getLogger(__name__)
 
 
 class Informer:
-    """Lists and watches a kind in some namespaces (none given: in all), and tells of every change, in order.
+    """Lists and watches a kind in some namespaces (empty: all), and reports every change, in order.
 
-    `on_change` gets ADDED, MODIFIED and DELETED, in the event loop; after a gap, a DELETED object may have its
-    identifying metadata only. `synced` is set once everything that was there has been told. An object of which a part
-    can't be read is told of as one of which there is only the identity, and logged.
+    `on_change` gets ADDED, MODIFIED and DELETED, in the event loop; after a gap, a DELETED object may only have
+    identifying metadata. `synced` is set once all existing objects have been reported. If a part of an object can't be
+    parsed, only its identity is reported, and the problem is logged.
 
-    `known` makes what remembers the objects: `Untracked` where any number may come and go, and then all are told
-    again after a gap.
+    `versions` creates the record of objects: `Untracked` for kinds with any number of objects, all of which are
+    reported again after a gap.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Informer:
         ]
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for feed in self._feeds:
                 group.create_task(feed.run())
@@ -78,7 +78,7 @@ class Informer:
 
 @dataclass(kw_only=True)
 class _Feed:
-    """One namespace's (None: all) list and watch. `version` "": the list comes next."""
+    """The list and watch of one namespace (None: all). `version` "": list next."""
 
     client: Client
     kind: Kind
@@ -95,13 +95,13 @@ class _Feed:
 
     async def run(self) -> None:
         while True:
-            error = await self._go_on()
-            # No cryptography: it spreads clients that were cut off together.
+            error = await self._list_and_watch()
+            # Not cryptography: it spreads clients that were disconnected together.
             await asyncio.sleep(backoff_seconds(self.failures, error, random.random()))  # noqa: S311
             self.failures += 1
 
-    async def _go_on(self) -> ApiError | None:
-        """Until something ends it; the error, if it was one. No failure may end the operator's view of the world."""
+    async def _list_and_watch(self) -> ApiError | None:
+        """List and watch until something ends it; return the error, if any. No failure may end the informer."""
         try:
             if not self.version:
                 await self._list()
@@ -111,9 +111,9 @@ class _Feed:
                 self.version = ""
             _log.warning("%s: %s; %s again", self._place, error, "watching" if self.version else "listing")
             return error
-        except Exception:  # noqa: BLE001 - the operator is blind without this
+        except Exception:  # noqa: BLE001 - no failure may end the informer
             self.version = ""
-            _log.exception("%s: a mistake in muster; listing again", self._place)
+            _log.exception("%s: unexpected error; listing again", self._place)
         return None
 
     async def _list(self) -> None:
@@ -127,9 +127,9 @@ class _Feed:
                     if self.versions.remembers:
                         visited.add(key(item))
                     self._take(Change("ADDED", item))
-                    # Others have their turn between two objects of a long list.
+                    # Let other tasks run between two objects of a long list.
                     await asyncio.sleep(0)
-        self._tell(self.versions.keep_only(frozenset(visited)))
+        self._report(self.versions.keep_only(frozenset(visited)))
         self.version = reached
         self.was_listed = True
         self.on_listed()
@@ -142,7 +142,7 @@ class _Feed:
                     async with asyncio.timeout(self.silence_seconds):
                         change = await anext(changes, None)
                 except TimeoutError:
-                    # no problem where nothing happens to a kind that has no bookmarks, as Events
+                    # normal for a kind without bookmarks, such as Events, if nothing happens
                     _log.debug("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
                     return
                 if change is None:
@@ -156,20 +156,20 @@ class _Feed:
         missing = left_out(change.object)
         if missing and "" not in missing:
             change = Change(change.type, self._skipped(change.object, missing))
-        self._tell(self.versions.take(change))
+        self._report(self.versions.take(change))
 
     def _skipped(self, item: Object, missing: Mapping[str, str]) -> Object:
-        """The object's identity; the log has why nothing else of it is there."""
+        """The object's identity; the log explains why the rest is missing."""
         why = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
         self.skipped.tell(f"{self.kind.name} {'/'.join(key(item))}", uid(item), why)
         return identity_only(item, why)
 
-    def _tell(self, changes: tuple[Change, ...]) -> None:
+    def _report(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
             try:
                 self.on_change(change)
-            except Exception:  # noqa: BLE001 - one change that can't be taken must not cost the others
-                _log.exception("%s: who was told of %s %s failed", self._place, change.type, key(change.object))
+            except Exception:  # noqa: BLE001 - one failing callback must not affect other changes
+                _log.exception("%s: the callback for %s %s failed", self._place, change.type, key(change.object))
 
     @property
     def _place(self) -> str:
@@ -177,6 +177,6 @@ class _Feed:
 
 
 def _may_resume(error: ApiError) -> bool:
-    """Whether nothing that happened meanwhile is lost; after any other error a new list is the safe way."""
+    """Whether the watch can resume without losing changes; after any other error, list again."""
     is_cut = error.status == NO_ANSWER and error.reason == "NoAnswer"
     return is_cut or error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,7 +1,7 @@
-"""Where the parts of a JSON text are, found without recursion: a tenant chooses how deep an object is nested. Pure.
+"""Find the parts of a JSON text without recursion: users choose how deeply an object is nested. Pure.
 
-Go's decoder lets 10,000 levels pass, and Python's parsers, walks and copies recurse. So a text is cut into its parts
-first, in time that grows with its length alone, and only what is shallow is parsed.
+Go's decoder accepts 10,000 levels, and Python's parsers, traversals and copies are recursive. So this module splits a
+text into parts first, in linear time, and parses only shallow ones.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from itertools import accumulate
 from muster.api.document import JSON
 
 MAX_LEVELS = 100
-"""Of lists and maps within one part. No valid object comes near, and a tenth of Python's stack is enough for it."""
+"""The most levels of lists and maps within one part: more than any valid object has, a tenth of Python's stack."""
 
 MAX_MEMBERS = 1000
-"""Of a map that is cut into its parts: objects and their metadata have a dozen."""
+"""The most members of a map that is split: objects and their metadata have a dozen."""
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _PLAIN = rb'[^"{}\[\]]++'
 
 
 def _nested(levels: int) -> bytes:
-    """A map or list of at most so many levels. Possessive, so that nothing is ever tried twice."""
+    """A map or list of at most `levels` levels. Possessive, so that nothing is tried twice."""
     value = b""
     for _ in range(levels):
         value = rb"[{\[](?:" + b"|".join(filter(None, (_PLAIN, _STRING, value))) + rb")*+[}\]]"
@@ -43,7 +43,7 @@ _STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 
 class Malformed(ValueError):
-    """The text is no JSON, or it is cut off."""
+    """The text is not JSON, or is truncated."""
 
 
 class TooDeep(ValueError):
@@ -51,7 +51,7 @@ class TooDeep(ValueError):
 
 
 class Part:
-    """A value within a text. Nothing is copied, and its end isn't looked for, before it is needed."""
+    """A value within a text. It copies nothing, and finds its end only on demand."""
 
     __slots__ = ("_end", "_is_deep", "_start", "_text")
 
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Where it ends in the text. Raises `Malformed`."""
+        """The position of its end in the text. Raises `Malformed`."""
         if self._end < 0:
             match = _SHALLOW.match(self._text, self._start)
             if match is not None:
@@ -71,32 +71,32 @@ class Part:
             elif self._text[self._start : self._start + 1] in _OPENING:
                 self._end, self._is_deep = _end_of_deep(self._text, self._start), True
             else:
-                raise Malformed(f"no value is at byte {self._start}")
+                raise Malformed(f"a value is expected at byte {self._start}")
         return self._end
 
     @property
     def size(self) -> int:
-        """In bytes. Raises `Malformed`."""
+        """Its size in bytes. Raises `Malformed`."""
         return self.end - self._start
 
     @property
     def is_list(self) -> bool:
-        """Whether it begins as a list does."""
+        """Whether it begins like a list."""
         return self._text[self._start : self._start + 1] == b"["
 
     def has(self, word: bytes) -> bool:
-        """Whether the text has the word in it; also after the part, where its end isn't known yet."""
+        """Whether the text contains the word; may also find it after the part if its end isn't known yet."""
         return self._text.find(word, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
 
     def content(self) -> bytes:
-        """The part as a text of its own. Raises `TooDeep` and `Malformed`."""
+        """The part's text. Raises `TooDeep` and `Malformed`."""
         end = self.end
         if self._is_deep:
             raise TooDeep(f"nested more than {MAX_LEVELS} levels deep")
         return self._text[self._start : end]
 
     def value(self) -> JSON:
-        """What it says. Raises `TooDeep` and `Malformed`."""
+        """The parsed value. Raises `TooDeep` and `Malformed`."""
         content = self.content()
         try:
             result: JSON = json.loads(content)
@@ -105,7 +105,7 @@ class Part:
         return result
 
     def members(self) -> Iterator[tuple[str, Part]]:
-        """The values of a map with their keys, one after the other. Raises `Malformed` for what is none."""
+        """Yield the keys and values of a map. Raises `Malformed` for other values."""
         text = self._text
         self._expect(self._start, b"{")
         at = _after_space(text, self._start + 1)
@@ -125,7 +125,7 @@ class Part:
         raise Malformed(f"a map has more than {MAX_MEMBERS} fields")
 
     def elements(self) -> Iterator[Part]:
-        """The values of a list, one after the other. Raises `Malformed` for what is none."""
+        """Yield the values of a list. Raises `Malformed` for other values."""
         text = self._text
         self._expect(self._start, b"[")
         at = _after_space(text, self._start + 1)
@@ -136,7 +136,7 @@ class Part:
             if text[at : at + 1] != b"]":
                 self._expect(at, b",")
                 at += 1
-        # Who goes on behind the list need not look for its end once more.
+        # The list's end is now known: callers need not search for it.
         self._end = at + 1
 
     def _expect(self, at: int, char: bytes) -> None:
@@ -145,12 +145,12 @@ class Part:
 
 
 def value_in(text: bytes) -> Part:
-    """The value that a text is."""
+    """The value in a text."""
     return Part(text, _after_space(text, 0))
 
 
 def _end_of_deep(text: bytes, start: int) -> int:
-    # Chunk by chunk, each looked at by functions of C: a loop of Python's over a megabyte of brackets takes a second.
+    # Use C functions on chunks: a Python loop over a megabyte of brackets takes a second.
     at, level = start, 0
     while chunk := _CHUNK.match(text, at):
         brackets = _STRINGS.sub(b"", chunk[0]).translate(None, _NO_BRACKETS)
@@ -158,7 +158,7 @@ def _end_of_deep(text: bytes, start: int) -> int:
         if 0 in levels[1:]:
             return _end_within(text, at, level)
         at, level = chunk.end(), levels[-1]
-    raise Malformed("the text is cut off")
+    raise Malformed("the text is truncated")
 
 
 def _end_within(text: bytes, at: int, level: int) -> int:
@@ -166,7 +166,7 @@ def _end_within(text: bytes, at: int, level: int) -> int:
         level += 1 if bracket[1] in _OPENING else -1
         if level == 0:
             return bracket.end()
-    raise Malformed("the text is cut off")
+    raise Malformed("the text is truncated")
 
 
 def _after_space(text: bytes, at: int) -> int:

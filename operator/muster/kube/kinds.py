@@ -1,4 +1,4 @@
-"""The kinds of objects that muster asks the API server for, and where they are found there."""
+"""The kinds of objects that muster reads and writes, and their paths in the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from muster.api.document import JSON
 from muster.api.names import GROUP, PLURAL, VERSION
 
 Object = Mapping[str, JSON]
-"""An object as the API server sends and takes it."""
+"""An object as the API server sends and accepts it."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How much is read of objects.
+    """How much of an object to parse and keep.
 
-    `metadata` and `parts` name the fields that are kept (None: all; managedFields never), `as_text` those parts that
-    are handed on as the JSON text that they are. `max_bytes` limits the text of fields, by path. Of an object without
-    the word `marker` in its text only the identity is read.
+    `metadata` and `parts` name the fields to keep (None: all; managedFields never), `as_text` those kept as JSON text.
+    `max_bytes` limits the text of fields, by path. If an object's text lacks the word `marker`, only its identity is
+    kept.
     """
 
     metadata: frozenset[str] | None = None
@@ -28,7 +28,7 @@ class Reading:
 
     @property
     def is_of_metadata(self) -> bool:
-        """Whether the API server need not send more than the metadata."""
+        """Whether the metadata is enough."""
         return self.parts is not None and not self.parts
 
 
@@ -48,7 +48,7 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL's path: of one object, or of all (`namespace` None: of all namespaces)."""
+        """The URL's path of one object, or of all (`namespace` None: in all namespaces)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace is not None:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -70,4 +70,4 @@ COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
-"""The only kind here without a namespace."""
+"""The only cluster-scoped kind here."""

@@ -1,4 +1,4 @@
-"""Leadership: of all processes that want to lead, one does, for as long as it holds a Lease."""
+"""Leader election: of all processes that want to lead, the holder of a Lease does."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from muster.kube.kinds import LEASES, Object
 from muster.kube.session import always
 
 REQUEST_SECONDS = 5.0
-"""How long one look or renewal may take, so that another is tried before it is too late."""
+"""The timeout of one read or renewal, so that there is time for another attempt."""
 
 RELEASE_SECONDS = 2.0
-"""How long the process tries to give the Lease back: a restart waits for the process to end."""
+"""The time for releasing the Lease: a restart waits for the process to end."""
 
 _log = logging.getLogger(__name__)
 
 
 def new_identity() -> str:
-    """This process's, like no other's: `<host>_<random>`."""
+    """A unique identity of this process: `<host>_<random>`."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
 def nothing() -> None:
-    """The listener that does nothing."""
+    """A listener that does nothing."""
 
 
 class Leadership:
     """Waits for a Lease, and leads while it holds it.
 
     A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
-    of the same host, and also when the Lease was deleted (`muster.kube.election.next_leader_term`).
+    one on the same host, and after the Lease was deleted (`muster.kube.election.next_leader_term`).
 
-    `on_change` is called after each answer of the API server. `is_fit` is asked before the Lease is taken or renewed:
-    a process that could not do a leader's work lets it run out.
+    `on_change` is called after each response of the API server. `is_fit` is called before the Lease is taken or
+    renewed: a process that can't do a leader's work lets it expire.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Leadership:
         is_fit: Callable[[], bool] = always,
     ) -> None:
         self.held_until = float("-inf")
-        """Monotonic seconds: until then no other process takes the Lease, whatever happens to this one."""
+        """Monotonic seconds: no other process takes the Lease before, whatever happens to this one."""
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -83,20 +83,20 @@ class Leadership:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None: no one."""
+        """The current leader, as far as known; None: there is none."""
         current = self._known
         if current is None or not current.holder or self._monotonic() >= self._observed_at + current.seconds:
             return None
         return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(leader_term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` whenever this process holds the Lease; cancel and await it when the Lease is lost.
 
-        Goes on until cancelled, or until `lead` ends by itself, and raises what that raised; gives the Lease back then.
+        Returns or raises when `lead` ends by itself, else runs until cancelled; then releases the Lease.
         """
         while True:
             leader_term, held_since = await self._acquire()
-            _log.info("%s leads, term %d", self._identity, leader_term)
+            _log.info("%s is the leader, term %d", self._identity, leader_term)
             self._is_held(held_since)
             work = asyncio.ensure_future(lead(leader_term))
             try:
@@ -107,10 +107,10 @@ class Leadership:
                 self._is_held(float("-inf"))
                 await _stop(work)
                 await self._release(leader_term)
-            _log.warning("%s does not lead any more", self._identity)
+            _log.warning("%s is no longer the leader", self._identity)
 
     async def _acquire(self) -> tuple[int, float]:
-        """The term, and when it was asked for."""
+        """Acquire the Lease; return the term, and the time of the request."""
         while True:
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
@@ -121,7 +121,7 @@ class Leadership:
                     if step is not Step.WAIT and self._is_fit():
                         return await self._take(step), asked_at
             except (ApiError, TimeoutError) as error:
-                _log.warning("%s could not look at the Lease or take it: %s", self._identity, _why(error))
+                _log.warning("%s could not read or acquire the Lease: %s", self._identity, _why(error))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _take(self, step: Step) -> int:
@@ -135,7 +135,7 @@ class Leadership:
         return leader_term
 
     async def _hold(self, leader_term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
-        """Renew until the Lease is lost, or the work is over."""
+        """Renew until the Lease is lost, or the work ends."""
         wait = RENEW_SECONDS
         while True:
             await asyncio.wait([work], timeout=wait)
@@ -158,30 +158,30 @@ class Leadership:
                 wait = min(LOOK_SECONDS, left)
 
     def _is_held(self, since: float) -> None:
-        """A request that was sent at `since` has taken or renewed the Lease; -inf: it is not held any more."""
+        """A request sent at `since` has acquired or renewed the Lease; -inf: it is no longer held."""
         self.held_until = since + GIVE_UP_SECONDS
         self._on_change()
 
     async def _release(self, leader_term: int) -> None:
-        """So that another needn't wait; if that fails, it waits."""
+        """Release the Lease, so that another process needn't wait for its end."""
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                # This process may have been stopped since it renewed: what is another's by now is not even tried.
+                # This process may have been paused since its last renewal: don't touch a Lease of another holder.
                 await self._look()
                 await self._change(leader_term, released)
         except _Lost:
             return
         except (ApiError, TimeoutError) as error:
-            _log.warning("%s could not give the Lease back: %s", self._identity, _why(error))
+            _log.warning("%s could not release the Lease: %s", self._identity, _why(error))
 
     async def _change(self, leader_term: int, change: Callable[[Record, float], Object]) -> None:
-        """Replace the Lease while it is this term's. Raises `_Lost`, ApiError."""
+        """Replace the Lease while it has this term. Raises `_Lost`, ApiError."""
         try:
             await self._replace(change(self._mine(leader_term), self._clock()))
         except ApiError as error:
             if not (error.is_conflict or error.is_not_found):
                 raise
-            # Another has it; or it's still ours: a label was set, or an earlier request came through unanswered.
+            # Another process holds it; or it's still ours, and a label or an unanswered request changed it.
             await self._look()
             await self._replace(change(self._mine(leader_term), self._clock()))
 
@@ -204,7 +204,7 @@ class Leadership:
 
     def _observe(self, lease: Object) -> None:
         before, self._known = self._known, record(lease)
-        # What else changes at a Lease, such as a label, is no sign of its holder's life.
+        # Other changes of a Lease, such as a label, don't show that its holder is alive.
         if before is None or before.lease.get("spec") != lease.get("spec"):
             self._observed_at = self._monotonic()
         self._highest = max(self._highest, self._known.transitions or 0)
@@ -220,8 +220,8 @@ async def _stop(work: asyncio.Future[None]) -> None:
     work.cancel()
     await asyncio.wait([work])
     if not work.cancelled() and (error := work.exception()) is not None:
-        _log.error("what led failed while it was stopped", exc_info=error)
+        _log.error("the leader's work failed while it stopped", exc_info=error)
 
 
 def _why(error: Exception) -> str:
-    return str(error) or "no answer in time"
+    return str(error) or "timed out"

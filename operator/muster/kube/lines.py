@@ -1,4 +1,4 @@
-"""A stream of bytes as lines of bounded length."""
+"""Split a stream of bytes into lines of bounded length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 @dataclass
 class Lines:
-    """Cuts chunks into lines. `dropped` counts those that were too long, of which nothing is kept."""
+    """Splits chunks into lines. `dropped` counts lines that were too long and are lost."""
 
     most: int = MAX_LINE_BYTES
     dropped: int = 0
@@ -19,7 +19,7 @@ class Lines:
     _size: int = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that a chunk completes, without their ends; empty ones are left out."""
+        """Yield the lines that a chunk completes, without line ends; empty ones are skipped."""
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             self._add(chunk[start:end])

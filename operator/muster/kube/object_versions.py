@@ -1,4 +1,4 @@
-"""Which objects there are, as lists and watches tell it, and what is new in what they tell. No I/O."""
+"""Track which objects exist, and find out what is new in lists and watches. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.kube.client import Change
 from muster.kube.kinds import Object
 from muster.kube.reading import left_out
 
-# What finds an object's owner in an index; the rest of it is not kept, for there may be many thousands.
+# Enough to find an object's owner; the rest is dropped, because there may be many thousands of objects.
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
 
 
@@ -22,7 +22,7 @@ class _ObjectVersion:
 
 
 class ObjectVersions:
-    """The objects of one kind in one place. Takes what is told, in order; gives what is new in it."""
+    """The objects of one kind in one place. `take` gets reports in order and returns what is new."""
 
     remembers: Final = True
 
@@ -30,7 +30,7 @@ class ObjectVersions:
         self._objects: dict[tuple[str, str], _ObjectVersion] = {}
 
     def take(self, change: Change) -> tuple[Change, ...]:
-        """The changes that follow; none when it's known already. An object that vanished unseen is told as DELETED."""
+        """Return the changes that follow; none for a known version. A replaced object is reported as DELETED first."""
         place, now = key(change.object), _version_of(change.object)
         before = self._objects.get(place)
         if change.type == "DELETED":
@@ -39,7 +39,7 @@ class ObjectVersions:
             del self._objects[place]
             return (change,)
         if is_identity_only(change.object):
-            # It is no more than that of which nothing has to be known, whatever it was.
+            # Only its identity is known: treat it as not tracked.
             self._objects.pop(place, None)
             return () if before is None else (Change("MODIFIED", change.object),)
         self._objects[place] = now
@@ -50,33 +50,33 @@ class ObjectVersions:
         return () if before.version == now.version else (Change("MODIFIED", change.object),)
 
     def keep_only(self, visited: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
-        """Forget all that a complete list hasn't: of each, its metadata is told as DELETED."""
+        """Drop all objects that a complete list lacks: report each as DELETED, with its metadata."""
         vanished = [place for place in self._objects if place not in visited]
         return tuple(Change("DELETED", self._objects.pop(place).remains) for place in vanished)
 
 
 class Untracked:
-    """In the place of `ObjectVersions`, for objects of which any number may come and go: all that is told is new."""
+    """Replaces `ObjectVersions` for kinds with any number of objects: it reports every change."""
 
     remembers: Final = False
 
     def take(self, change: Change) -> tuple[Change, ...]:
-        """The change itself."""
+        """Return the change itself."""
         return () if is_identity_only(change.object) else (change,)
 
     def keep_only(self, _: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
-        """Nothing was kept."""
+        """Return nothing."""
         return ()
 
 
 def key(item: Object) -> tuple[str, str]:
-    """Namespace and name."""
+    """The object's namespace and name."""
     metadata = mapping(item.get("metadata"))
     return string(metadata.get("namespace")), string(metadata.get("name"))
 
 
 def is_identity_only(item: Object) -> bool:
-    """Whether nothing else was read of the object."""
+    """Whether only the object's identity was parsed."""
     return "" in left_out(item)
 
 

@@ -1,7 +1,7 @@
-"""Objects of the API server as muster keeps them: without what it never looks at, and without what could harm it. Pure.
+"""Parse objects of the API server, without fields that muster doesn't need, and without harmful ones. Pure.
 
-What can't be parsed, or is too long to be kept, is left out of its object and named there, so that one part of one
-object costs neither the object nor the others.
+A part that can't be parsed, or is too long, is left out, and the object names it: one bad part must not affect the rest
+of its object, or other objects.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from muster.kube.json_parts import Malformed, Part, value_in
 from muster.kube.kinds import Object, Reading
 
 LEFT_OUT = "muster.dev/leftOut"
-"""The key in an object, as read, of what is missing in it: why, by path."""
+"""A parsed object's key for missing parts: the reason, by path."""
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation in which kubectl keeps the whole object once more."""
+"""The annotation in which kubectl keeps a copy of the whole object."""
 
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 _SHORT_BYTES = 256
-"""`kind`, `apiVersion` and their like are always kept."""
+"""`kind`, `apiVersion` and other short fields are always kept."""
 
 
 def read_object(part: Part, reading: Reading) -> Object:
-    """An object. Raises `Malformed` for what is none."""
+    """Parse an object. Raises `Malformed`."""
     if not part.has(reading.marker):
-        return {"metadata": dict(_identity(part)), LEFT_OUT: {"": "it is none of muster's"}}
+        return {"metadata": dict(_identity(part)), LEFT_OUT: {"": "it does not belong to muster"}}
     left_out: dict[str, JSON] = {}
     result: dict[str, JSON] = {}
     for name, member in part.members():
@@ -39,20 +39,20 @@ def read_object(part: Part, reading: Reading) -> Object:
 
 
 def left_out(source: Object) -> Mapping[str, str]:
-    """What is missing in an object as read: why, by path. Of "" nothing but the identity was read."""
+    """The missing parts of a parsed object: the reason, by path. Path "" means that only the identity was parsed."""
     missing = source.get(LEFT_OUT)
     return {path: str(why) for path, why in missing.items()} if isinstance(missing, dict) else {}
 
 
 def identity_only(source: Object, why: str) -> Object:
-    """What is left of an object of which nothing else is to be known, and why."""
+    """The identity of an object whose other fields are dropped, with the reason."""
     metadata = source.get("metadata")
     result = metadata if isinstance(metadata, dict) else {}
     return {"metadata": {name: result[name] for name in _IDENTITY if name in result}, LEFT_OUT: {"": why}}
 
 
 def parsed(text: bytes) -> JSON:
-    """A text that is one JSON value. Raises `TooDeep` and `Malformed`."""
+    """Parse a text with one JSON value. Raises `TooDeep` and `Malformed`."""
     part = value_in(text)
     if text[part.end :].strip():
         raise Malformed(f"something follows the value at byte {part.end}")
@@ -76,7 +76,7 @@ def _take(
     name, path = names
     most = reading.max_bytes.get(path)
     if most is not None and part.size > most:
-        left_out[path] = f"found {part.size} bytes, too many to be read"
+        left_out[path] = f"found {part.size} bytes, which are too many"
         return
     try:
         result[name] = part.content().decode() if name in reading.as_text else part.value()
@@ -85,7 +85,7 @@ def _take(
 
 
 def _identity(part: Part) -> Iterator[tuple[str, JSON]]:
-    """Name, namespace, uid and version, without a look at what follows them."""
+    """Name, namespace, uid and version, without parsing the fields after them."""
     metadata = next((member for name, member in part.members() if name == "metadata"), None)
     if metadata is None:
         raise Malformed("an object has no metadata")

@@ -1,4 +1,4 @@
-"""Requests to the API server: limits of number and time, credentials that expire, and errors of one kind."""
+"""Requests to the API server: limits, timeouts, renewed credentials, and one kind of error."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from muster.kube.errors import NO_ANSWER, ApiError
 from muster.kube.fair_slots import FairSlots
 
 MAX_IN_FLIGHT = 64
-"""Requests at once, streams aside: the API server shares itself out fairly, and more would only queue there.
+"""Concurrent requests, without streams: the API server has its own fair queues, in which more would only wait.
 
-Namespaces share them (`FairSlots`): one alone gets three quarters, and fewer while the API server is busy
+Namespaces share them (`FairSlots`): a single one gets three quarters, and fewer while the API server is busy
 (`AdaptiveLimit`).
 """
 
 ANSWER_SECONDS = 20.0
-"""How long an answer is waited for; of a stream, its beginning."""
+"""The timeout of a response; for a stream, of its beginning."""
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""One object at most: 1.5 MiB in etcd unless its limit was raised, and up to six times that as JSON."""
+"""The limit for one object: 1.5 MiB in etcd unless its limit was raised, and up to six times that as JSON."""
 
 MAX_REFUSAL_BYTES = 1024 * 1024
-"""Of an answer that says why not; of what is longer the HTTP status has to do."""
+"""The limit for an error's body; beyond it, only the HTTP status counts."""
 
 
 _TOO_MANY = (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class TooLong(ApiError):
-    """The answer is longer than who asked is ready to hold; nothing of it is kept."""
+    """The response exceeds the caller's limit; its data is dropped."""
 
 
 def always() -> bool:
-    """What is asked when nothing speaks against it."""
+    """The default of `may_send`."""
     return True
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked. `query` leaves out what is empty; `may_send` is asked at the last moment before it is sent."""
+    """A request. Empty values of `query` are omitted; `may_send` is called right before sending."""
 
     method: str
     path: str
@@ -67,13 +67,13 @@ class Request:
 
     @property
     def namespace(self) -> str:
-        """Whose object it is about; "" for none in particular."""
+        """The namespace of the request's object; "" if there is none."""
         _, is_there, rest = self.path.partition("/namespaces/")
         return rest.partition("/")[0] if is_there else ""
 
     @property
     def kind(self) -> str:
-        """What requests that take about as long have in common: the verb, and the path without names."""
+        """Requests of one kind take about as long: the verb, and the path without names."""
         _, is_there, rest = self.path.partition("/namespaces/")
         if not is_there:
             return f"{self.method} {self.path}"
@@ -94,7 +94,7 @@ class Session:
 
     @property
     def namespace(self) -> str:
-        """The context's."""
+        """The context's namespace."""
         return self._access.namespace
 
     async def close(self) -> None:
@@ -103,7 +103,7 @@ class Session:
             await access.close()
 
     async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
-        """What is answered. Raises ApiError, and of these `TooLong` when it is longer than `most` bytes."""
+        """Return the response's body. Raises ApiError, `TooLong` if it has more than `most` bytes."""
         limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
         try:
             async with (
@@ -122,36 +122,36 @@ class Session:
         return result
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """What is answered, bit by bit, for as long as it takes. Raises ApiError, also when it's cut off."""
+        """Yield the response's chunks, however long it takes. Raises ApiError, also if the stream is interrupted."""
         async with self._answer(request, aiohttp.ClientTimeout(total=None)) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
 
     @contextlib.asynccontextmanager
     async def _measured(self, request: Request) -> AsyncIterator[None]:
-        """How many requests of its namespace may be in flight follows from how long this one takes."""
+        """Adjust the limit of the request's namespace by its latency."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
             yield
         except ApiError as error:
-            # A refusal is no measure: it takes less than what it refuses.
+            # Refusals are too fast to compare.
             if error.status in _TOO_MANY:
                 self._limit.unanswered(request.namespace)
             raise
-        # Reads are as long as what they find.
+        # The latency of a read depends on the size of its result.
         if request.method != "GET":
             self._limit.answered(request.namespace, request.kind, clock() - began, clock())
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: Request, limit: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
-        # Cancellation passes; everything else that comes from below is the API server not answering.
+        # Cancellation passes; every other error means that the API server did not answer.
         try:
             response = await self._send(request, limit)
             try:
                 yield response
             finally:
-                response.release() if limit.total is not None else _hang_up(response)
+                response.release() if limit.total is not None else _abort(response)
         except TimeoutError as late:
             raise self._unanswered(request, f"within {ANSWER_SECONDS:.0f} s") from late
         except (aiohttp.ClientError, OSError) as broken:
@@ -164,7 +164,7 @@ class Session:
         except ApiError as refused:
             if refused.status != HTTPStatus.UNAUTHORIZED:
                 raise
-            # A token from a plug-in or a file may have expired. What is refused so was not carried out.
+            # A token from a plug-in or a file may have expired. The API server did not execute the request.
             return await _begin(await self._renewed(access, refused), request, limit)
 
     async def _renewed(self, used: Access, refused: ApiError) -> Access:
@@ -172,9 +172,9 @@ class Session:
             if self._access is used:
                 try:
                     self._access = await find(self._kubeconfig)
-                except NoCluster as gone:
-                    raise refused from gone
-                # Streams of others are still on it.
+                except NoCluster as no_cluster:
+                    raise refused from no_cluster
+                # Other streams still use it.
                 self._outdated.append(used)
             return self._access
 
@@ -183,9 +183,9 @@ class Session:
         return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {why}")
 
 
-def _hang_up(stream: aiohttp.ClientResponse) -> None:
-    """Leave a stream, read to its end or not: nothing more is read of it for the connection's sake."""
-    # TLS would wait for the other side's farewell, with a process that ends meanwhile.
+def _abort(stream: aiohttp.ClientResponse) -> None:
+    """Abort a stream: a pooled connection would first read the rest of it."""
+    # TLS would wait for the other side's close_notify, and keep the process from ending.
     if stream.connection is not None and stream.connection.transport is not None:
         stream.connection.transport.abort()
     stream.close()
@@ -206,7 +206,7 @@ async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout)
 
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    """What is answered; None when that is longer than `most` bytes."""
+    """Read the response's body; None if it has more than `most` bytes."""
     result = bytearray()
     async for chunk in response.content.iter_any():
         result += chunk

@@ -1,4 +1,4 @@
-"""What is logged of objects that can't be read: each once, and no more of them than a person reads."""
+"""Log objects that can't be parsed: each only once, and at a limited rate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_REMEMBERED = 1000
-"""Objects that were logged and aren't again; of more the oldest are forgotten, and may be logged once more."""
+"""Logged objects that are remembered; older ones may be logged again."""
 
 MAX_LINES = 20
-"""In `WINDOW_SECONDS`: a tenant decides how many such objects there are."""
+"""Lines per `WINDOW_SECONDS`: users control the number of such objects."""
 
 WINDOW_SECONDS = 60.0
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class SkippedLog:
-    """`clock` gives seconds."""
+    """`clock` returns seconds."""
 
     clock: Callable[[], float]
     _logged: OrderedDict[str, None] = field(default_factory=OrderedDict)
@@ -29,7 +29,7 @@ class SkippedLog:
     _silent: int = 0
 
     def tell(self, what: str, uid: str, why: str) -> None:
-        """`what` names the object as kubectl does, `why` says what is wrong with it; `uid` "" where it isn't known."""
+        """Log a skipped object: `what` is its name as in kubectl, `why` the problem; `uid` is "" if unknown."""
         key = uid or why
         if key in self._logged:
             return
@@ -39,10 +39,10 @@ class SkippedLog:
         now = self.clock()
         if now - self._since >= WINDOW_SECONDS:
             if self._silent:
-                _log.warning("%d more objects were skipped that can't be read", self._silent)
+                _log.warning("muster skipped %d more objects that it can't parse", self._silent)
             self._since, self._lines, self._silent = now, 0, 0
         if self._lines >= MAX_LINES:
             self._silent += 1
             return
         self._lines += 1
-        _log.warning("%s is skipped: %s", what, why)
+        _log.warning("muster skips %s: %s", what, why)

@@ -33,15 +33,15 @@ def test_an_object_is_logged_once_and_a_flood_is_counted(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         for size in range(3):
             log.tell("Pod ns/a", "u", f"it is bad{size or ''}")
-        assert caplog.messages == ["Pod ns/a is skipped: it is bad"]
+        assert caplog.messages == ["muster skips Pod ns/a: it is bad"]
         for number in range(500):
             log.tell(f"Pod ns/{number}", str(number), "it is bad")
         assert len(caplog.messages) == MAX_LINES
         now = WINDOW_SECONDS
         log.tell("Pod ns/b", "v", "it is bad")
         assert caplog.messages[MAX_LINES:] == [
-            f"{501 - MAX_LINES} more objects were skipped that can't be read",
-            "Pod ns/b is skipped: it is bad",
+            f"muster skipped {501 - MAX_LINES} more objects that it can't parse",
+            "muster skips Pod ns/b: it is bad",
         ]
 
 

@@ -44,8 +44,8 @@ def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
     reading = Reading(max_bytes={"spec": 100, "metadata.finalizers": 10})
     result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
     assert left_out(result) == {
-        "metadata.finalizers": "found 17 bytes, too many to be read",
-        "spec": "found 101 bytes, too many to be read",
+        "metadata.finalizers": "found 17 bytes, which are too many",
+        "spec": "found 101 bytes, which are too many",
     }
 
 
