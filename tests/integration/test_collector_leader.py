@@ -29,7 +29,7 @@ async def answer(site: Site, token: str | None) -> tuple[int, dict[str, str]]:
     return status, json.loads(body)
 
 
-NOBODY_KNOWN = {"error": "This operator is not the leader; who is, is not known yet."}
+NOBODY_KNOWN = {"error": "This operator is not the leader; the leader is not known yet."}
 
 
 async def test_a_collector_that_has_just_begun_does_not_lead() -> None:

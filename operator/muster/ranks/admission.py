@@ -1,4 +1,4 @@
-"""Who may ask, and how often: from a request's headers to a pod's place in its job."""
+"""Authenticate requests and limit their rate: from a request's headers to a pod's place in its job."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,31 +11,31 @@ from muster.ranks.refusal import Reason, Refused
 from muster.ranks.tokens import PodClaim, Verifier
 
 POD_RATE = Rate(per_second=20.0, burst=100.0)
-"""Requests of one pod. An agent has one report in flight and collects events meanwhile: it stays far below."""
+"""The request rate of one pod: an agent sends one report at a time and stays far below."""
 
 MAX_PODS = 50_000
 
 STRANGER_RATE = Rate(per_second=10.0, burst=50.0)
-"""Requests without a good token, from one address: each may cost a signature's verification."""
+"""The rate of requests without a valid token, from one address: each may cost a signature check."""
 
 MAX_ADDRESSES = 10_000
 
 UNKNOWN_POD_SECONDS = 1.0
-"""A pod may report before the operator has heard that it exists."""
+"""Retry-After for an unknown pod: it may report before the operator has observed it."""
 
 _SCHEME = "Bearer "
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """A pod that may ask."""
+    """A pod with a valid token."""
 
     pod: PodClaim
     member: Member
 
 
 class Admission:
-    """Checks tokens and rates; `trust` hears which connection turned out to be which known pod's."""
+    """Checks tokens and rates; calls `trust` with the pod of a connection."""
 
     def __init__(
         self, verifier: Verifier, directory: Directory, trust: Callable[[web.BaseRequest, PodClaim], None]
@@ -47,7 +47,7 @@ class Admission:
         self._strangers = Limiter(STRANGER_RATE, MAX_ADDRESSES)
 
     def admit(self, request: web.BaseRequest, now: float) -> Admitted:
-        """Who sends `request` at `now` (Unix seconds). Raises `Refused`. Reads nothing but the headers."""
+        """Find the sender of `request` at `now` (Unix seconds). Raises `Refused`. Reads only the headers."""
         pod = self._identify(request, now)
         wait = self._pods.take(pod.pod_uid, now)
         if wait > 0.0:
@@ -55,19 +55,19 @@ class Admission:
         member = self._directory.find(pod.pod_uid)
         if member is None:
             raise Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
-        # any pod of the cluster may ask for a token with our audience: its place is a job's pod's
+        # any pod of the cluster can get a token with our audience, but only pods of jobs are trusted
         self._trust(request, pod)
         return Admitted(pod, member)
 
     def _identify(self, request: web.BaseRequest, now: float) -> PodClaim:
         header = request.headers.get("Authorization", "")
         token = header.removeprefix(_SCHEME) if header.startswith(_SCHEME) else ""
-        # a pod that was here before doesn't pay for what others at its address do
+        # a known pod doesn't pay for other requests from its address
         claim = self._verifier.recall(token, now)
         if claim is not None:
             return claim
         address = request.remote or ""
-        # paid before the work, and given back to who was good
+        # charge before the work, and refund a valid request
         if self._strangers.take(address, now) > 0.0:
             raise Refused(Reason.TOO_FAST, 1.0)
         if not token:

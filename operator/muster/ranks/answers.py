@@ -1,7 +1,7 @@
-"""Commands as answers: encoded once for all nodes of a rank group, and sent to a few of them at a time.
+"""Send commands to agents: encoded once for all nodes of a job, and limited in number at a time.
 
-A large rank group gets the same Start, with all its peers: a mebibyte and more for 10,000 nodes. Written into every
-connection at once it would take gigabytes.
+All agents of a large job get the same Start, with all its peers: more than a mebibyte for 10,000 nodes. Writing it to
+every connection at once would take gigabytes.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from muster_worker import wire
 from muster_worker.contract import Command
 
 MAX_REMEMBERED = 8
-"""Commands that are kept encoded: those of jobs that start or stop at this moment."""
+"""Encoded commands that are kept: those of jobs that start or stop at the moment."""
 
 DEFLATED_FROM_BYTES = 4096
 
 LARGE_BYTES = 64 * 1024
-"""More than a connection takes without waiting for the other side to read."""
+"""More than a socket's buffer holds."""
 
 MAX_LARGE = 16
-"""Large answers under way to pods of one namespace."""
+"""Concurrent large responses to pods of one namespace."""
 
 SEND_SECONDS = 15.0
-"""Who reads more slowly has to ask again."""
+"""The timeout of a response; a slower agent has to retry."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A command's bytes, `deflated` where that is worth it."""
+    """A command's bytes, `deflated` if that is worthwhile."""
 
     plain: bytes
     deflated: bytes | None
@@ -40,14 +40,14 @@ class Encoded:
 
 @dataclass
 class Answers:
-    """Belongs to one event loop. `headers` are those of every answer."""
+    """Belongs to one event loop. `headers` are the headers of every response."""
 
     headers: dict[str, str]
     _encoded: OrderedDict[int, tuple[Command, Encoded]] = field(default_factory=OrderedDict)
     _slots: dict[str, "_Slots"] = field(default_factory=dict)
 
     async def send(self, request: web.BaseRequest, namespace: str, command: Command) -> web.StreamResponse:
-        """Answer with `command`. Raises `Refused` (TooSlow), and closes the connection, if the agent reads nothing."""
+        """Respond with `command`. Raises `Refused` (TooSlow) and closes the connection if the agent is too slow."""
         encoded = self.encode(command)
         accepted = "deflate" in request.headers.get("Accept-Encoding", "")
         body, headers = encoded.plain, self.headers
@@ -66,7 +66,7 @@ class Answers:
                 del self._slots[namespace]
 
     def encode(self, command: Command) -> Encoded:
-        """The bytes of a command; the same object again costs nothing."""
+        """Encode a command; the same object is encoded only once."""
         key = id(command)
         if key not in self._encoded:
             plain = wire.encode(command)

@@ -1,7 +1,7 @@
-"""The collector's certificate authorities: which there are, which one signs, whom agents trust. Pure.
+"""Rotate the collector's certificate authorities: which exist, which one signs, which agents trust. Pure.
 
-An agent trusts what its job's plan says, and a plan reaches a running pod minutes after it was written. So a new
-authority is announced before it signs, and an old one is trusted until it ends.
+Agents trust the authorities in their job's plan, and a changed plan reaches a running pod minutes later. So a new
+authority is announced before it signs, and an old one is trusted until it expires.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from muster.ranks.certificate import Authority, check_authority
 
 AUTHORITY_SECONDS = 360 * 24 * 3600.0
-"""An authority's life: its successor comes after two thirds of it, unnoticed, so it may be short."""
+"""An authority's lifetime. Its successor comes after two thirds of it, without interruption, so it may be short."""
 
 SERVING_SECONDS = 30 * 24 * 3600.0
-"""A serving certificate's life."""
+"""A serving certificate's lifetime."""
 
 RENEWAL_SHARE = 2.0 / 3.0
-"""The part of a certificate's life after which its successor is made: a third is left for what may go wrong."""
+"""The share of a certificate's lifetime after which its successor is issued: the rest leaves time for retries."""
 
 SPREAD_SECONDS = 24 * 3600.0
-"""How long a new authority is announced before it signs."""
+"""The time between a new authority's announcement and its first signature."""
 
 _FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
 
@@ -29,9 +29,9 @@ _FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
 def rotate(
     allowed: Sequence[Authority], now: float, make: Callable[[float, float], Authority]
 ) -> tuple[Authority, ...]:
-    """The authorities as they should be at `now` (Unix seconds), oldest first.
+    """Return the authorities for `now` (Unix seconds), oldest first.
 
-    `make` gives a new one from a moment on, for so many seconds; it's called when the newest nears its end.
+    `make` issues a new one, from a time on, for a lifetime; it's called when the newest nears its end.
     """
     current = sorted((one for one in allowed if now < one.expires_at), key=_age_order)
     if not current or is_due(current[-1].made_at, current[-1].expires_at, now):
@@ -40,24 +40,24 @@ def rotate(
 
 
 def is_due(made_at: float, expires_at: float, now: float) -> bool:
-    """Whether it's time for the successor of a certificate of this period."""
+    """Whether it's time for a certificate's successor."""
     return now >= made_at + RENEWAL_SHARE * (expires_at - made_at)
 
 
 def signer(authorities: Sequence[Authority], now: float) -> Authority:
-    """The one that signs at `now`: the newest that agents have heard of. `authorities` are `rotate`'s."""
+    """The authority that signs at `now`: the newest that agents already trust. `authorities` come from `rotate`."""
     announced = [one for one in authorities if now >= one.made_at + SPREAD_SECONDS]
-    # without an older one no agent trusts any yet, and there is nothing to wait for
+    # if none is old enough, no agent trusts any yet, and there is nothing to wait for
     return announced[-1] if announced else authorities[0]
 
 
 def bundle(authorities: Sequence[Authority]) -> str:
-    """What agents trust: the certificates of all, PEM, newest last."""
+    """The certificates that agents trust, as PEM, newest last."""
     return "".join(one.certificate for one in authorities)
 
 
 def to_text(authorities: Sequence[Authority]) -> str:
-    """The authorities with their keys as JSON, for `from_text`. It is a secret."""
+    """Encode the authorities with their keys as JSON, for `from_text`. It is a secret."""
     entries = [
         {"certificate": one.certificate, "key": one.key, "madeAt": one.made_at, "expiresAt": one.expires_at}
         for one in authorities
@@ -66,11 +66,11 @@ def to_text(authorities: Sequence[Authority]) -> str:
 
 
 def from_text(text: str) -> tuple[Authority, ...]:
-    """Read what `to_text` wrote. Raises `ValueError`, which tells nothing of a key."""
+    """Decode what `to_text` encoded. Raises `ValueError`, whose message contains no part of a key."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        # json's own message is about a place in the text; its exception holds the text
+        # json's exception contains the text
         raise ValueError("it is not JSON") from None
     entries = document.get("authorities") if isinstance(document, dict) else None
     if not isinstance(entries, list):
@@ -93,5 +93,5 @@ def _read(entry: object, index: int) -> Authority:
 
 
 def _age_order(authority: Authority) -> tuple[float, str]:
-    # two made at the same moment have an order too, the same for every reader
+    # a fixed order even for equal times
     return authority.made_at, authority.certificate

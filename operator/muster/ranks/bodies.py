@@ -1,4 +1,4 @@
-"""Requests' bodies in bounded memory and time: each one's size is reserved before its first byte is read."""
+"""Read request bodies in bounded memory and time: reserve a body's size before reading its first byte."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,14 +11,14 @@ from muster.ranks.refusal import Reason, Refused
 from muster.ranks.tokens import PodClaim
 
 MAX_BYTES_IN_FLIGHT = 8 * 1024 * 1024
-"""All bodies together: thousands of heartbeats, or 8 of the largest reports."""
+"""The limit of all bodies together: thousands of heartbeats, or 8 of the largest reports."""
 
-AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 
 
 @dataclass(eq=False)
 class _Body:
-    """A body that is read or waits for its turn. Its bytes are reserved from the beginning."""
+    """A body that is being read. Its bytes are reserved from the beginning."""
 
     pod: PodClaim
     size: int
@@ -29,9 +29,9 @@ class _Body:
 
 @dataclass
 class Bodies:
-    """Reads bodies. When there is no room, the namespace that holds most of it loses its oldest body.
+    """Reads bodies. If the memory is used up, the namespace with the largest part of it loses its oldest body.
 
-    A pod has one body in flight: its agent sends one report at a time, and the newest is the one that counts.
+    Each pod has one body at a time: its agent sends one report at a time, and only the newest matters.
     """
 
     max_bytes: int = MAX_BYTES_IN_FLIGHT
@@ -43,9 +43,9 @@ class Bodies:
     async def read(
         self, request: web.BaseRequest, pod: PodClaim, max_bytes: int, seconds: float
     ) -> AsyncIterator[bytes]:
-        """The whole body, which counts as in flight until the caller is done with it.
+        """Read the whole body; its memory is reserved until the block ends.
 
-        Raises `Refused`: Compressed, LengthRequired, TooLarge, before anything is read; CrowdedOut, TooSlow, BadHttp.
+        Raises `Refused`: Compressed, LengthRequired, TooLarge, before reading; CrowdedOut, TooSlow, BadHttp.
         """
         body = _Body(pod, _size(request, max_bytes), asyncio.timeout(seconds))
         self._reserve(body)
@@ -60,7 +60,7 @@ class Bodies:
                 return await request.content.readexactly(body.size) if body.size else b""
         except TimeoutError:
             if body.is_crowded_out:
-                raise Refused(Reason.CROWDED_OUT, AGAIN_SECONDS) from None
+                raise Refused(Reason.CROWDED_OUT, RETRY_SECONDS) from None
             raise Refused(Reason.TOO_SLOW) from None
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
             raise Refused(Reason.BAD_HTTP) from None
@@ -74,7 +74,7 @@ class Bodies:
         while self.reserved + body.size > self.max_bytes:
             largest = max(self._namespaces, key=self._held)
             if largest == body.pod.namespace:
-                raise Refused(Reason.CROWDED_OUT, AGAIN_SECONDS)
+                raise Refused(Reason.CROWDED_OUT, RETRY_SECONDS)
             arriving = (held for held in self._namespaces[largest] if held.is_arriving)
             self._crowd_out(next(arriving, None))
         self._pods[body.pod.pod_uid] = body
@@ -85,9 +85,9 @@ class Bodies:
         return sum(body.size for body in self._namespaces[namespace])
 
     def _crowd_out(self, body: _Body | None) -> None:
-        # one that has arrived is decoded in a moment
+        # a complete body will be released in a moment
         if body is None or not body.is_arriving:
-            raise Refused(Reason.CROWDED_OUT, AGAIN_SECONDS)
+            raise Refused(Reason.CROWDED_OUT, RETRY_SECONDS)
         body.is_crowded_out = True
         self._release(body)
         body.limit.reschedule(asyncio.get_running_loop().time())
@@ -105,10 +105,10 @@ class Bodies:
 
 
 def _size(request: web.BaseRequest, max_bytes: int) -> int:
-    # what a few bytes may inflate to has no bound, and reports are small
+    # a compressed body may inflate without bound, and reports are small
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise Refused(Reason.COMPRESSED)
-    # agents tell it; without it there is nothing to reserve, and a chunk of one byte costs as much as one of 16 KiB
+    # without a length there is nothing to reserve, and a chunk of one byte costs as much as one of 16 KiB
     if request.content_length is None:
         raise Refused(Reason.LENGTH_REQUIRED)
     if request.content_length > max_bytes:

@@ -1,4 +1,4 @@
-"""The collector's certificate, and the authority of its own that agents trust alone."""
+"""The collector's certificate, and its own authority, which is the only one that agents trust."""
 
 import ssl
 import tempfile
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(hours=1)
-"""Nodes' clocks may be behind."""
+"""Nodes' clocks may be slow."""
 
 
 @dataclass(frozen=True)
@@ -26,40 +26,40 @@ class Authority:
     expires_at: float
 
     def __repr__(self) -> str:
-        return f"Authority(made_at={self.made_at}, expires_at={self.expires_at})"  # the key must not get into a log
+        return f"Authority(made_at={self.made_at}, expires_at={self.expires_at})"  # keep the key out of logs
 
 
 @dataclass(frozen=True)
 class ServingCertificate:
-    """A server's certificate with its key, and the certificate of the authority that signed it. All PEM."""
+    """A server's certificate with its key, and the certificate of the signing authority. All PEM."""
 
     authority: str
     certificate: str
     key: bytes
 
     def __repr__(self) -> str:
-        return "ServingCertificate(...)"  # the key must not get into a log
+        return "ServingCertificate(...)"  # keep the key out of logs
 
 
 def issue(hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
-    """A certificate for `hosts` (names and IP addresses), from `now` (Unix seconds), by an authority of its own.
+    """Issue a certificate for `hosts` (names and IP addresses), from `now` (Unix seconds), by a new authority.
 
-    The authority's key is thrown away, so no other certificate can be made. Raises `ValueError` without a host.
+    The authority's key is dropped, so that it can't sign other certificates. Raises `ValueError` without a host.
     """
     return sign(make_authority(now, lifetime_seconds), hosts, now, lifetime_seconds)
 
 
 def make_authority(now: float, lifetime_seconds: float) -> Authority:
-    """A new authority, good from `now` (Unix seconds)."""
+    """Create a new authority, valid from `now` (Unix seconds)."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _authority(key, _period(now, now + lifetime_seconds))
     return Authority(_pem(certificate), _key_pem(key).decode("ascii"), now, now + lifetime_seconds)
 
 
 def sign(authority: Authority, hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
-    """A certificate for `hosts`, from `now` (Unix seconds), that doesn't outlive the authority.
+    """Issue a certificate for `hosts`, from `now` (Unix seconds), which expires with the authority at the latest.
 
-    Raises `ValueError` without a host, and for an authority that can't be read.
+    Raises `ValueError` without a host, and for an invalid authority.
     """
     if not hosts:
         raise ValueError("hosts: a serving certificate needs a name or an address")
@@ -71,7 +71,7 @@ def sign(authority: Authority, hosts: Sequence[str], now: float, lifetime_second
 
 
 def check_authority(authority: Authority) -> None:
-    """Raises `ValueError` unless certificate and key are PEM and belong together."""
+    """Raise `ValueError` unless certificate and key are PEM and belong together."""
     certificate, key = _read(authority)
     if certificate.public_key() != key.public_key():
         raise ValueError("the key is not the certificate's")
@@ -90,9 +90,9 @@ def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # agents begin each connection anew: a ticket would cost a signature's time and be thrown away
+    # agents don't resume sessions, so a ticket would only cost time
     context.num_tickets = 0
-    # Python reads keys from files only; this one is private to the user and gone at once
+    # Python reads keys only from files; this one is private to the user and removed at once
     with tempfile.NamedTemporaryFile(prefix="muster-") as file:
         file.write(certificate.key + certificate.certificate.encode())
         file.flush()

@@ -1,7 +1,7 @@
-"""What a report must be to be believed: an ordered list of checks, the first that fails names the field. Pure.
+"""Validate a report: an ordered list of checks; the first that fails names the field. Pure.
 
-The sender is a worker pod, and whatever runs in it. A report can only lie about its own node; these checks see to it
-that a lie stays within that node's ranks, times and sizes, and that what is passed on to other pods is harmless.
+The sender is a pod with a user's code. A report can only lie about its own node: these checks bound its ranks, times
+and sizes, and ensure that values passed on to other pods are harmless.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,19 +20,18 @@ from muster_worker.contract import (
 )
 
 CLOCK_SLACK = 300.0
-"""Seconds by which an event may seem to lie before the job's creation: the API server stamps that on its own clock."""
+"""Seconds that an event may seem to precede the job's creation, because the API server's clock may differ."""
 
 MAX_WORD_CHARS = 256
-"""Names, reasons and activities."""
+"""The limit for names, reasons and activities."""
 
 MAX_PROBLEM_CHARS = 4096
 
 MAX_INTERFACE_CHARS = 64
-"""Linux gives an interface 15. Every node of a rank group gets every other's name: 10,000 of them have to fit into
-Start."""
+"""Linux allows 15 characters. Start contains every node's interface name, for up to 10,000 nodes."""
 
 MAX_FIGURE = 1e9
-"""A petabit a second, or a quarter of an hour: of the network check."""
+"""Limit for the network check's figures: a petabit a second, or a quarter of an hour."""
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
@@ -40,12 +39,15 @@ MAX_PORT = 65535
 
 
 class Implausible(ValueError):
-    """A report that can't be true of this job; the message names the field."""
+    """A report that can't be true for this job; the message names the field."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a job before any report: `created_at` is in Unix seconds, `namespace` "" on no cluster."""
+    """Properties of a job that are known without reports.
+
+    `created_at` is in Unix seconds, `namespace` "" without a cluster.
+    """
 
     job_uid: str
     nodes: int
@@ -59,7 +61,7 @@ class Shape:
 
 
 def check(report: Report, shape: Shape, at: float) -> None:
-    """Raises `Implausible` when `report`, received at `at` (Unix seconds), can't be of a job of this shape."""
+    """Raise `Implausible` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
     for problem in (look(report, shape, at) for look in _CHECKS):
         if problem is not None:
             raise Implausible(problem)
@@ -83,7 +85,7 @@ def _check_phase(report: Report, _: Shape, __: float) -> str | None:
 
 
 def _check_address(report: Report, _: Shape, __: float) -> str | None:
-    # it goes into other pods' environment and command lines, so it must be an address and nothing else
+    # other pods use it in their environment and command lines, so it must be an address and nothing else
     if report.address is not None:
         try:
             address = ip_address(report.address)
@@ -106,7 +108,7 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
             address = ip_interface(link.address)
         except ValueError:
             return f"links[{index}].address: not an IP address with its prefix length"
-        # other nodes are told to connect to it, as to the report's own address
+        # other nodes connect to it, as to the report's own address
         if "%" in link.address or address.is_multicast or address.is_unspecified:
             return f"links[{index}].address: peers can't connect to it"
         if len(link.interface) > MAX_INTERFACE_CHARS or _is_long(link.address) or link.speed_mbps < 0:
@@ -141,7 +143,7 @@ def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
         return f"ranks: a node of this job has {shape.procs_per_node}"
     own = shape.ranks_of(report.node)
     for index, rank in enumerate(report.ranks):
-        # another node's rank would overwrite what that node says itself
+        # another node's rank would overwrite that node's own report
         if rank.rank not in own:
             return f"ranks[{index}].rank: this node has ranks {own.start} to {own.stop - 1}"
         if not 0 <= rank.local_rank < shape.procs_per_node:
@@ -206,7 +208,7 @@ def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
 
 
 def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
-    # the earliest end is the failure that a job is blamed on: no event may lie in the future or before the job
+    # the earliest end is the root cause of a job's failure: an event must not be in the future or before the job
     oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
     for index, rank in enumerate(report.ranks):
         for name in ("started_age", "ended_age", "step_age"):

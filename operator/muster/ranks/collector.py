@@ -1,4 +1,4 @@
-"""The HTTPS server that agents report to."""
+"""The HTTPS server to which agents report."""
 
 import asyncio
 import contextlib
@@ -26,30 +26,30 @@ IDLE_SECONDS = 75.0
 """How long a pod's connection stays open between requests: longer than two heartbeats."""
 
 LINGER_SECONDS = 2.0
-"""How long the rest of a refused body is read and thrown away, so that the sender gets to see the answer."""
+"""How long the collector drains a refused body, so that the sender reads the response."""
 
 SHUTDOWN_SECONDS = 1.0
 
 BACKLOG = 4096
-"""Connections that wait in the kernel; as many as the system allows."""
+"""Connections in the kernel's queue; the system may allow fewer."""
 
 MAX_QUEUED_REQUESTS = 1
-"""Behind the one that is answered. Agents wait for an answer before they ask again."""
+"""Requests queued behind the current one. Agents wait for a response before the next request."""
 
 PARSED_BYTES = 2048
-"""Of what came in, before it is looked at what it is."""
+"""The size of the chunks of input that are parsed at a time."""
 
 READ_BUFFER_BYTES = 16 * 1024
-"""How much of a body a connection holds before the handler reads it."""
+"""How much of a body a connection buffers before the handler reads it."""
 
 MAX_FIELD_BYTES = 16 * 1024
-"""Of a header: it may be a token."""
+"""The limit for a header: it may be a token."""
 
 
 class Collector:
-    """Takes agents' reports into the store and gives them their commands, once `lead` is called.
+    """Stores agents' reports and sends them commands, once `lead` has been called.
 
-    `clock` gives Unix seconds. `refusals` counts the requests and connections that changed nothing.
+    `clock` returns Unix seconds. `refusals` counts refused requests and connections.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Collector:
         self._accepting: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int = 0) -> str:
-        """Listen on `host`, on any free port when `port` is 0. Returns the URL. Raises `OSError`."""
+        """Listen on `host`, on any free port if `port` is 0. Returns the URL. Raises `OSError`."""
         listening = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
         )
@@ -94,24 +94,24 @@ class Collector:
 
     @property
     def refused(self) -> Counter[Reason]:
-        """How many requests and connections changed nothing, by reason."""
+        """The number of refused requests and connections, by reason."""
         return self.refusals.counts
 
     @property
     def open_connections(self) -> int:
-        """How many connections there are, in whatever state."""
+        """The number of connections in any state."""
         return 0 if self._connections is None else len(self._connections)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
-        """This operator decides: agents are heard from now on, and told something while `holds_lease()`."""
+        """This operator is the leader: accept reports from now on, and send commands while `holds_lease()`."""
         self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: unknown): every agent gets 503, those that wait for a command at once."""
+        """`leader` is the leader (None: unknown): every agent gets 503, waiting ones at once."""
         self._routes.step_down(leader)
 
     def use(self, certificate: ServingCertificate) -> None:
-        """Show this certificate on new connections; those that are open stay."""
+        """Use this certificate for new connections; open ones stay."""
         self._context = server_context(certificate)
         if self._connections is not None:
             self._connections.context = self._context
@@ -120,7 +120,7 @@ class Collector:
         return 0.0 if self._connections is None else self._connections.pods_of(namespace)
 
     async def close(self) -> None:
-        """Answer the long polls, let requests under way finish, drop all connections."""
+        """Answer long polls, let current requests finish, close all connections."""
         if self._server is None or self._connections is None or self._accepting is None:
             return
         self._accepting.cancel()
@@ -131,12 +131,12 @@ class Collector:
         self._server.pre_shutdown()
         await self._server.shutdown(SHUTDOWN_SECONDS)
         self._connections.close()
-        # the transports close their sockets in the loop's next turn
+        # the transports close their sockets in the loop's next iteration
         await asyncio.sleep(0)
 
 
 class _Server(web.Server):
-    """aiohttp's server, with connections that know their place."""
+    """aiohttp's server, whose connections know their `Guest`."""
 
     def __init__(self, routes: Routes, refusals: Refusals) -> None:
         super().__init__(
@@ -150,7 +150,7 @@ class _Server(web.Server):
 
 
 class _Connection(StrictConnection):
-    """An agent's connection, or a stranger's."""
+    """A connection of an agent, or an unauthenticated one."""
 
     __slots__ = ("_refusals", "_refuses_the_rest", "guest")
 
@@ -167,7 +167,7 @@ class _Connection(StrictConnection):
         self._refusals = server.refusals
 
     def data_received(self, data: bytes) -> None:
-        """Parse little by little: a chunk of one byte costs as much as one of 16 KiB, and chunks are not taken."""
+        """Parse in small chunks, and refuse chunked bodies: a chunk of one byte costs as much as one of 16 KiB."""
         for begin in range(0, len(data), PARSED_BYTES):
             if self._refuses_the_rest:
                 return
@@ -176,12 +176,12 @@ class _Connection(StrictConnection):
                 self._refuses_the_rest = True
                 self.guest.refuse(Reason.BAD_HTTP)
             elif self._messages and getattr(self._messages[-1][0], "chunked", True):
-                # that, or what is no HTTP, is answered, and the connection closed without waiting for more
+                # respond to it, or to malformed HTTP, and close the connection without reading more
                 self._refuses_the_rest = True
                 self._lingering_time = 0.0
 
     def answer_malformed(self, _status: int, /) -> web.StreamResponse:
-        """Count it, and refuse it as any other bad request."""
+        """Count malformed HTTP, and refuse it like any other bad request."""
         pod = self.guest.pod
         if pod is None:
             self._refusals.count(Reason.BAD_HTTP, self.guest.address)
@@ -197,7 +197,7 @@ def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    # half of them stays for the rest of the process
+    # leave half of the descriptors to the rest of the process
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return limits

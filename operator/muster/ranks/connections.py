@@ -1,8 +1,8 @@
-"""The collector's open connections: how many there may be, and how long one may stay without saying who it is.
+"""The collector's connections: their number, and the time that each gets to authenticate.
 
-Strangers are connections that have not sent a known pod's token yet. They can't crowd out the pods: they have few
-places, few for one address, and little time. Accepting is done here and not by asyncio's server, because that one
-doesn't count connections before their TLS handshake is done.
+Strangers are connections that have not sent a known pod's token yet. They can't crowd out pods: their number is small,
+also for each address, and their time is short. This module accepts connections itself, because asyncio's server doesn't
+count them before the TLS handshake is done.
 """
 
 import asyncio
@@ -22,36 +22,36 @@ from muster.ranks.tls import TlsProtocol
 from muster.ranks.tokens import PodClaim
 
 ACCEPT_CPU_SECONDS = 0.002
-"""Accepting goes on for so long before everybody else gets a turn: a flood of connections is not to delay reports."""
+"""Processor time for accepting before other tasks run: a flood of connections must not delay reports."""
 
 ACCEPT_AGAIN_SECONDS = 0.1
-"""After the process ran out of descriptors."""
+"""The wait after the process ran out of descriptors."""
 
 GREETING_CPU_SECONDS = 0.1
-"""No honest connection needs as much before it has shown its token."""
+"""The limit for a stranger's processor time: no honest client needs as much before it sends its token."""
 
 _RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: who is refused costs no connection that waits for its end."""
+"""SO_LINGER: reset a refused connection, so that none lingers."""
 
 
 @dataclass(frozen=True)
 class ConnectionLimits:
     """How many connections, and for how long (seconds)."""
 
-    connections: int = 30_000  # two for each of 10,000 agents, with room
-    strangers: int = 4_096  # a large job's agents come all at once
+    connections: int = 30_000  # two for each of 10,000 agents, and a reserve
+    strangers: int = 4_096  # a large job's agents connect at the same time
     strangers_per_address: int = 64
-    greeted: int = 256  # strangers whose handshake has begun; the others are no more than a socket
+    greeted: int = 256  # strangers whose handshake has started; the others are only sockets
     greeted_per_address: int = 4
-    per_pod: int = 4  # an agent has two, and may have lost two
-    greeting_seconds: float = 10.0  # from the accepting to the first good token
+    per_pod: int = 4  # an agent has two, and two may be half-open
+    greeting_seconds: float = 10.0  # from accept to the first valid token
     handshake_seconds: float = 5.0
     body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
 
 
 @dataclass(eq=False)
 class Guest:
-    """One accepted connection."""
+    """An accepted connection."""
 
     address: str
     hall: "Connections"
@@ -63,26 +63,26 @@ class Guest:
     worked_seconds: float = 0.0  # processor time as a stranger
 
     def trust(self, pod: PodClaim) -> None:
-        """The connection showed a good token of this pod, which is a job's."""
+        """The connection has sent a valid token of this pod, which belongs to a job."""
         if self.pod != pod:
             self.hall.trust(self, pod)
 
     def refuse(self, reason: Reason) -> None:
-        """Close the connection without an answer."""
+        """Close the connection without a response."""
         self.hall.refuse(self, reason)
 
     def connection_lost(self) -> None:
-        """The connection is closed."""
+        """The connection has been closed."""
         self.hall.drop(self)
 
     def worked(self, seconds: float) -> None:
-        """So much processor time went into what came in."""
+        """Charge the processor time for handling its input."""
         self.hall.charge(self, seconds)
 
 
 @dataclass
 class Connections:
-    """Accepts connections on `listening` for as long as `run` runs."""
+    """Accepts connections on `listening` while `run` runs."""
 
     listening: socket.socket
     context: ssl.SSLContext
@@ -104,11 +104,11 @@ class Connections:
         return len(self._guests)
 
     def pods_of(self, namespace: str) -> float:
-        """How many pods of the namespace are connected."""
+        """The number of connected pods of the namespace."""
         return float(self._pods_of[namespace])
 
     async def run(self) -> None:
-        """Accept until cancelled."""
+        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self.listening, self._accept)
         try:
@@ -117,12 +117,12 @@ class Connections:
             loop.remove_reader(self.listening)
 
     def close(self) -> None:
-        """Drop every connection, whatever it is doing."""
+        """Close every connection."""
         for guest in list(self._guests):
             self._evict(guest)
 
     def trust(self, guest: Guest, pod: PodClaim) -> None:
-        """Count the guest among the pod's connections from now on; a pod that has too many loses its oldest."""
+        """Count the connection as the pod's; a pod with too many connections loses its oldest."""
         if guest not in self._guests:
             return
         now = time.monotonic()
@@ -130,7 +130,7 @@ class Connections:
             self.refuse(guest, Reason.TOO_BUSY)
             return
         if guest.pod is None:
-            # what came before the token was the pod's, too: its address need not pay
+            # charge the pod for the time before the token, instead of its address
             self.cpu.charge_stranger(guest.address, -guest.worked_seconds, now)
             self.cpu.charge_pod(pod.namespace, pod.pod_uid, guest.worked_seconds, now)
         self._forget(guest)
@@ -148,7 +148,7 @@ class Connections:
             self.refuse(next(iter(own)), Reason.TOO_MANY_CONNECTIONS)
 
     def refuse(self, guest: Guest, reason: Reason) -> None:
-        """Close the guest's connection. Again is no harm."""
+        """Close the connection and count the reason. May be called twice."""
         if guest not in self._guests:
             return
         if guest.pod is None:
@@ -158,12 +158,12 @@ class Connections:
         self._evict(guest)
 
     def drop(self, guest: Guest) -> None:
-        """The guest's connection is closed. Again is no harm."""
+        """Remove a closed connection. May be called twice."""
         if guest in self._guests:
             self._forget(guest)
 
     def charge(self, guest: Guest, seconds: float) -> None:
-        """The guest pays for processor time; who has none left for too long is shown out."""
+        """Charge the connection for processor time; close it if it has used too much."""
         now = time.monotonic()
         if guest.pod is not None:
             self.cpu.charge_pod(guest.pod.namespace, guest.pod.pod_uid, seconds, now)
@@ -177,14 +177,14 @@ class Connections:
 
     def _accept(self) -> None:
         until = time.thread_time() + ACCEPT_CPU_SECONDS
-        # accepting doesn't wait while the kernel's queue is full: everybody else has to get a turn too
+        # accepting never waits while the kernel's queue is full: let other tasks run, too
         while time.thread_time() < until:
             try:
                 connection, address = self.listening.accept()
             except (BlockingIOError, ConnectionError):
                 return
             except OSError:
-                # out of descriptors: others wait in the kernel's queue meanwhile
+                # out of descriptors: connections wait in the kernel's queue meanwhile
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(self.listening)
                 loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
@@ -219,7 +219,7 @@ class Connections:
         return True
 
     async def _greet_all(self) -> None:
-        """Begin handshakes, one address after the other, as there is time for them."""
+        """Start handshakes, address by address, as processor time permits."""
         while True:
             await self._someone_waits.wait()
             guest = self._doorstep.next(time.monotonic())
@@ -247,7 +247,7 @@ class Connections:
             guest.transport = transport
             await established
         except OSError:
-            # no TLS, no trust in the authority, or no more interest
+            # not TLS, no trust in our authority, or disconnected
             self.refusals.count(Reason.BAD_HANDSHAKE, guest.address)
             self.drop(guest)
 

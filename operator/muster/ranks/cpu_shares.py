@@ -1,6 +1,6 @@
-"""Who may use how much of the collector's processor time. Pure but for what it remembers.
+"""Share the collector's processor time. Pure, except for its memory.
 
-All amounts are seconds of processor time, all moments seconds of one monotonic clock.
+All amounts are seconds of processor time, all times seconds of one monotonic clock.
 """
 
 from collections.abc import Callable
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from muster.ranks.limits import Balances, Rate
 
 POD_RATE = Rate(per_second=0.03, burst=0.5)
-"""128 ranks' reports at the shortest heartbeat cost less than 0.02 on a slow core."""
+"""The rate of one pod: reports of 128 ranks at the shortest heartbeat cost less than 0.02 on a slow core."""
 
 ADDRESS_RATE = Rate(per_second=0.01, burst=0.15)
-"""Connections that have not shown a known pod's token. A TLS handshake costs 1 to 2 ms."""
+"""The rate of one address for connections without a known pod's token. A TLS handshake costs 1 to 2 ms."""
 
 STRANGERS_RATE = Rate(per_second=0.25, burst=0.25)
-"""All such connections together: a flood of handshakes leaves most of the core to agents that are connected."""
+"""The rate of all such connections: a flood of handshakes leaves most of the core to connected agents."""
 
 TOTAL_RATE = Rate(per_second=0.5, burst=0.5)
-"""All known pods together; `burst` is one namespace's. The other half of the core is for the jobs themselves."""
+"""The rate of all known pods; `burst` is one namespace's. The other half of the core is for the jobs themselves."""
 
 MIN_WEIGHT = 16.0
-"""Pods that every namespace counts as: a small job among large ones is heard, too."""
+"""The minimum weight of a namespace, in pods: small jobs get processor time next to large ones."""
 
 CUT_OFF_DEBT = 0.5
-"""A pod that sends more although muster asks it to wait loses its connection at this debt."""
+"""The debt at which a pod that ignores Retry-After loses its connection."""
 
 MAX_PODS = 50_000
 MAX_ADDRESSES = 10_000
@@ -41,9 +41,9 @@ class _Share:
 
 @dataclass
 class FairShares:
-    """Divides `rate` between the keys that use it, by `weight`; what one leaves over goes to the others.
+    """Divides `rate` among its users by `weight`; unused shares go to the others.
 
-    A key that asks rarely finds its whole burst. Only keys below their burst are remembered.
+    A key that is rarely used gets its whole burst. Only keys below their burst are remembered.
     """
 
     rate: Rate
@@ -52,13 +52,13 @@ class FairShares:
     _filled_at: float | None = None
 
     def balance(self, key: str, now: float) -> float:
-        """What the key may use at once; below 0 it has to wait."""
+        """What the key may use now; if negative, it has to wait."""
         self._refill(now)
         share = self._shares.get(key)
         return self.rate.burst if share is None else share.balance
 
     def charge(self, key: str, seconds: float, now: float) -> None:
-        """The key used so much."""
+        """Charge the key."""
         self._refill(now)
         share = self._shares.get(key)
         if share is None:
@@ -67,7 +67,7 @@ class FairShares:
         share.balance -= seconds
 
     def wait(self, key: str, now: float) -> float:
-        """Seconds until the key may ask again; 0 when it may."""
+        """Seconds until the key may use more; 0 if it may now."""
         balance = self.balance(key, now)
         if balance > 0.0:
             return 0.0
@@ -80,7 +80,7 @@ class FairShares:
             return
         self._filled_at = now
         left = self.rate.per_second * (now - filled_at)
-        # each round fills at least one share, or hands out all that is left
+        # each round fills at least one share, or distributes all that is left
         while left > _NOTHING and self._shares:
             left = self._pour(left)
 
@@ -96,7 +96,7 @@ class FairShares:
 
 
 class CpuShares:
-    """The processor time of pods, of their namespaces, and of connections that are not known to be a pod's."""
+    """The processor time of pods, of their namespaces, and of unauthenticated connections."""
 
     def __init__(self, connected_pods: Callable[[str], float]) -> None:
         self._pods = Balances(POD_RATE, MAX_PODS)
@@ -105,24 +105,24 @@ class CpuShares:
         self._strangers = Balances(STRANGERS_RATE, 1)
 
     def wait(self, namespace: str, pod_uid: str, now: float) -> float:
-        """Seconds until this pod's next request is handled; 0: at once."""
+        """Seconds until this pod's next request is handled; 0: now."""
         return max(self._pods.wait(pod_uid, now), self._namespaces.wait(namespace, now))
 
     def is_cut_off(self, pod_uid: str, now: float) -> bool:
-        """Whether the pod ignored the request to wait."""
+        """Whether the pod has ignored Retry-After for too long."""
         return self._pods.balance(pod_uid, now) < -CUT_OFF_DEBT
 
     def namespace_balance(self, namespace: str, now: float) -> float:
-        """The more is left, the sooner its turn comes."""
+        """The namespace's balance: the highest one is next."""
         return self._namespaces.balance(namespace, now)
 
     def charge_pod(self, namespace: str, pod_uid: str, seconds: float, now: float) -> None:
-        """A request or bytes of this pod took so long."""
+        """Charge a pod and its namespace."""
         self._pods.charge(pod_uid, seconds, now)
         self._namespaces.charge(namespace, seconds, now)
 
     def charge_stranger(self, address: str, seconds: float, now: float) -> None:
-        """A connection from this address took so long. Below 0 seconds: it was a pod's, which pays for it."""
+        """Charge an address. Negative seconds are a refund, because a pod pays for them."""
         self._addresses.charge(address, seconds, now)
         self._strangers.charge("", seconds, now)
 

@@ -1,4 +1,4 @@
-"""Who a pod is: the backend that made it knows."""
+"""Find the job of a pod; each backend implements it for its pods."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,8 +14,8 @@ class Member:
 
 
 class Directory(Protocol):
-    """The pods that muster made."""
+    """The pods that muster created."""
 
     def find(self, pod_uid: str) -> Member | None:
-        """The pod's place; None when it isn't known (yet, or any more)."""
+        """The pod's place; None if it is unknown."""
         ...

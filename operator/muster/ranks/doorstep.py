@@ -1,4 +1,4 @@
-"""Whose handshake is next: connections of all addresses in turn, so that no address can keep the others waiting."""
+"""Which connection's handshake is next: addresses take turns, so that none can block the others."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -23,9 +23,9 @@ class _Address(Generic[T]):
 
 @dataclass
 class Doorstep(Generic[T]):
-    """Strangers by address: those that wait for their handshake, and those whose handshake has begun.
+    """Unauthenticated connections by address: those that wait for their handshake, and those that have started it.
 
-    At most `max_greeted` at once have begun, and `max_per_address` of one address.
+    At most `max_greeted` have started, `max_per_address` of them from one address.
     """
 
     max_greeted: int
@@ -44,17 +44,17 @@ class Doorstep(Generic[T]):
         return self._waiting > 0
 
     def places(self, address: str) -> int:
-        """How many strangers of this address there are."""
+        """The number of unauthenticated connections from this address."""
         entry = self._addresses.get(address)
         return 0 if entry is None else entry.places
 
     def arrive(self, guest: T, address: str) -> None:
-        """Add a connection that waits."""
+        """Add a waiting connection."""
         self._addresses.setdefault(address, _Address()).waiting[guest] = None
         self._waiting += 1
 
     def leave(self, guest: T, address: str) -> None:
-        """The stranger is gone, or is none any more."""
+        """Remove a connection that is closed or authenticated."""
         entry = self._addresses[address]
         if guest in entry.waiting:
             del entry.waiting[guest]
@@ -66,14 +66,14 @@ class Doorstep(Generic[T]):
             del self._addresses[address]
 
     def next(self, now: float) -> T | None:
-        """Whose handshake begins at `now` (monotonic seconds); None while none may."""
+        """Choose the connection whose handshake starts at `now` (monotonic seconds); None if none may start."""
         if self._greeted >= self.max_greeted or not self.cpu.may_greet_any(now):
             return None
-        for address, known in self._addresses.items():
-            if known.waiting and len(known.greeted) < self.max_per_address and self.cpu.may_greet(address, now):
-                guest = next(iter(known.waiting))
-                del known.waiting[guest]
-                known.greeted[guest] = None
+        for address, entry in self._addresses.items():
+            if entry.waiting and len(entry.greeted) < self.max_per_address and self.cpu.may_greet(address, now):
+                guest = next(iter(entry.waiting))
+                del entry.waiting[guest]
+                entry.greeted[guest] = None
                 self._waiting -= 1
                 self._greeted += 1
                 self._addresses.move_to_end(address)
@@ -81,7 +81,7 @@ class Doorstep(Generic[T]):
         return None
 
     def oldest_of_busiest(self, address: str) -> T | None:
-        """The connection that makes room for one of `address`; None when no address has more places than it."""
+        """The connection to close in favour of a new one from `address`; None if no address has more connections."""
         busiest = max(self._addresses.values(), key=lambda one: one.places, default=None)
         if busiest is None or busiest.places <= self.places(address):
             return None

@@ -1,4 +1,4 @@
-"""The public keys that sign pods' tokens, read from a JWKS document as an OIDC issuer publishes it."""
+"""Read the public keys that sign pods' tokens from a JWKS document, as OIDC issuers publish it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,10 +13,10 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
 class VerifyingKey:
-    """A public key with the algorithms that it may be used with, which a token's header has no say in."""
+    """A public key with its allowed algorithms; a token's header can't choose others."""
 
     def __init__(self, key: PublicKey) -> None:
-        """Raises `ValueError` for a key that no token should be signed with."""
+        """Raise `ValueError` for a key that must not sign tokens."""
         self.key = key
         self.algorithms = _algorithms(key)
 
@@ -26,9 +26,9 @@ Keys = Mapping[str, VerifyingKey]
 
 
 def read_keys(jwks: str) -> Keys:
-    """The signing keys of a JWKS document; those for other uses or of kinds that muster doesn't know are left out.
+    """Read the signing keys of a JWKS document; skip keys for other uses and of unsupported types.
 
-    Raises `ValueError` when it is no JWKS document.
+    Raises `ValueError` if it is not a JWKS document.
     """
     try:
         parsed = jwt.PyJWKSet.from_json(jwks).keys

@@ -1,4 +1,4 @@
-"""How much a caller may ask for: token buckets, one a key, in bounded memory. Pure but for what it remembers."""
+"""Token buckets, one for each key, in bounded memory. Pure, except for its memory."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rate:
-    """`per_second` in the long run, `burst` at once."""
+    """`per_second` on average, `burst` at once."""
 
     per_second: float
     burst: float
@@ -19,9 +19,9 @@ class _Bucket:
 
 
 class Balances:
-    """What each key may still use. It may use more than it has: then it waits until the debt is paid.
+    """The balance of each key. A key may overdraw its balance: then it waits until the debt is paid.
 
-    The key that was used longest ago is forgotten when there are too many.
+    With too many keys, the least recently used one is dropped.
     """
 
     def __init__(self, rate: Rate, max_keys: int) -> None:
@@ -30,11 +30,11 @@ class Balances:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def balance(self, key: str, now: float) -> float:
-        """What `key` has at `now` (seconds); below 0 it is in debt."""
+        """The balance of `key` at `now` (seconds); negative for a debt."""
         return self._bucket(key, now).tokens if key in self._buckets else self._rate.burst
 
     def charge(self, key: str, amount: float, now: float) -> None:
-        """The key used `amount`; below 0 it gets something back."""
+        """Charge the key; a negative amount is a refund."""
         bucket = self._bucket(key, now)
         bucket.tokens = min(self._rate.burst, bucket.tokens - amount)
 
@@ -53,7 +53,7 @@ class Balances:
                 self._buckets.popitem(last=False)
             return bucket
         self._buckets.move_to_end(key)
-        # a clock set back must not empty a bucket
+        # a clock that was set back must not empty a bucket
         elapsed = max(0.0, now - bucket.filled_at)
         bucket.tokens = min(self._rate.burst, bucket.tokens + elapsed * self._rate.per_second)
         bucket.filled_at = now
@@ -61,14 +61,14 @@ class Balances:
 
 
 class Limiter:
-    """How often each key may ask: one token a request."""
+    """Limits the rate of each key's requests: one token a request."""
 
     def __init__(self, rate: Rate, max_keys: int) -> None:
         self._rate = rate
         self._balances = Balances(rate, max_keys)
 
     def take(self, key: str, now: float) -> float:
-        """Take one token at `now` (seconds). 0 when there was one, else the seconds until there will be."""
+        """Take one token at `now` (seconds). Return 0 if there was one, else the seconds until there will be."""
         tokens = self._balances.balance(key, now)
         if tokens >= 1.0:
             self._balances.charge(key, 1.0, now)
@@ -76,11 +76,11 @@ class Limiter:
         return (1.0 - tokens) / self._rate.per_second
 
     def give_back(self, key: str, now: float) -> None:
-        """The last token should not have been taken."""
+        """Return the last token."""
         self._balances.charge(key, -1.0, now)
 
     def is_empty(self, key: str, now: float) -> bool:
-        """Whether `take` would have to wait. Takes nothing."""
+        """Whether `take` would have to wait."""
         return self._balances.balance(key, now) < 1.0
 
     def __len__(self) -> int:

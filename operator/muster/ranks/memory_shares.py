@@ -1,7 +1,7 @@
-"""How much of the operator's memory each namespace's objects may take. No I/O.
+"""Limit the memory of each namespace's objects in the operator. No I/O.
 
-A namespace that has used its share is refused more, and no other one notices. When all of them together have used
-what there is, each still has `floor`: no number of full namespaces keeps an ordinary one out.
+A namespace that has used its share gets no more, and others are not affected. If all shares together are used up, each
+namespace still gets `floor`: no number of full namespaces can block an ordinary one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Share:
-    """What an object takes, in bytes, and whose share that is."""
+    """An object's size in bytes, and its namespace."""
 
     namespace: str
     weight: int
@@ -21,9 +21,9 @@ class Share:
 
 @dataclass
 class MemoryShares:
-    """Limits in bytes: of one namespace, of all together, and what a namespace has in any case.
+    """Limits in bytes: for one namespace, for all together, and a namespace's guaranteed minimum.
 
-    May be used from several threads.
+    Thread-safe.
     """
 
     per_namespace: int
@@ -35,9 +35,9 @@ class MemoryShares:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, key: str, share: Share, times: int = 1) -> bool:
-        """Whether the object may be held; what it took before is given back in any case.
+        """Reserve memory for the object; return whether it fits. An earlier reservation of it is released in any case.
 
-        `times` is by how many times the limit of the namespace may be exceeded.
+        `times` multiplies the limits.
         """
         with self._lock:
             self._give_back(key)
@@ -54,23 +54,23 @@ class MemoryShares:
             return fits
 
     def give_back(self, key: str) -> None:
-        """The object is held no longer."""
+        """Release the object's memory."""
         with self._lock:
             self._give_back(key)
 
     def used(self, namespace: str) -> int:
-        """What the namespace's objects take, in bytes."""
+        """The bytes that the namespace's objects use."""
         with self._lock:
             return self._used.get(namespace, 0)
 
     def fits(self, share: Share) -> bool:
-        """Whether `take` would let an object in that takes nothing yet."""
+        """Whether `take` would accept a new object."""
         with self._lock:
             used = self._used.get(share.namespace, 0) + share.weight
             return used <= self.per_namespace and (self._sum + share.weight <= self.total or used <= self.floor)
 
     def keys(self) -> tuple[str, ...]:
-        """Of all objects that are held."""
+        """The keys of all objects with reserved memory."""
         with self._lock:
             return tuple(self._taken)
 

@@ -1,8 +1,8 @@
-"""What is known of a node's agent, after one more report. Pure; the order and the number of reports change nothing.
+"""Merge one more report into the facts about a node's agent. Pure; neither order nor repetition of reports matters.
 
-Within one (replacement, attempt) each part is joined by a rule that forgets the order: the newest sequence wins, an
-end stays an end, steps only rise, and the time of an event is the earliest estimate of it, for a late report can only
-make an event look younger than it is.
+Within one (replacement, attempt), each part has a rule that doesn't depend on the order: the newest sequence wins, an
+end is final, steps only rise, and an event's time is its earliest estimate, because a late report can only make an
+event look younger.
 """
 
 import math
@@ -14,7 +14,7 @@ from muster_worker.contract import LauncherEnd, RankReport, RankState, Report
 
 
 def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
-    """The facts after `report` came at `at` (Unix seconds): same reports, same facts, in whatever order they came."""
+    """The facts after `report` arrived at `at` (Unix seconds): the same reports yield the same facts in any order."""
     return _read(report, at) if agent is None else _join(agent, _read(report, at))
 
 
@@ -31,7 +31,7 @@ def _read(report: Report, at: float) -> AgentFacts:
 
 
 def _read_launcher(end: LauncherEnd, sequence: int, at: float) -> LauncherFacts:
-    # the same end told twice has two ages and one time
+    # repeated reports of one end have different ages and one time
     return LauncherFacts(replace(end, age=0.0), at - end.age, sequence)
 
 
@@ -52,7 +52,7 @@ def _time(at: float, age: float | None) -> float | None:
 
 def _join(agent: AgentFacts, news: AgentFacts) -> AgentFacts:
     newer, older = (news, agent) if _is_newer(news.report, agent.report) else (agent, news)
-    # what a replaced pod still says, on a node that was cut off, is no sign of life of the new one
+    # reports of a replaced pod, maybe on a disconnected node, say nothing about the new pod
     if newer.report.replacement != older.report.replacement:
         return newer
     heard_at = max(agent.heard_at, news.heard_at)
@@ -76,12 +76,12 @@ def _is_newer(one: Report, other: Report) -> bool:
     mine, theirs = (*_rank_group(one), one.sequence), (*_rank_group(other), other.sequence)
     if mine != theirs or one == other:
         return mine > theirs
-    # an agent that uses a number twice breaks the contract; any fixed choice keeps the order of arrival out of it
+    # an agent that reuses a number breaks the contract; a fixed choice keeps the result independent of the order
     return repr(one) > repr(other)
 
 
 def _join_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ...]:
-    # a value may come back after another one, so only the very same report tells of the same moment
+    # a value may occur again later, so only identical reports are about the same moment
     if newer.report != older.report:
         return newer.metrics
     pairs = zip(newer.metrics, older.metrics, strict=True)
@@ -125,7 +125,7 @@ def _with_end_and_step(report: RankReport, ended: RankReport, step: int | None) 
 def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
-    # a number used twice: what is joined by its own rule has no part in the choice
+    # a reused number: parts with rules of their own don't count here
     return repr(_with_end_and_step(one.report, _NO_END, None)) >= repr(_with_end_and_step(other.report, _NO_END, None))
 
 
@@ -133,7 +133,7 @@ _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
 
 
 def _first_end(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The one whose end counts. A rank ends once: what an agent says of it later can't take that back."""
+    """The one whose end counts. A rank ends only once: later reports can't change that."""
     if older.ended_at is None:
         return newer
     if newer.ended_at is None:
@@ -147,7 +147,7 @@ def _end_order(facts: RankFacts) -> tuple[float, str]:
 
 
 def _farthest(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The one with the most steps; of two with as many, the one that got there first."""
+    """The one with the most steps; of two with as many, the one that reached them first."""
     return min(newer, older, key=_step_order)
 
 

@@ -1,4 +1,4 @@
-"""Agents' long polls: each pod has one."""
+"""Agents' long polls: one for each pod."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ class _Poll:
 
 
 class Polls:
-    """Waits for commands on behalf of pods."""
+    """Waits for pods' commands."""
 
     def __init__(self, store: RankStore) -> None:
         self._store = store
         self._polls: dict[str, _Poll] = {}
 
     async def wait(self, pod_uid: str, job_uid: str, node: int, after: Order | None, seconds: float) -> Command | None:
-        """A command above `after`; None when none came within `seconds`.
+        """Return a command above `after`; None if there is none within `seconds`.
 
-        Raises `Refused` (TooManyPolls) when the pod asks again meanwhile, `UnknownJob` when the job is forgotten.
+        Raises `Refused` (TooManyPolls) if the pod polls again meanwhile, `UnknownJob` if the job is removed.
         """
         poll = self._begin(pod_uid, asyncio.timeout(seconds))
         try:
@@ -39,14 +39,14 @@ class Polls:
                 del self._polls[pod_uid]
 
     def close(self) -> None:
-        """Let everybody go, now."""
+        """End all polls now."""
         for poll in self._polls.values():
             _end(poll)
 
     def _begin(self, pod_uid: str, limit: asyncio.Timeout) -> _Poll:
         older = self._polls.get(pod_uid)
         if older is not None:
-            # an agent has one poll; another one is left over from a connection that it lost
+            # an agent has one poll; the older one is left from a lost connection
             older.replaced = True
             _end(older)
         poll = self._polls[pod_uid] = _Poll(limit)

@@ -1,8 +1,7 @@
-"""What the agents of one attempt know each other by: a certificate and its key, derived from a secret. Pure.
+"""Derive the credentials with which the agents of one attempt authenticate each other: a certificate and its key. Pure.
 
-The same secret, job and attempt give the same bytes, so that an operator that was restarted between two agents'
-Start tells the second one what its predecessor told the first. All that is in the certificate is fixed or derived; its
-signature is too (RFC 6979).
+The same secret, job and attempt produce the same bytes: an operator that restarts between two agents' Start sends the
+second one the same credentials. Everything in the certificate is fixed or derived, and so is its signature (RFC 6979).
 """
 
 from dataclasses import replace
@@ -18,28 +17,28 @@ from muster.api.spec import Job
 from muster_worker.contract import Command, CommandKind, Credentials
 
 SEED_BYTES = 32
-"""As many as the key has: a shorter secret would be the weakest part."""
+"""The length of the key: a shorter secret would be the weakest part."""
 
 _PURPOSE = b"muster gang credentials 1"
-"""Keeps this use of the secret apart from any other. Another number: other credentials from the same secret."""
+"""Separates this use of the secret from others. Another number yields other credentials from the same secret."""
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of P-256's group (FIPS 186-4, D.1.2.3): a private key is from 1 to one less."""
+"""The order of P-256's group (FIPS 186-4, D.1.2.3): a private key is at least 1 and less than this."""
 
 _KEY_BYTES = 48
-"""128 bits more than the order has: taken modulo the order they are as good as uniform (FIPS 186-4, B.4.1)."""
+"""128 bits more than the order: modulo the order, they are practically uniform (FIPS 186-4, B.4.1)."""
 
 _SERIAL_BYTES = 16
-"""RFC 5280, 4.1.2.2 allows 20."""
+"""RFC 5280, 4.1.2.2 allows up to 20."""
 
 _FROM, _TO = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""For ever (RFC 5280, 4.1.2.5): it is not trusted after its rank group, and nodes' clocks may be anywhere."""
+"""No expiry (RFC 5280, 4.1.2.5): nothing trusts it after its attempt, and nodes' clocks may be wrong."""
 
 
 def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
-    """The command as agents get it: Start of an MPI job says what they know each other by.
+    """Add the agents' credentials to the Start of an MPI job.
 
-    They are added where a command leaves for its agents and nowhere before: no facts, decision or log ever has them.
+    This happens only when a command is sent to agents: no facts, decision or log ever contains them.
     """
     if job.spec.launcher.mpi is None or command.kind != CommandKind.START:
         return command
@@ -47,10 +46,10 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
 
 
 def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
-    """The credentials of one start of a job's rank group. Raises `ValueError` for a secret that is too short."""
+    """Derive the credentials of one attempt. Raises `ValueError` for a secret that is too short."""
     if len(seed) < SEED_BYTES:
         raise ValueError(f"seed: {SEED_BYTES} bytes are needed")
-    # no uid has a line end in it: two rank groups never share what is derived here
+    # a uid contains no newline, so two attempts never derive the same values
     context = b"\n".join((_PURPOSE, str(attempt).encode(), job_uid.encode()))
     material = HKDF(hashes.SHA256(), _KEY_BYTES + _SERIAL_BYTES, salt=None, info=context).derive(seed)
     number = 1 + int.from_bytes(material[:_KEY_BYTES], "big") % (_ORDER - 1)
@@ -65,7 +64,7 @@ def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
 
 
 def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
-    # the serial number is part of the name: of two rank groups' certificates neither can pass for the other's issuer
+    # the name contains the serial number, so no attempt's certificate can pass as another's issuer
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()
@@ -74,11 +73,12 @@ def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certifi
         .subject_name(name)
         .issuer_name(name)
         .public_key(public)
-        # the first bit is 0 and not all others are: positive, as 4.1.2.2 wants it
+        # the first bit is 0 and another is 1: positive, as required by 4.1.2.2
         .serial_number(int.from_bytes(serial, "big") >> 1 | 1)
         .not_valid_before(_FROM)
         .not_valid_after(_TO)
-        # who trusts it has to take it for an authority: OpenSSL 1.1.1 calls a certificate self-signed only when its
+        # peers must accept it as an authority: OpenSSL 1.1.1 treats a certificate as self-signed only if its key may
+        # sign certificates, and OpenSSL 3's strict mode allows that only for authorities
         # key may sign certificates, and OpenSSL 3's strict mode lets none but an authority's do that
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_KEY_USAGE, critical=True)

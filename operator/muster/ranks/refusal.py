@@ -1,4 +1,4 @@
-"""Why the collector refuses a request, and what it answers. The answers say nothing of what was sent."""
+"""Why the collector refuses a request, and its response, which never repeats the request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,8 +9,8 @@ class Reason(StrEnum):
     """The keys of `Collector.refused`."""
 
     NOT_LEADER = "NotLeader"
-    NO_TOKEN = "NoToken"  # noqa: S105 - a word for people
-    BAD_TOKEN = "BadToken"  # noqa: S105 - a word for people
+    NO_TOKEN = "NoToken"  # noqa: S105 - a reason, not a password
+    BAD_TOKEN = "BadToken"  # noqa: S105 - a reason, not a password
     EXPIRED = "Expired"
     WRONG_AUDIENCE = "WrongAudience"
     UNKNOWN_POD = "UnknownPod"
@@ -34,10 +34,10 @@ class Reason(StrEnum):
 
 
 class Refused(Exception):
-    """A request that changes nothing.
+    """The collector refuses a request and changes nothing.
 
-    `retry_after` is in seconds; None when asking again as it is can't help. `detail` is for the sender, in muster's own
-    words: nothing of the request may be in it.
+    `retry_after` is in seconds; None if a retry can't help. `detail` is for the sender, and must not contain any part
+    of the request.
     """
 
     def __init__(self, reason: Reason, retry_after: float | None = None, detail: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a refusal looks like from outside."""
+    """The response to a refused request."""
 
     status: HTTPStatus
     sentence: str
@@ -64,19 +64,19 @@ ANSWERS = {
     Reason.UNKNOWN_POD: Answer(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
     Reason.OTHER_POD: Answer(HTTPStatus.FORBIDDEN, "The report is of another pod than the token."),
     Reason.OTHER_JOB: Answer(HTTPStatus.FORBIDDEN, "The report is of another job than the token's pod."),
-    Reason.NOT_FOUND: Answer(HTTPStatus.NOT_FOUND, "There are POST /v1/report and GET /v1/command."),
+    Reason.NOT_FOUND: Answer(HTTPStatus.NOT_FOUND, "Use POST /v1/report or GET /v1/command."),
     Reason.TOO_LARGE: Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
     Reason.TOO_SLOW: Answer(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
     Reason.LENGTH_REQUIRED: Answer(HTTPStatus.LENGTH_REQUIRED, "Send the body's length, and no chunks."),
     Reason.CROWDED_OUT: Answer(
-        HTTPStatus.TOO_MANY_REQUESTS, "There is no room for this body, or a newer one took its place; try again."
+        HTTPStatus.TOO_MANY_REQUESTS, "The collector's memory is full, or a newer body replaced this one; try again."
     ),
     Reason.COMPRESSED: Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
-    Reason.MALFORMED: Answer(HTTPStatus.BAD_REQUEST, "The request is not of the contract's form."),
+    Reason.MALFORMED: Answer(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),
     Reason.IMPLAUSIBLE: Answer(HTTPStatus.BAD_REQUEST, "The report can't be of this job's node."),
     Reason.TOO_FAST: Answer(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
     Reason.TOO_BUSY: Answer(HTTPStatus.TOO_MANY_REQUESTS, "These requests cost too much; wait before the next one."),
-    Reason.TOO_MANY_POLLS: Answer(HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands took this one's place."),
+    Reason.TOO_MANY_POLLS: Answer(HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands replaced this one."),
     Reason.BAD_HTTP: Answer(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
 }
-"""Reasons without an answer close the connection: there is no one to answer, or no way to."""
+"""For reasons without a response, the collector closes the connection."""

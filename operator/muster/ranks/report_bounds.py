@@ -1,6 +1,6 @@
-"""Whether a report's bytes may be decoded: how much they would become is counted before any object is built. Pure.
+"""Check a report's bytes before decoding: count how many objects they would become. Pure.
 
-Counting bytes is done by C code in time that is linear in their number: a mebibyte takes a few milliseconds.
+C code counts the bytes in linear time: a mebibyte takes a few milliseconds.
 """
 
 from muster_worker.contract import MAX_METRICS
@@ -15,27 +15,27 @@ OTHER_ITEMS = 512
 """The report's own fields, 16 links, the launcher's end."""
 
 MAX_STRING_BYTES = 32 * 1024
-"""The longest string is a problem's message, each of whose characters may take six bytes."""
+"""The longest string is a problem's message, whose characters may take six bytes each."""
 
 MAX_DEPTH = 6
-"""Report, its ranks, a rank, its lines: 4, and room."""
+"""Report, ranks, rank, lines: 4 levels, and a reserve."""
 
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class OutOfBounds(ValueError):
-    """No report of this job is like that; the message says in which way."""
+    """No report of this job has such a size; the message says which limit it exceeds."""
 
 
 def check_bounds(body: bytes, procs_per_node: int) -> None:
-    """Raises `OutOfBounds` when a report of a node with so many ranks can't be as large as `body`.
+    """Raise `OutOfBounds` if the report of a node with `procs_per_node` ranks can't be as large as `body`.
 
-    Says nothing of whether it is JSON: if it isn't, what a parser builds until it finds out is bounded, too.
+    It may still be invalid JSON: then the objects that a parser creates before it fails are bounded, too.
     """
     if len(body) > max_report_bytes(procs_per_node):
         raise OutOfBounds(f"more than {max_report_bytes(procs_per_node)} bytes")
     most = ITEMS_PER_RANK * procs_per_node + ITEMS_PER_METRIC * MAX_METRICS + OTHER_ITEMS
-    # an escaped quotation mark ends no string, and neither does one behind an escaped backslash
+    # an escaped quotation mark doesn't end a string, and neither does one after an escaped backslash
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') > 2 * most:
         raise OutOfBounds("too many strings")

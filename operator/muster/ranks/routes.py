@@ -1,4 +1,4 @@
-"""What the collector answers to whom: POST /v1/report and GET /v1/command, nothing else."""
+"""Handle the collector's requests: POST /v1/report and GET /v1/command, nothing else."""
 
 import json
 import math
@@ -29,7 +29,7 @@ from muster_worker import wire
 from muster_worker.contract import CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
-"""The longest poll: below the idle limits of common proxies."""
+"""The longest poll: below the idle timeouts of common proxies."""
 
 _HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
 _CLOSING = frozenset(
@@ -43,15 +43,15 @@ _CLOSING = frozenset(
         Reason.BAD_HTTP,
     }
 )
-_LEADER_UNKNOWN = "who is, is not known yet."
+_LEADER_UNKNOWN = "the leader is not known yet."
 _ORDER = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d)", re.ASCII)
 _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 
 
 class Routes:
-    """Handles requests. `refusals` counts those that changed nothing, `cpu` what they cost; `clock` gives Unix seconds.
+    """Handles requests. `refusals` counts refused ones, `cpu` their processor time; `clock` returns Unix seconds.
 
-    A body may take `body_seconds`. Everything is refused until `lead` is called.
+    `body_seconds` limits the time for a body. Every request is refused until `lead` is called.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Routes:
         self._leader = _LEADER_UNKNOWN
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; the only entry."""
+        """Handle one request; the only entry point."""
         try:
             self._require_leading()
             # a caller without a valid token learns nothing, not even which paths exist
@@ -94,17 +94,17 @@ class Routes:
             return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
-        """This operator decides: agents are heard, as long as it holds what makes it the leader."""
+        """This operator is the leader: handle requests as long as it holds the Lease."""
         self._leads = holds_lease
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` decides (None: unknown): agents are sent away, those that wait for a command too."""
+        """`leader` is the leader (None: unknown): refuse all requests, also waiting polls."""
         self._leads = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()
 
     def close(self) -> None:
-        """Answer all long polls now."""
+        """End all long polls now."""
         self._polls.close()
 
     def _require_leading(self) -> None:
@@ -125,7 +125,7 @@ class Routes:
     async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
         procs = self._store.shape(admitted.member.job_uid).procs_per_node
         async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
-            # ages count to the arrival of the last byte
+            # ages in the report are relative to the arrival of its last byte
             at = self._clock()
             async with self._turnstile.turn(admitted.pod.namespace):
                 with self._charged(admitted.pod):
@@ -175,7 +175,7 @@ def _never() -> bool:
 
 
 def refusal(refused: Refused) -> web.Response:
-    """The answer to a refused request: a status and one sentence as JSON."""
+    """The response to a refused request: a status and one sentence as JSON."""
     answer = ANSWERS[refused.reason]
     headers = dict(_HEADERS)
     if refused.retry_after is not None:
@@ -189,7 +189,8 @@ def refusal(refused: Refused) -> web.Response:
         headers=headers,
         content_type="application/json",
     )
-    # who has no good token gets no second request on the same connection; behind a Service the next one may reach
+    # without a valid token there is no second request on the connection; behind a Service, the next connection may
+    # reach the leader
     # the leader
     if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _CLOSING:
         response.force_close()

@@ -1,7 +1,7 @@
-"""What agents reported and what they were told, for every job of this process. In memory: agents tell it all again.
+"""Agents' reports and commands, for every job of this process. In memory: agents report everything again.
 
-Belongs to one event loop and is used from it alone. Its size is bounded by the jobs' shapes and by `check`; that of
-the texts in it for each namespace and for all together.
+Belongs to one event loop. The jobs' shapes and `check` bound its size; texts have limits for each namespace and in
+total.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _MIB = 1024 * 1024
 
 
 class UnknownJob(LookupError):
-    """The job, or this pod of it, is not expected: not registered yet, or forgotten."""
+    """The job, or this pod of it, is not registered, or has been removed."""
 
 
 @dataclass
@@ -51,19 +51,19 @@ class _Entry:
 
 
 class RankStore:
-    """Jobs, the newest facts of their agents, and the newest command of each."""
+    """Jobs, the latest facts about their agents, and the latest command for each."""
 
     def __init__(self, texts: MemoryShares | None = None) -> None:
         self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
         self._jobs: dict[str, _Entry] = {}
-        # Asked for with every report: it is not counted anew each time.
+        # A counter, because every report needs the number.
         self._agents = 0
 
     def register(self, shape: Shape) -> None:
-        """Expect reports of this job. Again with the same shape, nothing changes.
+        """Accept reports of this job. Registering the same shape twice changes nothing.
 
-        With another one (the job was scaled while it was suspended) all that its agents said is forgotten; who waits
-        for `changed` goes on waiting.
+        With another shape (the job was scaled while suspended), the reports are dropped; readers of `changed` continue
+        to wait.
         """
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
@@ -76,7 +76,7 @@ class RankStore:
             entry.forget()
 
     def forget(self, job_uid: str) -> None:
-        """Drop all that is known of the job, and let go of who waits for its commands."""
+        """Remove the job, and end its agents' waiting for commands."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
             self._agents -= entry.shape.nodes
@@ -84,33 +84,33 @@ class RankStore:
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
-        """The node gets a new pod: what the old one said and was told is not the new one's."""
+        """The node gets a new pod: drop the old pod's reports and command."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
             self._texts.give_back(_key(entry, node))
             entry.replace(node)
 
     def clear(self) -> None:
-        """Forget every job: another operator decides from now on, and this one learns anew should it lead again."""
+        """Remove every job: another operator is the leader, and this one would start without knowledge."""
         for job_uid in list(self._jobs):
             self.forget(job_uid)
 
     def shape(self, job_uid: str) -> Shape:
-        """What the job was registered with. Raises `UnknownJob`."""
+        """The job's registered shape. Raises `UnknownJob`."""
         return self._entry(job_uid).shape
 
     def agents(self) -> int:
-        """How many agents the registered jobs have: what the pace is made from."""
+        """The number of agents of registered jobs, which determines the heartbeat."""
         return self._agents
 
     def record(self, member: Member, report: Report, at: float) -> None:
-        """Take in what the agent of `member` reported at `at` (Unix seconds).
+        """Record a report of `member`'s agent at `at` (Unix seconds).
 
-        Raises `UnknownJob`; `Implausible` when the report can't be of this job. The report must be of the member.
+        Raises `UnknownJob`; `Implausible` if the report can't belong to this job. The report must be the member's.
         """
         entry = self._entry(member.job_uid)
         if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
-            raise ValueError("the report is not of the pod that sent it")
+            raise ValueError("the report does not belong to the pod that sent it")
         check(report, entry.shape, at)
         node = entry.node(member.node)
         merged = merge(node.agent, report, at)
@@ -121,30 +121,30 @@ class RankStore:
             entry.changed.set()
 
     def agent(self, job_uid: str, node: int) -> AgentFacts | None:
-        """What is known of a node's agent; None until it reported."""
+        """The facts about a node's agent; None until it has reported."""
         entry = self._jobs.get(job_uid)
         current = entry.nodes.get(node) if entry is not None else None
         return current.agent if current is not None else None
 
     def send(self, job_uid: str, node: int, command: Command) -> None:
-        """Make `command` the node's current one, unless that is a higher one already. Raises `UnknownJob`."""
+        """Make `command` the node's current one, unless that is a higher one. Raises `UnknownJob`."""
         if command.job_uid != job_uid:
-            raise ValueError("the command is of another job")
+            raise ValueError("the command belongs to another job")
         current = self._entry(job_uid).node(node)
         if current.command is None or command.order > current.command.order:
             current.command = command
             _wake(current)
 
     def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
-        """The node's current command when it is above `after`. Raises `UnknownJob`."""
+        """The node's current command if it is above `after`. Raises `UnknownJob`."""
         command = self._entry(job_uid).node(node).command
         return command if command is not None and (after is None or command.order > after) else None
 
     async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
         """Wait for a command above `after`.
 
-        Raises `UnknownJob`, also when the job is forgotten or the node's pod replaced meanwhile, and for a node that
-        the job doesn't have (any more).
+        Raises `UnknownJob`, also if the job is removed or the node's pod replaced meanwhile, and for a node that the
+        job doesn't have.
         """
         entry = self._entry(job_uid)
         if node >= entry.shape.nodes:
@@ -157,13 +157,13 @@ class RankStore:
                 await future
             finally:
                 current.waiting.discard(future)
-            # a command that came with a new pod is not for the old one
+            # a new pod's command is not for the old pod
             if self._entry(job_uid).nodes.get(node) is not current:
                 raise UnknownJob("the node's pod was replaced")
         return command
 
     def changed(self, job_uid: str) -> asyncio.Event:
-        """Set by every report that told something new; its one reader clears it. Raises `UnknownJob`."""
+        """Set by every report with news; its only reader clears it. Raises `UnknownJob`."""
         return self._entry(job_uid).changed
 
     def _give_back(self, entry: _Entry) -> None:

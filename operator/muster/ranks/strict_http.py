@@ -1,4 +1,4 @@
-"""HTTP connections for servers that any pod of the cluster may call: small heads, no inflation, no log of requests."""
+"""HTTP for servers that any pod of the cluster may call: small headers, no decompression, no access log."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ MAX_HEADERS = 32
 DEFAULT_READ_BUFFER_BYTES = 256 * 1024
 
 NO_ACCESS_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - no configuration can turn it on
-"""A line for each request would cost as much as the request."""
+"""An access log line would cost as much as its request."""
 
 
 class StrictConnection(web.RequestHandler):
-    """One connection's HTTP, as strict as aiohttp can be."""
+    """An HTTP connection, as strict as aiohttp allows."""
 
     __slots__ = ()
 
@@ -48,11 +48,11 @@ class StrictConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Log our own mistakes only: any pod can send malformed HTTP, with any content."""
+        """Log only muster's own errors: any pod can send malformed HTTP, with any content."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return super().handle_error(request, status, exc, message)
         return self.answer_malformed(status)
 
     def answer_malformed(self, status: int, /) -> web.StreamResponse:
-        """The answer to malformed HTTP."""
+        """The response to malformed HTTP."""
         return web.Response(status=status)

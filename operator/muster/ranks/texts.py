@@ -1,7 +1,7 @@
-"""What agents' reports hold in texts, and the same facts without them. Pure.
+"""Measure the texts in agents' facts, and drop them. Pure.
 
-States, codes and times are few bytes a rank. Eight lines of 512 characters are 16 KiB, and a pod may tell of any number
-of ranks.
+States, codes and times take a few bytes a rank. Eight lines of 512 characters take 16 KiB, and a pod may report any
+number of ranks.
 """
 
 import sys
@@ -12,11 +12,11 @@ from muster.plan.facts import AgentFacts
 from muster_worker.contract import RankReport
 
 MAX_WORD_CHARS = 64
-"""Of a reason or an activity that is kept where there is no room for texts."""
+"""The kept length of a reason or an activity when other texts are dropped."""
 
 
 def text_bytes(agent: AgentFacts) -> int:
-    """What the texts of an agent's facts take in memory."""
+    """The memory that the texts of an agent's facts take."""
     return sum(map(sys.getsizeof, _texts(agent)))
 
 
@@ -40,7 +40,7 @@ def without_texts(agent: AgentFacts) -> AgentFacts:
 
 
 def _texts(agent: AgentFacts) -> Iterator[str]:
-    # Most ranks are told of once, in the newest report.
+    # The facts usually share most rank reports with the latest report.
     for rank in {id(one): one for one in (*agent.report.ranks, *(facts.report for facts in agent.ranks))}.values():
         yield from rank.last_lines
         yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity))

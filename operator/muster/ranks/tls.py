@@ -1,6 +1,6 @@
-"""One connection's TLS, in little memory, and with its processor time reported.
+"""TLS of one connection, with little memory, and with its processor time measured.
 
-asyncio's own server side keeps a buffer of 256 KiB a connection, which is more than the rest of it together.
+asyncio's own implementation has a buffer of 256 KiB for each connection, more than all its other memory.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ SHUTDOWN_SECONDS = 1.0
 
 
 class TlsProtocol(SSLProtocol):
-    """`worked` hears the processor seconds of what came in, `connection_lost` that the connection is closed."""
+    """`worked` is called with the processor seconds for input, `connection_lost` when the connection is closed."""
 
     max_size = 16 * 1024
-    """A TLS record has no more."""
+    """The size of a TLS record."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class TlsProtocol(SSLProtocol):
             ssl_shutdown_timeout=SHUTDOWN_SECONDS,
         )
         self._worked = worked
-        self._gone = connection_lost
+        self._on_close = connection_lost
 
     def buffer_updated(self, nbytes: int) -> None:
         began = time.thread_time()
@@ -47,4 +47,4 @@ class TlsProtocol(SSLProtocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        self._gone()
+        self._on_close()

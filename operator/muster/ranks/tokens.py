@@ -1,7 +1,7 @@
-"""Pods' tokens: who sent this request. The same claims, and the same path, locally and on a cluster.
+"""Verify pods' tokens: who sent this request. Local runs use the same claims and the same code.
 
-A Kubernetes service account token, projected into the pod with muster's audience, names the pod that it was made for.
-It is checked against the issuer's public keys without asking the API server.
+A Kubernetes service account token, projected into the pod with muster's audience, names its pod. It is verified with
+the issuer's public keys, without a request to the API server.
 """
 
 import hashlib
@@ -19,20 +19,20 @@ from muster.ranks.keys import Keys
 from muster.ranks.refusal import Reason, Refused
 
 MAX_TOKEN_CHARS = 8192
-"""Kubernetes' projected tokens have about 1,200."""
+"""Kubernetes' projected tokens have about 1,200 characters."""
 
 LEEWAY_SECONDS = 60.0
-"""Clocks of the issuer and of this process may differ by as much."""
+"""The tolerated difference between the clocks of the issuer and this process."""
 
 MAX_REMEMBERED = 20_000
-"""Verified tokens that are not verified again: one a pod, with those of the last rotation."""
+"""Verified tokens that are cached: one for each pod, and those of the last rotation."""
 
 MAX_REMEMBERED_PER_POD = 2
-"""Of one pod: who may ask for tokens for it may have any number made."""
+"""Cached tokens of one pod: a user may request any number of them."""
 
 _OPTIONS: Any = {
     "require": ["exp", "aud", "iss"],
-    # checked here, against the clock of the caller
+    # checked below, with the caller's clock
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -41,7 +41,7 @@ _OPTIONS: Any = {
 
 @dataclass(frozen=True)
 class PodClaim:
-    """The pod that a token was made for."""
+    """The pod for which a token was issued."""
 
     namespace: str
     pod_name: str
@@ -57,9 +57,9 @@ class _Verified:
 
 
 class Verifier:
-    """Tells whose a token is. Remembers tokens that were good, so that a heartbeat doesn't cost a signature.
+    """Finds out a token's pod. Caches valid tokens, so that a heartbeat needs no signature check.
 
-    `on_unknown_key` is called for each token whose key is not among `keys`: the issuer may have a new one.
+    `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new one.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Verifier:
         self._of_pod: dict[str, list[bytes]] = {}
 
     def replace_keys(self, keys: Keys) -> None:
-        """From now on the issuer has these keys; a token signed with another one is not good any more."""
+        """Use the issuer's new keys; tokens signed with other keys are no longer valid."""
         kept = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
         self._keys = keys
-        for token in [token for token, known in self._verified.items() if known.kid not in kept]:
+        for token in [token for token, entry in self._verified.items() if entry.kid not in kept]:
             self._forget(token)
 
     def recall(self, token: str, now: float) -> PodClaim | None:
-        """The claim of a token that was verified before and is still good; cheap."""
+        """The claim of a cached token that is still valid; cheap."""
         fingerprint = _fingerprint(token)
         verified = self._verified.get(fingerprint)
         if verified is None or not verified.not_before <= now < verified.expires:
@@ -100,7 +100,7 @@ class Verifier:
         return verified.claim
 
     def _remember(self, token: bytes, verified: _Verified) -> None:
-        # one that expired is remembered still when it is shown again
+        # an expired token may still be cached
         if token in self._verified:
             self._forget(token)
         self._verified[token] = verified
@@ -133,7 +133,7 @@ class Verifier:
         return _Verified(_read_claim(claims), kid, *_read_period(claims))
 
     def _choose_key(self, token: str) -> tuple[str, str]:
-        # the cheapest first: size, then the header, and only then a signature
+        # cheap checks first: size, then the header, and only then a signature
         if len(token) > MAX_TOKEN_CHARS:
             raise Refused(Reason.BAD_TOKEN)
         try:
@@ -147,14 +147,14 @@ class Verifier:
         if key is None:
             self._on_unknown_key()
             raise Refused(Reason.BAD_TOKEN)
-        # the key says what it may be used with: no "none", no HMAC with a public key
+        # the key determines its algorithms: no "none", no HMAC with a public key
         if algorithm not in key.algorithms:
             raise Refused(Reason.BAD_TOKEN)
         return kid, algorithm
 
 
 class LocalIssuer:
-    """Issues a run's tokens, with a key that lives as long as the process."""
+    """Issues a local run's tokens, with a key that exists only in this process."""
 
     def __init__(self, issuer: str, audience: str) -> None:
         self._issuer = issuer
@@ -168,7 +168,7 @@ class LocalIssuer:
         return json.dumps({"keys": [{**key, "kid": self._kid, "use": "sig", "alg": "ES256"}]})
 
     def issue(self, pod: PodClaim, now: float, lifetime_seconds: float) -> str:
-        """A token for `pod`, from `now` (Unix seconds), with the claims of a Kubernetes projected token."""
+        """Issue a token for `pod`, from `now` (Unix seconds), with the claims of a Kubernetes projected token."""
         claims = {
             "iss": self._issuer,
             "sub": f"system:serviceaccount:{pod.namespace}:default",
@@ -192,7 +192,7 @@ def _fingerprint(token: str) -> bytes:
 def _read_claim(claims: dict[str, Any]) -> PodClaim:
     bound = claims.get("kubernetes.io")
     pod = bound.get("pod") if isinstance(bound, dict) else None
-    # a service account's token that is bound to no pod says nothing about who sends it
+    # a token that is not bound to a pod doesn't identify the sender
     if not isinstance(bound, dict) or not isinstance(pod, dict):
         raise Refused(Reason.BAD_TOKEN)
     namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")

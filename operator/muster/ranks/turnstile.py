@@ -1,4 +1,4 @@
-"""The order in which reports are decoded: a little each turn of the event loop, who has used least goes first."""
+"""The order in which reports are decoded: a few in each iteration of the event loop, least usage first."""
 
 import asyncio
 import time
@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 TURN_SECONDS = 0.004
-"""Processor time for reports before everybody else in the loop gets a turn. One report may take more."""
+"""Processor time for reports before other tasks run. A single report may take more."""
 
 
 @dataclass
 class Turnstile:
-    """`balance` tells how much a namespace has left: the more, the sooner its turn comes."""
+    """`balance` returns a namespace's remaining time: the highest one is next."""
 
     balance: Callable[[str], float]
     _waiting: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Turnstile:
 
     @asynccontextmanager
     async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Waits for a turn. What is done in it awaits nothing."""
+        """Wait for a turn. The block must not await anything."""
         if self._is_taken or self._waiting or self._spent >= TURN_SECONDS:
             await self._wait(namespace)
         self._is_taken = True
@@ -33,7 +33,7 @@ class Turnstile:
         finally:
             self._spent += time.thread_time() - began
             self._is_taken = False
-            self._go_on()
+            self._continue()
 
     async def _wait(self, namespace: str) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -42,12 +42,12 @@ class Turnstile:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                # its turn had come
+                # it was granted before the cancellation
                 self._is_taken = False
-                self._go_on()
+                self._continue()
             raise
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._spent < TURN_SECONDS:
             self._call_next()
         if not self._is_reset_due:

@@ -1,4 +1,4 @@
-"""The status of a job that is over: the report of the run stays, whatever happens to the spec."""
+"""The status of a job that has ended: it stays, whatever happens to the spec."""
 
 from muster.api.changes import OVER_SENTENCE
 from muster.api.status import Condition, Status
@@ -7,24 +7,24 @@ from muster.plan.outcome import final_condition
 from muster.status.conditions import ACCEPTED, since
 
 JOB_IS_OVER = "JobIsOver"
-"""The reason when the spec was changed after the job's end: muster never runs the changed spec."""
+"""The reason if the spec changed after the job's end: muster never runs the changed spec."""
 
 
 def after_the_end(previous: Status, generation: int, now: float) -> Status:
-    """`previous`, which says Complete or Failed, once the resource is at `generation`; `now` is in Unix seconds.
+    """Update `previous`, which is Complete or Failed, for the resource's `generation`; `now` is in Unix seconds.
 
-    The final condition names the generation that ran. For any later one the condition Accepted is False.
+    The final condition has the generation that ran. For any later one, the condition Accepted becomes False.
     """
     final = final_condition(previous)
     kept = previous.model_copy(update={"observed_generation": generation})
-    # A status without this number was written by hand: it doesn't tell which spec ran.
+    # A status without this number was edited by a user: it doesn't say which spec ran.
     if final is None or final.observed_generation == 0 or generation <= final.observed_generation:
         return kept
     accepted = Condition(
         type=ACCEPTED,
         status="False",
         reason=JOB_IS_OVER,
-        message=f"The changed spec was not run, and will not be: {OVER_SENTENCE}",
+        message=f"muster does not run the changed spec: {OVER_SENTENCE}",
         last_transition_time=since(previous, ACCEPTED, "False") or to_seconds(now),
         observed_generation=generation,
     )

@@ -1,4 +1,4 @@
-"""The status of a job that can't be looked at right now: as it was, with a word about that."""
+"""The status of a job that muster can't observe at the moment: unchanged, with the reason."""
 
 from muster.api.status import Condition, Status
 from muster.api.timestamps import to_seconds
@@ -9,9 +9,9 @@ from muster.status.sentences import fit
 
 
 def blinded(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
-    """`previous` with the reason why AWS can't be asked: in the message, and in Stalled where a person has to act.
+    """Add the reason why AWS can't be reached to `previous`: to the message, and to Stalled if a user has to act.
 
-    `problem` None: it isn't worth a word. `now` is in Unix seconds.
+    `problem` None: the failure is too recent to report. `now` is in Unix seconds.
     """
     kept = previous.model_copy(update={"observed_generation": generation})
     if problem is None:

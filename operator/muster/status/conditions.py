@@ -1,4 +1,4 @@
-"""The status' conditions, as Kubernetes' API conventions want them."""
+"""The status' conditions, following Kubernetes' API conventions."""
 
 from dataclasses import dataclass
 
@@ -18,13 +18,13 @@ from muster.status.sentences import fit
 from muster.status.views import RUNNING, Picture
 
 ACCEPTED = "Accepted"
-"""The condition that says whether the operator runs the spec as it is now."""
+"""The condition that says whether the operator runs the current spec."""
 
 NODES_NOT_PLACED = "NodesNotPlaced"
-"""Nodes wait for a place, as all do for a while: no problem is known of them."""
+"""Nodes wait to be scheduled, which is normal for a while: no problem is known."""
 
 REMARKS = "ValidWithRemarks"
-"""Of a spec that says more than anybody heeds."""
+"""The reason for a spec with fields that have no effect."""
 
 
 _ENDS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.STOPPED: "was stopped"}
@@ -39,10 +39,10 @@ class _Claim:
 
 
 def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, ...]:
-    """Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
+    """Build the conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
 
-    A transition time changes only when the condition's status does. Complete and Failed become True when nothing of the
-    job runs any more, so that a job that waits for its devices finds them free.
+    A transition time changes only with the condition's status. Complete and Failed become True when nothing of the job
+    runs any more, so that a job that waits for its devices finds them free.
     """
     outcome = picture.outcome
     claims = (
@@ -58,13 +58,13 @@ def conditions(picture: Picture, phase: str, message: str) -> tuple[Condition, .
 
 
 def since(previous: Status, kind: str, status: str) -> str | None:
-    """Since when the condition has had this status; None when it had another one, or none."""
+    """The time since when the condition has had this status; None if it had another one, or none."""
     before = next((entry for entry in previous.conditions if entry.type == kind), None)
     return before.last_transition_time if before is not None and before.status == status else None
 
 
 def refusal_of(picture: Picture) -> Problem | None:
-    """What keeps every node of the job from being made; None for a job that is past that."""
+    """The problem that keeps muster from creating any node of the job; None once the job has started."""
     outcome = picture.outcome
     return None if outcome.started or outcome.is_decided else picture.facts.refusal
 
@@ -82,14 +82,14 @@ def _accepted(picture: Picture) -> _Claim:
 def _scheduled(picture: Picture) -> _Claim:
     outcome, nodes = picture.outcome, picture.facts.nodes
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
-        return _Claim("Scheduled", False, SUSPENDED, "No node of the job has a place")
+        return _Claim("Scheduled", False, SUSPENDED, "No node of the job is scheduled")
     given_up = released(picture)
     if given_up is not None:
         return _Claim("Scheduled", False, GANG_RELEASED, fit(given_up))
     unplaced = tuple(node for node in nodes if not is_placed(node))
-    # What was lost later had its place.
+    # Nodes that were lost later had been scheduled.
     if outcome.started or not unplaced:
-        words = "The node has its place" if len(nodes) == 1 else "All nodes have their place"
+        words = "The node is scheduled" if len(nodes) == 1 else "All nodes are scheduled"
         return _Claim("Scheduled", True, "AllNodesPlaced", words)
     problem = picture.facts.problem
     if problem is not None:
@@ -97,7 +97,7 @@ def _scheduled(picture: Picture) -> _Claim:
     shared = shared_problems(unplaced, len(nodes))
     if shared:
         return _Claim("Scheduled", False, shared[0].problem.reason, _sentences(shared))
-    words = capital(share(len(unplaced), len(nodes), "node", "has no place yet", "have no place yet"))
+    words = capital(share(len(unplaced), len(nodes), "node", "is not scheduled yet", "are not scheduled yet"))
     return _Claim("Scheduled", False, NODES_NOT_PLACED, words)
 
 
@@ -119,7 +119,7 @@ def _stalled(picture: Picture, message: str) -> _Claim:
     if problem is not None and problem.reason not in PASSING:
         return _Claim("Stalled", True, problem.reason, fit(problem.message))
     shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
-    # A job that is over waits for silent agents only.
+    # A job that has ended waits only for silent agents.
     for_people = tuple(entry for entry in shared if not entry.passes and _concerns(outcome, entry))
     if for_people:
         return _Claim("Stalled", True, for_people[0].problem.reason, _sentences(for_people))
@@ -139,20 +139,20 @@ def _suspended(picture: Picture) -> _Claim:
     if outcome.verdict is Verdict.SUSPENDED:
         if outcome.settled:
             return _Claim(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
-        return _Claim(SUSPENDED, False, SUSPENDING, "The ranks are stopped and their nodes given up")
+        return _Claim(SUSPENDED, False, SUSPENDING, "muster stops the ranks and deletes their pods")
     before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
     if is_suspended(previous) or (before is not None and before.reason == RESUMED):
-        return _Claim(SUSPENDED, False, RESUMED, "The job was suspended, and started anew")
+        return _Claim(SUSPENDED, False, RESUMED, "The job was suspended and has been resumed")
     return _Claim(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 
 
 def _final(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> _Claim:
     if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED):
-        return _Claim(kind, False, "NotOver", "The job is not over")
+        return _Claim(kind, False, "NotOver", "The job has not ended")
     if outcome.verdict not in verdicts:
         return _Claim(kind, False, f"Not{kind}", f"The job {_ENDS[outcome.verdict]}")
     if not outcome.settled:
-        return _Claim(kind, False, STOPPING, "The ranks that are left are being stopped")
+        return _Claim(kind, False, STOPPING, "muster is stopping the remaining ranks")
     return _Claim(kind, True, outcome.reason, message)
 
 

@@ -1,4 +1,4 @@
-"""The ranks with something to say, first failure first."""
+"""The ranks with a problem or another notable state, first failure first."""
 
 from muster.api.status import RankDetail
 from muster.api.timestamps import to_millis
@@ -7,25 +7,25 @@ from muster.plan.outcome import Outcome
 from muster.status.views import FAILED, NOT_REPORTED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RankView
 
 MAX_DETAILS = 16
-"""Of 100,000 ranks a reader wants the first few."""
+"""Of 100,000 ranks, a reader needs the first few."""
 
 
 _WORDS = {
-    "NodeSilent": "its agent does not report any more",
-    "NotHeard": "its agent has not been heard since the operator began",
+    "NodeSilent": "its agent no longer reports",
+    "NotHeard": "its agent has not reported since the operator started",
 }
 
 
 def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
-    """At most `MAX_DETAILS` ranks: root causes, what went before them, other failures, secondary ones, the rest."""
+    """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
     mute = _mute_ranks(views)
-    worth = [view for view in views if _says_something(view) or view.rank in mute]
+    worth = [view for view in views if _is_notable(view) or view.rank in mute]
     worth.sort(key=lambda view: (_weight(view, outcome), _at(view), view.rank))
     return tuple(_detail(view) for view in worth[:MAX_DETAILS])
 
 
-def _says_something(view: RankView) -> bool:
-    # Of all ranks alike there is nothing to say of each.
+def _is_notable(view: RankView) -> bool:
+    # If no rank reports, a detail for each would not help.
     if view.reason == NOT_REPORTED:
         return False
     if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):

@@ -1,4 +1,4 @@
-"""What is worth an event of the way from one status to the next: what `kubectl describe` tells beside the status."""
+"""The Kubernetes events for a change of the status, which `kubectl describe` shows besides the status."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from muster.status.sentences import fit
 class Note:
     """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes.
 
-    `since` is when it came to be (RFC 3339), as the status tells it: the same in every later status. `occasion` tells
-    it from others of its reason (None: its message does): what is told twice of one occasion is one event.
+    `since` is its time (RFC 3339) from the status, the same in every later status. `occasion` distinguishes it from
+    other events with its reason (None: its message does): repeated reports of one occasion are one event.
     """
 
     type: Literal["Normal", "Warning"]
@@ -28,30 +28,30 @@ class Note:
 
 
 def notes(previous: Status, status: Status) -> tuple[Note, ...]:
-    """The events of the way from `previous` to `status`, each thing told once."""
+    """The events for the change from `previous` to `status`, each only once."""
     steps, result = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
-    # Why it had stalled is why it failed, or was refused.
+    # The reason of Stalled is also the reason of the failure or refusal.
     if any(note.type == "Warning" for note in steps):
         return (*steps, *result)
     return (*steps, *result, *_problems(previous, status))
 
 
 def steps_so_far(status: Status) -> tuple[Note, ...]:
-    """What was told of the job's way, or should have been: who wrote the status may have died before it told."""
+    """Events of the job's steps so far: an operator may have died between writing the status and the events."""
     return (*_steps(Status(), status), *_slow_network(Status(), status), *_remarks(Status(), status))
 
 
 def _steps(previous: Status, status: Status) -> Iterator[Note]:
     suspension = _condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
-        why = "spec.suspend is false: the job is started anew"
+        why = "spec.suspend is false: the job starts from the beginning"
         yield Note("Normal", "Resumed", why, suspension.last_transition_time)
     releases = _releases(status)
     if releases > _releases(previous) and status.placement is not None:
         why = _condition(status, "Scheduled").message
         yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
     if status.attempt > previous.attempt and status.start_time is not None:
-        # What one training job followed may be told in fuller words later.
+        # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         yield Note("Normal", "Started", _start(status), status.start_time, occasion)
     if _turned(previous, status, SUSPENDED):
@@ -60,7 +60,7 @@ def _steps(previous: Status, status: Status) -> Iterator[Note]:
         yield Note("Normal", "Completed", fit(status.message), _condition(status, "Complete").last_transition_time)
     if _turned(previous, status, "Failed"):
         yield Note("Warning", "Failed", fit(status.message), _condition(status, "Failed").last_transition_time)
-    elif _tells_more(previous, status, "Accepted", "False"):
+    elif _has_news(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
 
@@ -79,7 +79,7 @@ def _start(status: Status) -> str:
 
 
 def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
-    """What the network check of this start found, as an event."""
+    """The network check's result for this attempt, as an event."""
     check, since = _check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
@@ -88,9 +88,9 @@ def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
 
 
 def _remarks(previous: Status, status: Status) -> Iterator[Note]:
-    """Fields of the spec that have no effect: once, and again when they change."""
+    """An event about fields of the spec without effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
-    if accepted.reason == REMARKS and _tells_more(previous, status, "Accepted", "True"):
+    if accepted.reason == REMARKS and _has_news(previous, status, "Accepted", "True"):
         yield Note("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
 
 
@@ -108,14 +108,14 @@ def _is_resumed(status: Status) -> bool:
 
 
 def _problems(previous: Status, status: Status) -> Iterator[Note]:
-    """What keeps nodes from work. A problem of the placement can be one that a person has to solve: it is told once."""
+    """Problems that keep nodes from working. A user may have to solve a scheduling problem: report it once."""
     fields = {
         entry.reason: entry
         for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
         if (entry := _condition(status, kind)).status == problem and entry.reason not in _NO_PROBLEM
     }
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
-    # A container that fails again and again is one problem of this start; the status has the newest word on it.
+    # A container that fails repeatedly is one problem of this attempt; the status has its latest message.
     began = _condition(status, SUSPENDED).last_transition_time
     for reason, entry in fields.items():
         if reason not in before:
@@ -130,7 +130,7 @@ def _turned(previous: Status, status: Status, kind: str) -> bool:
     return _condition(status, kind).status == "True" != _condition(previous, kind).status
 
 
-def _tells_more(previous: Status, status: Status, kind: str, to: str) -> bool:
+def _has_news(previous: Status, status: Status, kind: str, to: str) -> bool:
     before, after = _condition(previous, kind), _condition(status, kind)
     return after.status == to and (before.status, before.message) != (to, after.message)
 

@@ -27,13 +27,13 @@ from muster.status.views import (
 from muster_worker.contract import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
-"""More kinds of activities than these are left out."""
+"""The most kinds of activities in a sentence."""
 
 MAX_RANGE_CHARS = 60
-"""Ranks in a sentence; the status has them all in byState."""
+"""The most characters for ranks in a sentence; the status has all of them in byState."""
 
 _ASKED = "the job asks for"
-"""In the sentence of an agent or a rank's wrapper about a world that isn't the job's."""
+"""Part of an agent's or rank wrapper's sentence about a wrong world size."""
 
 CUT_OFF = "cut off"
 HALTED = "stopped"
@@ -52,20 +52,20 @@ _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGI
 
 
 def failure_sentence(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
-    """One sentence about `failure`, without a full stop."""
+    """Describe `failure` in one sentence without a full stop."""
     sentence = _early(failure) if failure.early else _root_causes(job, failure)
-    # mpirun has the ranks of all nodes, and its own node did not fail with it.
+    # mpirun runs the ranks of all nodes, so its own node's ranks count as others, too.
     with_all = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
     others = bystanders(views, "rank") if with_all else bystanders(_others(failure, views))
     return f"{sentence}; {others}" if others else sentence
 
 
 def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
-    """What ranks were doing that are not to blame: "3 others were in all_reduce, 1 in backward"; "" for none."""
+    """Describe what the other ranks were doing: "3 others were in all_reduce, 1 in backward"; "" for none."""
     if not views:
         return ""
-    doing = Counter(_activity_of(view) for view in views)
-    parts = sorted(doing.items(), key=lambda item: (item[0] in _IDLE, -item[1], item[0]))
+    activities = Counter(_activity_of(view) for view in views)
+    parts = sorted(activities.items(), key=lambda item: (item[0] in _IDLE, -item[1], item[0]))
     shown = parts[:MAX_ACTIVITIES]
     rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
     texts = [f"{count} {activity}" for activity, count in shown] + ([f"{rest} elsewhere"] if rest else [])
@@ -75,7 +75,7 @@ def bystanders(views: tuple[RankView, ...], noun: str = "other") -> str:
 
 
 def asked_for(job: Job) -> str:
-    """The world that the job wants: "The job asked for 4 ranks (2 nodes x 2)"."""
+    """The requested world: "The job asked for 4 ranks (2 nodes x 2)"."""
     nodes = amount(rank_nodes(job), "node")
     return f"The job asked for {amount(world_size(job), 'rank')} ({nodes} x {procs_per_node(job)})"
 
@@ -94,15 +94,15 @@ def _root_causes(job: Job, failure: Failure) -> str:
 
 
 def _other_world(job: Job, failure: Failure) -> str:
-    """A node's ranks, or one that was not run at all, are of a world that isn't the job's."""
+    """The world size of a node's ranks, or of a node without ranks, differs from the job's."""
     first = failure.first
     sentence = rank_output.telling_paragraph(first.lines)
-    # Who knows both worlds has said all.
+    # A sentence with both world sizes is complete.
     if _ASKED in sentence:
         return sentence
     if first.subject is Subject.NODE:
         return f"{asked_for(job)}, but on {_nodes(failure)} {sentence}"
-    return f"{asked_for(job)}, but rank {first.rank} on {first.node_name} was given another world"
+    return f"{asked_for(job)}, but rank {first.rank} on {first.node_name} has another world size"
 
 
 def _ranks(job: Job, failure: Failure) -> str:
@@ -134,7 +134,7 @@ def _launchers(job: Job, failure: Failure) -> str:
 def _agent(failure: Failure) -> str:
     end = failure.first
     who = _nodes(failure)
-    # Who sees the pod from outside has a sentence about it.
+    # A sentence from Kubernetes about the pod is complete.
     if end.lines:
         return f"{who}: {rank_output.clean(end.lines[0], limit=MAX_PROBLEM_CHARS)}"
     if end.reason == NODE_STOPPED:
@@ -160,7 +160,7 @@ def _early(failure: Failure) -> str:
 
 
 def _how(end: End) -> str:
-    """How a root cause ended, where exit code and signal alone would mislead, too."""
+    """Describe how a root cause ended, also if exit code and signal alone would mislead."""
     if end.reason in (EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE):
         return "could not start"
     if end.reason == EndReason.WRAPPER_LOST:
@@ -169,14 +169,14 @@ def _how(end: End) -> str:
         return "was OOM-killed"
     if end.signal is not None and rank_output.calls_abort(end.lines):
         return "called MPI_Abort"
-    # It failed by itself; the signal only met it on its way out.
+    # It failed by itself; the signal reached it while it was exiting.
     if end.stopped and end.signal is not None:
         return "failed"
     return _how_it_exited(end)
 
 
 def _how_it_exited(end: End) -> str:
-    """The exit code or signal in words: "failed with exit code 7", "was killed by SIGKILL"."""
+    """Describe the exit code or signal: "failed with exit code 7", "was killed by SIGKILL"."""
     if end.signal is not None:
         return (
             f"crashed with {_signal(end.signal)}" if end.signal in _CRASHES else f"was killed by {_signal(end.signal)}"
@@ -197,7 +197,7 @@ def _why(job: Job, end: End) -> str:
         return line if program in line else f"{program} is not executable"
     if end.reason == OOM_KILLED and (end.rss_bytes or end.memory_limit):
         return _memory(end)
-    # A process that was killed did not write the reason.
+    # A process that was killed could not print the reason.
     own_word = end.stopped or end.signal == signal.SIGABRT or rank_output.calls_abort(end.lines)
     if end.signal is not None and not own_word:
         return ""
@@ -213,7 +213,7 @@ def _memory(end: End) -> str:
 
 
 def _at_step(end: End) -> str:
-    # 0: none was counted, as in a script that has an optimizer and never steps it.
+    # 0 means that no step was counted, as in a script that never calls its optimizer's step.
     return f" at step {end.step}" if end.step else ""
 
 
@@ -229,7 +229,7 @@ def _signal(number: int) -> str:
 
 
 def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ...]:
-    # Ranks of a node that failed went with it; they stood by nothing.
+    # Ranks of a failed node ended with it: they are not bystanders.
     return tuple(
         view
         for view in views
@@ -240,7 +240,7 @@ def _others(failure: Failure, views: tuple[RankView, ...]) -> tuple[RankView, ..
 
 
 def _doing_what(activity: str) -> str:
-    """An activity behind "was": in a collective, at a place of the script (train.py:27 in main), or "loading data"."""
+    """An activity after "was": in a collective, at a line of the script (train.py:27 in main), or "loading data"."""
     if ":" in activity:
         return f"at {activity}"
     return activity if activity.split(" ", maxsplit=1)[0].endswith("ing") else f"in {activity}"

@@ -1,4 +1,4 @@
-"""Which interface each node is met on, and why: all nodes in groups, the first of them one by one."""
+"""The interface of each node, and why: all nodes in groups, and the first ones individually."""
 
 from muster.api.status import LinkGroup, NetworkStatus, NodeLink
 from muster.plan.facts import NodeFacts
@@ -9,7 +9,7 @@ from muster.status.ranges import ranges
 from muster_worker.contract import Report
 
 MAX_GROUPS = 16
-"""Machines of a few kinds make a few groups; of a hundred kinds the rest is left out."""
+"""A few kinds of Kubernetes nodes make a few groups; with many kinds, the rest is left out."""
 
 MAX_NODES = 32
 """Every watcher gets the whole status with every change."""
@@ -21,19 +21,19 @@ _Alike = tuple[str, int, str]
 
 
 def network_of(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
-    """What the agents said of it; None while none has."""
+    """The agents' reports about their network; None while there are none."""
     known = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
-    met = [(node, report) for node, report in known if report.address is not None]
-    if not met:
+    reported = [(node, report) for node, report in known if report.address is not None]
+    if not reported:
         return None
     groups: dict[_Alike, list[int]] = {}
-    for node, report in met:
+    for node, report in reported:
         alike = (report.interface or "", report.speed_mbps, report.interface_why or "")
         groups.setdefault(alike, []).append(node.node)
     largest = sorted(groups.items(), key=lambda group: (-len(group[1]), group[1][0]))
     return NetworkStatus(
         groups=tuple(_group(alike, members) for alike, members in largest[:MAX_GROUPS]),
-        nodes=tuple(_node(node, report) for node, report in met[:MAX_NODES]),
+        nodes=tuple(_node(node, report) for node, report in reported[:MAX_NODES]),
         check=check_of(nodes),
     )
 

@@ -1,4 +1,4 @@
-"""What the network check found, over all nodes: the median, and who is far from it."""
+"""The result of the network check for all nodes: the median, and nodes far from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from muster.plan.rank_output import clean
 from muster_worker.contract import AgentPhase, NetworkFigures
 
 SLOW_FACTOR = 10
-"""So many times slower than the median is no matter of chance, and makes a collective as slow for everybody."""
+"""A node that is so many times slower than the median is not slow by chance, and slows down every collective."""
 
 LEAST_NODES = 3
-"""What is slow between two nodes belongs to both."""
+"""With two nodes, a slow link belongs to both."""
 
 LEAST_ROUND_TRIP_US = 1000.0
-"""A shorter round trip tells of a busy machine, not of the network."""
+"""A shorter round trip may be due to a busy CPU, not the network."""
 
 MAX_SLOW = 16
 """Every watcher gets the whole status with every change."""
@@ -29,7 +29,7 @@ _MAX_PROBLEM_CHARS = 128
 
 @dataclass(frozen=True)
 class Speed:
-    """A node's figures in one: what it sends or receives, whichever is less, in Mbit/s, and its fastest round trip."""
+    """A node's figures: the lower of sending and receiving, in Mbit/s, and its fastest round trip."""
 
     node: int
     name: str
@@ -38,11 +38,11 @@ class Speed:
 
 
 def check_of(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
-    """What was found; None until every node that is heard has told, and without network.check."""
-    heard = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
-    value = [(node, report.figures) for node, report in heard if report.figures is not None]
-    # A node that ended before it was done has nothing more to say.
-    if not value or any(report.figures is None and report.phase != AgentPhase.ENDED for _, report in heard):
+    """The result; None until every reporting node has one, and without network.check."""
+    reporting = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
+    value = [(node, report.figures) for node, report in reporting if report.figures is not None]
+    # A node that ended before its measurement will not report one.
+    if not value or any(report.figures is None and report.phase != AgentPhase.ENDED for _, report in reporting):
         return None
     speeds = [speed for node, figures in value if (speed := speed_of(node, figures)) is not None]
     slow = slow_ones(speeds)
@@ -67,7 +67,7 @@ def check_of(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
 
 
 def speed_of(node: NodeFacts, figures: NetworkFigures) -> Speed | None:
-    """None when nothing was measured."""
+    """The node's speed; None if nothing was measured."""
     ways = [way for way in (figures.sent_mbps, figures.received_mbps) if way is not None]
     if not ways or figures.round_trip_us is None:
         return None
@@ -75,7 +75,7 @@ def speed_of(node: NodeFacts, figures: NetworkFigures) -> Speed | None:
 
 
 def slow_ones(speeds: Sequence[Speed]) -> tuple[Speed, ...]:
-    """Those that are `SLOW_FACTOR` times slower than the median, the slowest first."""
+    """The nodes that are `SLOW_FACTOR` times slower than the median, slowest first."""
     if len(speeds) < LEAST_NODES:
         return ()
     mbps = median(one.mbps for one in speeds)
@@ -104,5 +104,7 @@ def _gaps(problems: Sequence[tuple[NodeFacts, str]]) -> list[str]:
     if not problems:
         return []
     node, problem = problems[0]
-    more = f", and {amount(len(problems) - 1, 'more node')} missed something" if len(problems) > 1 else ""
+    more = (
+        f", and {amount(len(problems) - 1, 'more node')} could not be measured completely" if len(problems) > 1 else ""
+    )
     return [f"{node.name}: {clean(problem, limit=_MAX_PROBLEM_CHARS)}{more}"]

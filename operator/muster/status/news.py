@@ -1,10 +1,10 @@
-"""Which changes of a status are news, to be written at once, and which are mere progress, which may wait."""
+"""Which changes of a status are written at once, and which are mere progress and may wait."""
 
 from muster.api.status import Status
 
 
 def is_news(before: Status, after: Status) -> bool:
-    """Whether `after` tells more than how far the job is: a phase, a condition, a rank's state, how one ended."""
+    """Whether `after` differs in more than progress: in a phase, a condition, a rank's state or end."""
     return _without_progress(before) != _without_progress(after)
 
 

@@ -12,13 +12,13 @@ NO_PROBLEM_KNOWN = "NoProblemKnown"
 """Ranks run, and neither agents nor the cluster report a problem."""
 
 WAITING = "Waiting"
-"""Something is missing that is expected to come by itself: resources, a node, files, word from an agent."""
+"""The job waits for something that should come by itself: resources, a node, files, a report."""
 
 NO_RECENT_STEP = "NoRecentStep"
-"""A rank that counts steps has taken none for a while: it may evaluate, or write a snapshot, or hang."""
+"""A rank that counts steps has not completed one for a while: it may evaluate, write a checkpoint, or hang."""
 
 STEP_SECONDS = 300.0
-"""A step that takes longer is worth a word."""
+"""A step that takes longer is worth mentioning."""
 
 
 def why_not_stalled(picture: Picture) -> tuple[str, str]:
@@ -30,8 +30,8 @@ def why_not_stalled(picture: Picture) -> tuple[str, str]:
         return WAITING, missing
     stepped_at = _least_recent_step(picture)
     if stepped_at is not None and picture.now >= stepped_at + STEP_SECONDS:
-        return NO_RECENT_STEP, f"At least one rank has taken no step since {to_seconds(stepped_at)}"
-    return NO_PROBLEM_KNOWN, "Nothing is known to be wrong"
+        return NO_RECENT_STEP, f"At least one rank has completed no step since {to_seconds(stepped_at)}"
+    return NO_PROBLEM_KNOWN, "No problem is known"
 
 
 def _ending(outcome: Outcome) -> tuple[str, str]:
@@ -39,7 +39,7 @@ def _ending(outcome: Outcome) -> tuple[str, str]:
         return (SUSPENDED, "The job is suspended") if outcome.settled else (SUSPENDING, "The job is being suspended")
     if outcome.verdict is Verdict.SUCCEEDED and outcome.settled:
         return "Complete", "The job succeeded"
-    return STOPPING, "What is left of the job is being stopped"
+    return STOPPING, "muster is stopping the rest of the job"
 
 
 def _missing(picture: Picture) -> str:
@@ -52,7 +52,7 @@ def _missing(picture: Picture) -> str:
         return "; ".join(entry.sentence for entry in shared)
     if not picture.outcome.started:
         placed, ready = sum(is_placed(node) for node in nodes), sum(is_ready(node) for node in nodes)
-        return f"Nodes with a place: {placed} of {len(nodes)}; ready: {ready} of {len(nodes)}"
+        return f"Scheduled nodes: {placed} of {len(nodes)}; ready: {ready} of {len(nodes)}"
     unknown = any(view.state == UNKNOWN and view.reason != NOT_REPORTED for view in picture.views)
     if unknown or any(view.state == STARTING for view in picture.views):
         running = sum(view.state == RUNNING for view in picture.views)
@@ -61,8 +61,8 @@ def _missing(picture: Picture) -> str:
 
 
 def _least_recent_step(picture: Picture) -> float | None:
-    """When the last step was taken of the rank whose last step is longest ago."""
-    # muster reads the steps of SageMaker's ranks from the log, where they appear only now and then.
+    """The time of the last step, for the rank whose last step is the oldest."""
+    # The log shows the steps of SageMaker's ranks only now and then.
     if picture.job.spec.backend == "SageMaker":
         return None
     counted = (view.facts for view in counting(picture.views) if view.state == RUNNING)

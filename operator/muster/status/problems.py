@@ -1,4 +1,4 @@
-"""Problems of nodes as sentences: many nodes with the same one are told once."""
+"""Problems of nodes as sentences: nodes with the same problem share one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from muster.plan.rank_output import clean, likeness
 from muster.plan.training_job_problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3
-"""Names of nodes in a sentence before it says how many more."""
+"""Names of nodes in a sentence before it counts the rest."""
 
 MAX_CHARS = 600
-"""A problem in a message: what it is, and what to do."""
+"""The limit of a problem's text in a message."""
 
 PASSING = frozenset(
     (
@@ -20,12 +20,12 @@ PASSING = frozenset(
         *(*CAPACITY_REASONS, *SERVICE_REASONS),
     )
 )
-"""What ends by itself: a cluster grows, others' jobs end, a pod is made anew, data arrives, AWS answers again."""
+"""Problems that may end by themselves: a cluster grows, other jobs end, a pod is recreated, AWS recovers."""
 
 
 @dataclass(frozen=True)
 class SharedProblem:
-    """A problem and the nodes that have it, in order, of so many that the job has."""
+    """A problem and the nodes that have it, in order; `of` is the number of the job's nodes."""
 
     problem: Problem
     nodes: tuple[NodeFacts, ...]
@@ -33,13 +33,13 @@ class SharedProblem:
 
     @property
     def passes(self) -> bool:
-        """Whether it may end without a person."""
-        # A pod that goes either gets a successor or ends the job, and then that is told.
+        """Whether it may end without a user's action."""
+        # A pod that is being deleted gets a replacement, or the job ends: either is reported.
         return self.problem.reason in PASSING or all(node.process.is_leaving for node in self.nodes)
 
     @property
     def sentence(self) -> str:
-        """Who has it, what it is, and what to do."""
+        """The nodes, the problem, and what to do."""
         message = clean(self.problem.message, limit=MAX_CHARS)
         if self.problem.lacks and self.of > 1:
             return f"{len(self.nodes)} of {self.of} nodes: {self.problem.lacks} ({self.nodes[0].name}: {message})"
@@ -47,13 +47,13 @@ class SharedProblem:
 
 
 def shared_problems(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedProblem, ...]:
-    """The problems of these nodes, of `of` that the job has: those first that a person has to solve, else in order."""
+    """Group the nodes' problems; `of` is the number of the job's nodes. Problems for users to solve come first."""
     groups: dict[tuple[str, str], list[NodeFacts]] = {}
     first: dict[tuple[str, str], Problem] = {}
     for node in nodes:
         problem = node.process.problem
         if problem is not None:
-            # They differ in the numbers of pods and machines, and the scheduler counts anew for each pod.
+            # Messages differ in numbers of pods and nodes, and the scheduler counts again for each pod.
             key = (problem.reason, problem.lacks or likeness((problem.message,)))
             first.setdefault(key, problem)
             groups.setdefault(key, []).append(node)

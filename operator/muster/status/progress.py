@@ -1,4 +1,4 @@
-"""How far the job is, and how fast it moves."""
+"""The job's progress and speed."""
 
 import math
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from muster.status.stragglers import count_of, steps_behind
 from muster.status.views import RUNNING, Picture, RankView
 
 SMOOTHING_SECONDS = 10.0
-"""The pace is an average that forgets over this time: reports of several nodes come in turns."""
+"""The time constant of the average speed: nodes report at different times."""
 
 MAX_METRICS = 64
-"""The most metrics in a status: all 40 that a spec may name, and some that the script reports by itself."""
+"""The most metrics in a status: all 40 of a spec, and some that the script reports by itself."""
 
 
 def progress_of(picture: Picture) -> Progress | None:
-    """The steps that all counting ranks have taken, the pace and the latest metrics; None while nothing is known.
+    """The steps that all counting ranks have completed, the speed and the latest metrics; None while nothing is known.
 
-    A job none of whose ranks runs has no pace.
+    A job without running ranks has no speed.
     """
     metrics = _metrics(picture.job, picture.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
@@ -44,7 +44,7 @@ def progress_of(picture: Picture) -> Progress | None:
 
 
 def stragglers(picture: Picture) -> Mapping[int, int]:
-    """How many steps each running rank is behind the one that is furthest."""
+    """How many steps each running rank is behind the fastest one."""
     before = picture.previous.progress
     running = [view for view in counting(picture.views) if view.state == RUNNING]
     counts = (count_of(view.facts, view.node.agent.heard_at) for view in running if view.facts and view.node.agent)
@@ -58,9 +58,9 @@ def _slowest(behind: Mapping[int, int]) -> int | None:
 
 
 def counting(views: tuple[RankView, ...]) -> list[RankView]:
-    """The ranks whose steps are the job's: the running ones, or all when none runs any more.
+    """The ranks whose steps count: the running ones, or all if none runs any more.
 
-    None of them before the first step of any: who imports torch and never steps an optimizer of it counts nothing.
+    None of them before the first step: a script may import torch without ever calling an optimizer's step.
     """
     counted = [view for view in views if view.facts is not None and view.facts.report.step is not None]
     if not any(step_of(view) for view in counted):
@@ -69,7 +69,7 @@ def counting(views: tuple[RankView, ...]) -> list[RankView]:
 
 
 def step_of(view: RankView) -> int:
-    """The steps that a counting rank has taken."""
+    """The steps that a counting rank has completed."""
     return view.facts.report.step or 0 if view.facts is not None else 0
 
 
@@ -84,7 +84,7 @@ def _pace(slowest: RankView, before: Progress | None) -> float | None:
         newest = steps / seconds
         weight = 1.0 if pace is None else 1 - math.exp(-seconds / SMOOTHING_SECONDS)
         pace = newest if pace is None else pace + weight * (newest - pace)
-    # A rank that has not moved for a while is slower than it was.
+    # A rank that has not completed a step for a while has become slower.
     waited = slowest.node.agent.heard_at - at if slowest.node.agent is not None else 0.0
     if pace is not None and waited > 0:
         pace = min(pace, 1 / waited)

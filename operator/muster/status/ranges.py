@@ -1,15 +1,15 @@
-"""Sets of ranks as people write them: 0-12,14-31."""
+"""Write sets of ranks as ranges: 0-12,14-31."""
 
 from collections.abc import Iterable
 
 MAX_CHARS = 512
-"""The longest text of ranges in a status: 100,000 ranks in a few states stay a few lines."""
+"""The longest text of ranges in a status: 100,000 ranks in a few states take a few lines."""
 
 ELLIPSIS = ",…"
 
 
 def ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
-    """The ranks in order, neighbours joined; at most `limit` characters, cut between ranges with an ellipsis."""
+    """Write the ranks in order, as ranges; at most `limit` characters, truncated between ranges with an ellipsis."""
     parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(ranks)]
     text = ",".join(parts)
     if len(text) <= limit:

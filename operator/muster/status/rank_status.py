@@ -1,4 +1,4 @@
-"""All ranks of a job, as the status tells of them."""
+"""All ranks of a job, for the status."""
 
 from muster.api.status import RankStatus, StateRange
 from muster.status.details import rank_details
@@ -8,7 +8,7 @@ from muster.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUC
 
 
 def rank_status(picture: Picture) -> RankStatus:
-    """The ranks by state and by step, and those with something to say."""
+    """The ranks by state and by step, and those with a problem or another notable state."""
     by_state: dict[str, list[int]] = {}
     for view in picture.views:
         by_state.setdefault(view.state, []).append(view.rank)

@@ -1,4 +1,4 @@
-"""The status of a resource that can't be a job as it is written."""
+"""The status of a resource whose spec is invalid."""
 
 from muster.api.field_problems import InvalidResource
 from muster.api.status import Condition, Status
@@ -10,20 +10,20 @@ from muster.status.conditions import ACCEPTED, since
 from muster.status.sentences import fit
 
 MAX_PROBLEMS = 3
-"""Problems in a sentence before it says how many more."""
+"""Problems in a sentence before it counts the rest."""
 
-_TURNED = {ACCEPTED: "False", "Stalled": "True"}
+_CHANGED = {ACCEPTED: "False", "Stalled": "True"}
 
 
 def refused(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
-    """`previous` with the word that the resource's `generation` is refused, and why; `now` is in Unix seconds.
+    """Add to `previous` that the resource's `generation` is refused, and why; `now` is in Unix seconds.
 
-    What is known of an earlier version that runs stays; any other job's phase is Refused, until its spec is corrected.
+    The status of a running earlier version stays; otherwise the phase is Refused until the spec is corrected.
     """
     if final_condition(previous) is not None:
         return after_the_end(previous, generation, now)
     message = _message(invalid)
-    turned = tuple(
+    changed = tuple(
         Condition(
             type=kind,
             status=status,
@@ -32,10 +32,10 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
             last_transition_time=since(previous, kind, status) or to_seconds(now),
             observed_generation=generation,
         )
-        for kind, status in _TURNED.items()
+        for kind, status in _CHANGED.items()
     )
-    kept = tuple(entry for entry in previous.conditions if entry.type not in _TURNED)
-    conditions = (turned[0], *kept, turned[1])
+    kept = tuple(entry for entry in previous.conditions if entry.type not in _CHANGED)
+    conditions = (changed[0], *kept, changed[1])
     phase = previous.phase if was_started(previous) else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
     return previous.model_copy(update=fields)
@@ -45,4 +45,4 @@ def _message(invalid: InvalidResource) -> str:
     problems = invalid.problems
     more = len(problems) - MAX_PROBLEMS + invalid.left_out
     lines = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
-    return fit(f"The resource is refused: {'; '.join(lines)}")
+    return fit(f"muster refuses the resource: {'; '.join(lines)}")

@@ -1,4 +1,4 @@
-"""What is told of a gang that gave up its pods, because it could not be placed whole."""
+"""The message about a job whose pods muster deleted because not all could be scheduled."""
 
 from muster.api.timestamps import to_seconds
 from muster.plan.gang_release import GANG_RELEASED, GangRelease, is_apart
@@ -8,11 +8,11 @@ from muster.status.views import Picture
 
 
 def released(picture: Picture) -> str | None:
-    """The sentence, while the gang is given up; None at any other time."""
+    """The sentence while the pods are deleted; None at any other time."""
     release = picture.outcome.release
     if release is None or not is_apart(picture.facts, release, picture.now):
         return None
-    # What was missing shows while the pods are there; what was said then still holds.
+    # The missing resources show only while the pods exist; an earlier sentence still holds.
     return _release_sentence(picture, release) or _sentence(picture, release)
 
 
@@ -30,8 +30,8 @@ def _sentence(picture: Picture, release: GangRelease) -> str:
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
     head = (
-        f"Not all {len(nodes)} nodes found a place within startupTimeoutSeconds"
-        f" ({picture.job.spec.startup_timeout_seconds} s), so that all give theirs up{times}, and are made again at"
+        f"Not all {len(nodes)} nodes were scheduled within startupTimeoutSeconds"
+        f" ({picture.job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again at"
         f" {to_seconds(release.until)}"
     )
     return f"{head}; {missing}" if missing else head

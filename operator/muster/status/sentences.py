@@ -1,4 +1,4 @@
-"""The status' message: one sentence that a person would say."""
+"""The status' message: one sentence."""
 
 from muster.api.amounts import amount, capital, share
 from muster.api.mpi_rules import is_runner
@@ -41,16 +41,16 @@ _NO_STEP_WORDS = {
     "NoTorch": "torch is not imported",
     "TorchTooOld": "torch is older than 2.0",
 }
-"""What the agents' reasons mean to people; one that a newer agent has stands as it is."""
+"""The agents' reasons in words; a newer agent's reason is shown unchanged."""
 
 
 def sentence(picture: Picture, progress: Progress | None) -> str:
-    """What is going on, or how it ended: one line of at most `MAX_BYTES`."""
+    """Describe the current state, or how the job ended, in one line of at most `MAX_BYTES`."""
     if picture.outcome.verdict is Verdict.SUSPENDED:
         return fit(_suspended(picture))
     if picture.outcome.is_decided:
         return fit(ended(picture, progress))
-    # It can't begin; a gang that runs was accepted once.
+    # The refusal matters only before the start.
     if picture.facts.refusal is not None and not picture.outcome.started:
         return fit(picture.facts.refusal.message)
     if any(view.state not in (PENDING, STARTING) for view in picture.views):
@@ -62,7 +62,7 @@ def sentence(picture: Picture, progress: Progress | None) -> str:
 
 
 def fit(text: str) -> str:
-    """`text` as one clean line that is short enough for the status."""
+    """Make `text` one clean line that is short enough for the status."""
     line = rank_output.clean(text, limit=MAX_BYTES)
     if len(line.encode()) <= MAX_BYTES:
         return line
@@ -71,7 +71,7 @@ def fit(text: str) -> str:
 
 
 def ended(picture: Picture, progress: Progress | None) -> str:
-    """How a job ended, or has to."""
+    """Describe how a job ended, or is about to end."""
     outcome, world = picture.outcome, len(picture.views)
     if outcome.failure is not None:
         return _failed(picture, outcome.failure)
@@ -96,15 +96,15 @@ def _failed(picture: Picture, failure: Failure) -> str:
 
 
 def _open(views: tuple[RankView, ...]) -> str:
-    """Some ranks have ended, and it isn't known yet which of them was the first."""
+    """Some ranks have ended, and it isn't known yet which was the first."""
     bad = sum(view.end is not None and not view.end.is_good for view in views)
     text = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
-    return f"{text}; who was first is known once all nodes have ended"
+    return f"{text}; the first one is known once all nodes have ended"
 
 
 def _suspended(picture: Picture) -> str:
     if picture.outcome.settled:
-        return "Suspended: set spec.suspend to false to start the job anew"
+        return "Suspended: set spec.suspend to false to start the job again"
     return f"Being suspended; {bystanders(picture.views, 'rank')}"
 
 
@@ -114,11 +114,11 @@ def _cut_short(picture: Picture, progress: Progress | None) -> str:
         return f"Stopped by {rank_output.clean(request.by, limit=64)}{_at_step(progress)}"
     if picture.outcome.reason == DEADLINE_EXCEEDED:
         seconds = picture.job.spec.active_deadline_seconds
-        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) is over"
+        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) has passed"
     if len(picture.views) == 1:
-        return "The node ended, but its rank did not tell how"
+        return "The node ended, but its rank did not report how"
     nodes, whose = ("All nodes", "the") if picture.job.spec.nodes > 1 else ("The node", "its")
-    return f"{nodes} ended, but not all of {whose} {len(picture.views)} ranks told how"
+    return f"{nodes} ended, but not all of {whose} {len(picture.views)} ranks reported how"
 
 
 def _mismatch(job: Job, facts: JobFacts) -> str:
@@ -126,13 +126,13 @@ def _mismatch(job: Job, facts: JobFacts) -> str:
     which = f" ({ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
     text = f"{asked_for(job)}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
-    # Ranks without muster's wrapper have to be found; one that is over at once may not be.
+    # muster only sees ranks without its wrapper while they run, and may miss short ones.
     unwrapped = is_mpi(job) and not ranks and is_runner(job.spec.command[0])
-    return f"{text}; if they ran, leave mpirun to muster: spec.command without it" if unwrapped else text
+    return f"{text}; if they ran, remove mpirun from spec.command, so that muster starts it" if unwrapped else text
 
 
 def running(picture: Picture, progress: Progress | None) -> str:
-    """What ranks do, of which some have begun."""
+    """Describe what the ranks do once some have started."""
     views = picture.views
     parts = [capital(share(_count(views, RUNNING), len(views), "rank", "runs", "run"))]
     if progress is not None and progress.step is not None:
@@ -156,7 +156,7 @@ def running(picture: Picture, progress: Progress | None) -> str:
     if unknown:
         parts.append(f"{unknown} unknown: {_silence(picture)}")
     shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
-    # Who is silent was named already.
+    # The silent nodes have been named already.
     parts.extend(entry.sentence for entry in shared if not unknown or entry.problem.reason != NODE_SILENT)
     return "; ".join(parts)
 
@@ -166,10 +166,10 @@ def _with_problems(text: str, facts: JobFacts) -> str:
 
 
 def _kept(facts: JobFacts) -> list[str]:
-    """Whose results are on their way to S3."""
+    """The nodes that upload results to S3."""
     agents = ((node, current_agent(node)) for node in facts.nodes)
     busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
-    return [f"what the ranks left on {_names(busy)} is brought to S3"] if busy else []
+    return [f"{_names(busy)} {'uploads' if len(busy) == 1 else 'upload'} files to S3"] if busy else []
 
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
@@ -181,10 +181,10 @@ def _silence(picture: Picture) -> str:
     silent = [node for node in picture.facts.nodes if is_silent(node, picture.facts, picture.now)]
     mute = [node for node in picture.facts.nodes if is_mute(node)]
     if mute and not silent:
-        return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not been heard yet"
+        return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not reported yet"
     if not silent:
         alone = _count(picture.views, UNKNOWN) == 1
-        return f"{'its node' if alone else 'their nodes'} ended without a word about {'it' if alone else 'them'}"
+        return f"{'its node' if alone else 'their nodes'} ended without a report about {'it' if alone else 'them'}"
     heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)
     return f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {to_seconds(heard_at)}"
 
@@ -205,13 +205,13 @@ def _waiting(facts: JobFacts, world: int) -> str:
 
 
 def _separated(facts: JobFacts) -> str:
-    """Which nodes are not ready, behind what was said before; a problem has a colon of its own."""
+    """Which nodes are not ready, as a part of another sentence; a problem contains a colon itself."""
     has_problem = any(node.process.problem is not None and not is_ready(node) for node in facts.nodes)
     return f"{'; ' if has_problem else ': '}{_missing(facts)}"
 
 
 def _missing(facts: JobFacts) -> str:
-    """Which nodes are not ready, by what they lack."""
+    """Which nodes are not ready, and why."""
     waiting = [node for node in facts.nodes if not is_ready(node) or _is_silent(node)]
     calm = [node for node in waiting if node.process.problem is None]
     absent = [node for node in calm if node.process.state is ProcessState.MISSING]
@@ -225,8 +225,8 @@ def _missing(facts: JobFacts) -> str:
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (
             (absent, "does not exist yet", "do not exist yet"),
-            (unplaced, "waits for a place", "wait for a place"),
-            (begun, "is being started", "are being started"),
+            (unplaced, "waits to be scheduled", "wait to be scheduled"),
+            (begun, "is starting", "are starting"),
             (mute, "has not reported", "have not reported"),
             (busy, "is not ready", "are not ready"),
         )

@@ -1,4 +1,4 @@
-"""The ranks by the optimizer steps they have taken, those that are furthest behind first."""
+"""Group the ranks by their optimizer steps, slowest first."""
 
 from muster.api.status import StepRange
 from muster.status.progress import counting, step_of
@@ -6,11 +6,11 @@ from muster.status.ranges import ranges
 from muster.status.views import RankView
 
 MAX_GROUPS = 16
-"""Ranks in step with each other are in two or three; of the rest the slowest are wanted."""
+"""Ranks in step with each other form two or three groups; otherwise the slowest ones matter."""
 
 
 def step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
-    """At most `MAX_GROUPS` groups of ranks with as many steps, the fewest steps first."""
+    """At most `MAX_GROUPS` groups of ranks with the same number of steps, fewest first."""
     groups: dict[int, list[int]] = {}
     for view in counting(views):
         groups.setdefault(step_of(view), []).append(view.rank)

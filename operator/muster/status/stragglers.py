@@ -1,4 +1,4 @@
-"""Which ranks are behind, and by how much: counts read at different moments, brought to one."""
+"""Find stragglers: compare step counts that were read at different times."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from muster.plan.facts import RankFacts
 
 SEEN_LATE_SECONDS = 0.3
-"""A step's end and a report's arrival are seen a little late; what that explains is no lag."""
+"""The delay with which a step's end and a report's arrival are observed; it must not count as lag."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """A rank's optimizer steps: `step` since `stepped_at`, and not more by `heard_at` (Unix seconds)."""
+    """A rank's optimizer steps: `step` since `stepped_at`, and still at `heard_at` (Unix seconds)."""
 
     rank: int
     step: int
@@ -20,7 +20,7 @@ class Count:
 
 
 def count_of(rank: RankFacts, heard_at: float) -> Count | None:
-    """What a report heard at `heard_at` (Unix seconds) says of a rank's steps; None when they are not counted."""
+    """A rank's steps according to a report received at `heard_at` (Unix seconds); None if it doesn't count steps."""
     step = rank.report.step
     if step is None:
         return None
@@ -28,11 +28,11 @@ def count_of(rank: RankFacts, heard_at: float) -> Count | None:
 
 
 def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:
-    """How many steps each rank lacks to the one that is furthest; 0 for what the reports' moments explain.
+    """How many steps each rank is behind the fastest one; 0 if the times of the reports explain the difference.
 
-    Nodes report in turns, and between two reports a healthy rank goes on: at 20 steps/s and a report a second, equal
-    ranks seem 20 steps apart. So every count is taken back to the oldest report's moment, at `pace` (steps/s). Without
-    a pace, only counts of the same report are compared.
+    Nodes report at different times, and healthy ranks continue between two reports: at 20 steps/s and a report a
+    second, equal ranks seem to be 20 steps apart. So every count is extrapolated back to the time of the oldest report,
+    at `pace` (steps/s). Without a pace, only counts of the same report are compared.
     """
     items = tuple(counts)
     if pace is None:
@@ -49,5 +49,5 @@ def _steps_behind_in_report(counts: tuple[Count, ...]) -> Mapping[int, int]:
     for count in counts:
         furthest[count.heard_at] = max(count.step, furthest.get(count.heard_at, 0))
     behind = {count.rank: furthest[count.heard_at] - count.step for count in counts}
-    # Ranks in step with each other are one apart at any moment.
+    # Ranks in step with each other may be one step apart at any moment.
     return {rank: steps if steps > 1 else 0 for rank, steps in behind.items()}

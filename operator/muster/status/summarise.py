@@ -1,4 +1,4 @@
-"""From facts to the status: what a reader of the resource is told."""
+"""Compute the status from the facts."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,17 @@ from muster.status.views import PENDING, STARTING, UNKNOWN, Picture
 from muster_worker.contract import CommandKind
 
 
-def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
+def summarise(  # noqa: PLR0917 - the results of one reconcile
     job: Job, previous: Status, facts: JobFacts, outcome: Outcome, actions: Sequence[Action], now: float
 ) -> Status:
-    """The job's status at `now` (Unix seconds), of which `judge` said `outcome` and `decide` `actions`.
+    """The job's status at `now` (Unix seconds), from `judge`'s `outcome` and `decide`'s `actions`.
 
-    A job that is over keeps the status with which it ended.
+    A job that has ended keeps its status.
     """
     if final_condition(previous) is not None:
         return after_the_end(previous, job.metadata.generation, now)
-    if _is_told_better(previous, facts, outcome, now):
-        # Clients wait for observedGeneration after they change the spec.
+    if _knows_more(previous, facts, outcome, now):
+        # After changing the spec, clients wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     picture = Picture(job, previous, facts, outcome, now)
     progress = progress_of(picture)
@@ -53,10 +53,10 @@ def summarise(  # noqa: PLR0917 - all that was found out and decided in a turn
     )
 
 
-def _is_told_better(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
-    """Whether `previous` knows more than an operator that has just begun to hear the agents of a job that runs.
+def _knows_more(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
+    """Whether `previous` knows more than an operator that has just started and waits for a running job's reports.
 
-    It would take back what they told the one before it: that ranks run, that one failed and which was the first.
+    Otherwise the status would lose that ranks run, that one failed, and which was the first.
     """
     if previous.start_time is None or not any(may_yet_speak(node, facts, now) for node in facts.nodes):
         return False
@@ -82,7 +82,7 @@ def _phase_on_the_way(picture: Picture) -> str:
     if refusal_of(picture) is not None:
         return REFUSED
     beyond = {view.state for view in picture.views} - {PENDING, STARTING}
-    # Whether ranks that are not heard of ever ran is not known: they still do if they did.
+    # Ranks without reports keep the phase Running, if they had it: nothing says that they ended.
     if beyond - {UNKNOWN} or (beyond and picture.previous.phase == "Running"):
         return "Running"
     if all(is_placed(node) for node in picture.facts.nodes):
@@ -99,7 +99,7 @@ def _is_queued(job: Job, facts: JobFacts) -> bool:
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
-    """Whether the node's agent is ready or runs ranks, as far as anybody knows."""
+    """Whether the node's agent is ready or runs ranks, as far as muster knows."""
     if node.process.state is not ProcessState.RUNNING or has_ended(node) or is_silent(node, facts, now):
         return False
     return is_ready(node) or has_started(node)
@@ -107,14 +107,14 @@ def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
 
 def _network(picture: Picture) -> NetworkStatus | None:
     nodes, before = picture.facts.nodes, picture.previous.network
-    # An agent that has left took back nothing of what it said.
+    # A missing agent does not invalidate what it reported.
     if picture.outcome.started and before is not None and any(current_agent(node) is None for node in nodes):
         return before
     return network_of(nodes)
 
 
 def _placement(picture: Picture) -> Placement | None:
-    """What who takes over has to know of the gang's releases. A job that is resumed begins anew."""
+    """The record of deleted pods, which a new leader needs. A resumed job starts without it."""
     outcome = picture.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None
@@ -125,7 +125,7 @@ def _placement(picture: Picture) -> Placement | None:
 
 
 def _start_time(picture: Picture, actions: Sequence[Action]) -> str | None:
-    """When the ranks were told to start. It is written before they are told: a job that has it is not started again."""
+    """When the ranks were started. It is written before the commands: a job that has it is never started again."""
     outcome = picture.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None

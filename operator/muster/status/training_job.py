@@ -1,4 +1,4 @@
-"""From what is known of a job on SageMaker to its status: what every job's has, and its training jobs."""
+"""Compute the status of a job on SageMaker: the common parts, and its training jobs."""
 
 from collections.abc import Sequence
 
@@ -30,11 +30,11 @@ _ENDS = {
     Verdict.STOPPED: "Failed",
 }
 
-# By SageMaker itself: on other instances, or once it has some again.
+# SageMaker itself restarts it on other instances, or waits for some.
 _BEFORE = {PENDING: "Queued", INTERRUPTED: "Restarting", RESTARTING: "Restarting"}
 
 
-def summarise_training_job(  # noqa: PLR0917 - all that was found out and decided in a turn
+def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
     job: Job,
     previous: Status,
     facts: TrainingFacts,
@@ -42,11 +42,11 @@ def summarise_training_job(  # noqa: PLR0917 - all that was found out and decide
     actions: Sequence[TrainingAction],
     now: float,
 ) -> Status:
-    """The job's status at `now` (Unix seconds). A job that is over keeps the status with which it ended."""
+    """The job's status at `now` (Unix seconds). A job that has ended keeps its status."""
     generation = job.metadata.generation
     if final_condition(previous) is not None:
         return after_the_end(previous, generation, now)
-    # Who sees nothing takes back nothing of what was seen.
+    # Without observations, keep what was observed before.
     if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
         return blinded(previous, judgement.facts.problem, generation, now)
     picture = Picture(job, previous, judgement.facts, judgement.outcome, now)
@@ -81,7 +81,7 @@ def _phase(picture: Picture, facts: TrainingFacts, judgement: Judgement) -> str:
         return _ENDS[outcome.verdict]
     if refusal_of(picture) is not None and (training is None or judgement.course.is_next):
         return REFUSED
-    # A training job failed, or could not begin, and another one is to follow.
+    # A training job failed, or could not start, and another one will follow.
     if judgement.course.is_next:
         ended = judgement.course.ended
         return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
@@ -91,10 +91,10 @@ def _phase(picture: Picture, facts: TrainingFacts, judgement: Judgement) -> str:
 
 
 def _phase_of(picture: Picture, training: TrainingJob) -> str:
-    # What ranks said of its end is still being read.
+    # muster is still reading the ranks' reports about its end.
     if training.is_over:
         return picture.previous.phase
-    # By somebody else.
+    # Someone else stopped it.
     if training.is_asked_to_end:
         return "Stopping"
     if any(node.process.state is ProcessState.RUNNING for node in picture.facts.nodes):
@@ -109,7 +109,7 @@ def _ready(picture: Picture) -> int:
 
 
 def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:
-    """What ranks reported, and for metrics that none reported what SageMaker read from the output itself."""
+    """The ranks' reports, and for other metrics the values that SageMaker read from the output."""
     progress = progress_of(picture)
     training = facts.training
     read = {metric.name: metric.value for metric in training.metrics} if training is not None else {}
@@ -128,7 +128,10 @@ def _progress(picture: Picture, facts: TrainingFacts) -> Progress | None:
 
 
 def _start_time(picture: Picture, facts: TrainingFacts, *, creates: bool) -> str | None:
-    """When the job's first training job was asked for. It is written before: a job that has it is not begun again."""
+    """When the first training job was requested.
+
+    It is written before the request: a job that has it is never started again.
+    """
     outcome = picture.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None

@@ -1,4 +1,4 @@
-"""The status of a resource that was deleted, for as long as its training job has to be brought to its end."""
+"""The status of a deleted resource, while muster stops its training job."""
 
 import re
 
@@ -18,10 +18,10 @@ from muster.status.sentences import fit
 LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
-def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
+def leaving(  # noqa: PLR0917 - the results of one reconcile
     metadata: Metadata, previous: Status, facts: TrainingFacts, todo: Leave, generation: int, now: float
 ) -> Status:
-    """`previous` with what is done about the training job at `now` (Unix seconds)."""
+    """Add to `previous` what muster does about the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
     record = sagemaker_status_of(previous)
     if isinstance(todo, LetGo):
@@ -30,7 +30,7 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
         return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
     if record is None or final_condition(previous) is not None:
         return kept
-    # Made anew: others may write the status, too, and people do what it says.
+    # Computed again: others may edit the status, and users follow its commands.
     name = training_job_name(metadata, record.attempt)
     failure = facts.blind or facts.stale or facts.unclear or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
@@ -40,26 +40,26 @@ def leaving(  # noqa: PLR0917 - all that was found out and decided in a turn
 
 
 def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
-    """What is said of a training job that muster could not stop, with the command by which a person stops it."""
+    """The message about a training job that muster could not stop, with the command that stops it."""
     record = sagemaker_status_of(previous)
     if record is None and facts.training is None:
         what, remedy = "A training job of this job", "Look for it"
         place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
-        # Made anew: others may write the status, too, and people do what it says.
+        # Computed again: others may edit the status, and users follow its commands.
         name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
         place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
         what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return fit(
-        f"{what} may still run, and cost money: muster can't stop it, and lets its resource go. {remedy}{role}: "
+        f"{what} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
         f"`aws sagemaker {command} --region {_in_a_command(place.region)}`. {why}"
     )
 
 
 def _in_a_command(region: str) -> str:
-    """A region as it may be pasted into a shell: others may write the status, too."""
+    """A region that is safe to paste into a shell: others may edit the status."""
     return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
 
 

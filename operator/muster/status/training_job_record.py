@@ -1,4 +1,4 @@
-"""`status.backend.sagemaker`: the job's training jobs, as SageMaker tells of them."""
+"""`status.backend.sagemaker`: the job's training jobs, as SageMaker describes them."""
 
 from muster.api.sagemaker_status import (
     MAX_EARLIER,
@@ -21,10 +21,10 @@ from muster.status.sentences import fit
 from muster.status.views import Picture
 
 MAX_MESSAGE_CHARS = 256
-"""Of what SageMaker says about a secondary status; its own words are shorter."""
+"""The limit of SageMaker's message about a secondary status; its own messages are shorter."""
 
 _CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.com"}
-"""The consoles of the partitions that have one of their own, by the beginning of their regions' names."""
+"""The consoles of the other AWS partitions, by the prefix of their regions."""
 
 
 def console_url(region: str, name: str) -> str:
@@ -37,30 +37,30 @@ def console_url(region: str, name: str) -> str:
 def training_record(
     picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float | None
 ) -> BackendStatus | None:
-    """What is told of the present training job and those before it.
+    """The record of the current training job and its predecessors.
 
-    `tried_at` is set when SageMaker is about to be asked for one (Unix seconds).
+    `tried_at` is set when muster is about to request one (Unix seconds).
     """
-    told = sagemaker_status_of(picture.previous)
+    record = sagemaker_status_of(picture.previous)
     if tried_at is not None:
         return BackendStatus(sagemaker=_asked_for(picture, facts, judgement, tried_at))
     if facts.training is None or not was_started(picture.previous):
-        record = None if told is None else told.model_copy(update={"retry": _retry(judgement.course.waiting)})
+        record = None if record is None else record.model_copy(update={"retry": _retry(judgement.course.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
-    if told is None:
-        told = _begun(picture, facts, judgement, facts.training.created_at)
-    # Where it is seen, whatever was written there.
-    where = facts.seen_at or Location(told.region, told.assume_role_arn)
+    if record is None:
+        record = _begun(picture, facts, judgement, facts.training.created_at)
+    # The region and role with which it was observed take precedence over the status.
+    where = facts.seen_at or Location(record.region, record.assume_role_arn)
     here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(judgement.course.waiting)}
-    return BackendStatus(sagemaker=told.model_copy(update={**_described(facts.training, where.region), **here}))
+    return BackendStatus(sagemaker=record.model_copy(update={**_described(facts.training, where.region), **here}))
 
 
 def _asked_for(picture: Picture, facts: TrainingFacts, judgement: Judgement, tried_at: float) -> SageMakerStatus:
-    told = sagemaker_status_of(picture.previous)
-    earlier = () if told is None else told.earlier
-    if told is not None and told.attempt < judgement.course.attempt:
+    previous = sagemaker_status_of(picture.previous)
+    earlier = () if previous is None else previous.earlier
+    if previous is not None and previous.attempt < judgement.course.attempt:
         last = facts.training if was_started(picture.previous) else None
-        current = told if last is None else told.model_copy(update=_described(last, told.region))
+        current = previous if last is None else previous.model_copy(update=_described(last, previous.region))
         earlier = (*earlier, _earlier(current, last))
     record = _begun(picture, facts, judgement, tried_at)
     return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(judgement.course.waiting)})

@@ -1,4 +1,4 @@
-"""The status' message of a job on SageMaker: one sentence that a person would say."""
+"""The status' message of a job on SageMaker: one sentence."""
 
 from muster.api.status import Progress
 from muster.plan.outcome import DEADLINE_EXCEEDED, Verdict
@@ -11,11 +11,11 @@ from muster.status.sentences import ended, fit, running
 from muster.status.views import NOT_REPORTED, PENDING, STARTING, Picture
 
 MAX_WORDS = 600
-"""Characters of what SageMaker says in a message: it quotes the end of a container's output."""
+"""The limit of SageMaker's text in a message: it quotes the end of a container's output."""
 
 
 def training_sentence(picture: Picture, progress: Progress | None, facts: TrainingFacts, judgement: Judgement) -> str:
-    """What is going on, or how it ended: one line that is short enough for the status."""
+    """Describe the current state, or how the job ended, in one line that is short enough for the status."""
     if picture.outcome.verdict is Verdict.SUSPENDED:
         return fit(_suspended(picture, facts))
     if picture.outcome.is_decided:
@@ -41,10 +41,10 @@ def _way(picture: Picture, progress: Progress | None, facts: TrainingFacts, judg
 
 def _suspended(picture: Picture, facts: TrainingFacts) -> str:
     if picture.outcome.settled:
-        return "Suspended: set spec.suspend to false to start the job anew"
+        return "Suspended: set spec.suspend to false to start the job again"
     if facts.training is None:
-        return "Being suspended; a training job may still be being created"
-    return f"Being suspended; training job {facts.training.name} is being stopped"
+        return "Being suspended; muster may still be creating a training job"
+    return f"Being suspended; muster is stopping training job {facts.training.name}"
 
 
 def _ended(picture: Picture, progress: Progress | None, facts: TrainingFacts) -> str:
@@ -63,7 +63,7 @@ def _end(training: TrainingJob) -> str:
 
 
 def _with_end(judgement: Judgement, then: str) -> str:
-    """Why a training job is followed by another one, before what is said of that."""
+    """Put the reason for another training job before the text about it."""
     before = judgement.course.ended
     if before is None or before.sequel is not Sequel.RESTART:
         return then

@@ -1,4 +1,4 @@
-"""The status of a job whose status can't be read: as it is, with a word about it. Nothing in it is lost."""
+"""The status of a job with an invalid status: unchanged, with a message. Nothing in it is lost."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,18 +10,18 @@ from muster.status.sentences import fit
 
 REASON = "StatusUnreadable"
 
-_REPAIR = "the job is left alone until it is corrected: kubectl edit --subresource=status"
+_REPAIR = "muster ignores the job until it is corrected: kubectl edit --subresource=status"
 
 
 def unreadable(
     status_fields: Mapping[str, JSON], problems: Sequence[FieldProblem], generation: int, now: float
 ) -> dict[str, JSON]:
-    """The fields of the status `status_fields`, with the word that these are wrong; `now` is in Unix seconds.
+    """The fields of the status `status_fields`, with a message about its problems; `now` is in Unix seconds.
 
-    The condition Stalled says it, where there is a list of conditions with a place for it.
+    The condition Stalled has the message, too, if the list of conditions is valid and not full.
     """
     message = fit(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
-    # Of what wasn't read nothing may be written over.
+    # Do not overwrite parts that were not read.
     if any(problem.path == "status" for problem in problems):
         return {"message": message}
     fields: dict[str, JSON] = {**status_fields, "message": message}

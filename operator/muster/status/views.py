@@ -1,4 +1,4 @@
-"""Every rank of the world as the status sees it: one view for each rank, seen or not."""
+"""A view of every rank for the status, whether it reported or not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,20 +24,21 @@ STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
 NOT_REPORTED = "NotReported"
-"""Reason of a rank on SageMaker of which nothing was read (yet): most jobs' ranks don't report there."""
+"""The reason of a rank on SageMaker without a report: most jobs' ranks don't report there."""
 
 LEARNING_SECONDS = 30.0
-"""How long a rank may be without a step count before it is worth a word: importing torch takes seconds."""
+"""How long a rank may lack a step count before the status mentions it: importing torch takes seconds."""
 
 _NOT_YET = ("NotHooked", "NoTorch")
-"""Reasons that are also true of a rank that has only just begun."""
+"""Reasons that also apply to a rank that has just started."""
 
 
 @dataclass(frozen=True)
 class RankView:
-    """A rank's state and why. `facts` is None for a rank that no agent spoke of, `end` for one that did not end.
+    """A rank's state and its reason.
 
-    `no_step_reason` says why a running rank has no step count and will hardly get one; "" when it has or may.
+    `facts` is None for a rank that no agent reported, `end` for one that has not ended. `no_step_reason` says why a
+    running rank has no step count and probably won't get one; "" otherwise.
     """
 
     rank: int
@@ -50,7 +51,7 @@ class RankView:
 
     @property
     def activity(self) -> str | None:
-        """What it was in when it stopped: as its agent saw, else as its own traceback tells."""
+        """Its activity when it stopped: from its agent's report, else from its own traceback."""
         if self.facts is None:
             return None
         report = self.facts.report
@@ -60,7 +61,7 @@ class RankView:
 
 @dataclass(frozen=True)
 class Picture:
-    """All that a status is made from, at `now` (Unix seconds)."""
+    """The input of a status at `now` (Unix seconds)."""
 
     job: Job
     previous: Status
@@ -81,7 +82,7 @@ class Picture:
 
 
 def _known_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
-    """Where each rank is. Two nodes may claim one: its home has the word, else the first."""
+    """The node of each rank. If two nodes report one rank, the rank's home node wins, else the first."""
     by_key: dict[int, tuple[NodeFacts, RankFacts]] = {}
     for node in facts.nodes:
         for rank_facts in ranks_of(node):
@@ -118,14 +119,14 @@ def _state_of_end(rank: int, end: End, picture: Picture) -> tuple[str, str]:
         return SUCCEEDED, "EndedEarly" if early else "Completed"
     if end.stopped:
         return STOPPED, "StoppedByMuster"
-    # The others must not be blamed for one that died.
+    # A rank that ended because its peer died must not be blamed.
     if picture.outcome.is_decided and is_secondary_failure(picture.job, end):
         return STOPPED, "PeerFailed"
     return FAILED, end.why
 
 
 def _state_unseen(node: NodeFacts, picture: Picture) -> tuple[str, str]:
-    # It was told to start its ranks and has not reported since.
+    # muster sent Start, and the node has not reported since.
     if picture.outcome.started and current_agent(node) is None:
         return _state_with_agent(node, picture.outcome) if is_gone(node) else (UNKNOWN, _why_unheard(picture))
     # The node ended before its agent reported ranks.
@@ -144,7 +145,7 @@ def _why_unheard(picture: Picture) -> str:
 
 
 def _state_alive(rank: RankFacts, node: NodeFacts, picture: Picture) -> tuple[str, str]:
-    # Agents expect all ranks of their node, whether or not a launcher ever starts them, and say so before they leave.
+    # Agents expect all ranks of their node, whether or not a launcher starts them, and report so before they exit.
     if has_ended(node) and rank.report.state == RankState.STARTING:
         return PENDING, "NeverStarted"
     if is_gone(node):
@@ -157,12 +158,12 @@ def _state_alive(rank: RankFacts, node: NodeFacts, picture: Picture) -> tuple[st
 
 
 def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
-    """Ranks die with their agent, as far as that is known."""
+    """Ranks die with their agent, as far as is known."""
     problem = node.process.problem
     reason = problem.reason if problem is not None else AGENT_LOST
     if _is_root_cause(node, outcome):
         return FAILED, reason
-    # On a machine that is cut off they may go on until it deletes the pod.
+    # On a disconnected Kubernetes node they may run until it deletes the pod.
     return (STOPPED if node.process.lost_at is None else UNKNOWN), reason
 
 

@@ -28,7 +28,7 @@ def test_the_operators_verdict_is_validates_and_what_is_repaired_runs(jobs: Jobs
     jobs.run("wait", "dtj", "--selector=table=bad", "--for=condition=Accepted=False", "--timeout=60s")
     for name, accepted in listed(jobs).items():
         value = "; ".join(f"{path}: {message}" for path, message in problems(ROWS[name].value))
-        assert accepted["message"] == f"The resource is refused: {value}", name
+        assert accepted["message"] == f"muster refuses the resource: {value}", name
     made = jobs.run("get", "pods,services,configmaps", "--selector=muster.dev/job", "--output=name").split()
     assert not [child for child in made if "/row-" in child]
 

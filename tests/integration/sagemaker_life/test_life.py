@@ -98,7 +98,7 @@ def test_missing_rights_are_a_condition_and_are_asked_for_again(wire: Wire) -> N
         site.stored.create("vit", spec())
         await site.until(lambda: site.condition("Stalled")[1] == "AwsAccessDenied")
         message = site.condition("Stalled")[2]
-        assert "may not do sagemaker:CreateTrainingJob on " in message
+        assert "is not allowed to do sagemaker:CreateTrainingJob on " in message
         assert site.condition("Accepted")[0] == "True"
         site.service.policy = None
         await site.until(lambda: site.phase() == "Succeeded")

@@ -132,8 +132,8 @@ def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
     status = status_after(current, STARTUP, before)
     again = to_seconds(T0 + STARTUP + PAUSE)
     assert status.message == (
-        f"Not all 4 nodes found a place within startupTimeoutSeconds (60 s), so that all give theirs up, and are made "
-        f"again at {again}; 3 of 4 nodes: insufficient nvidia.com/gpu (digits-1: {FULL.message})"
+        f"Not all 4 nodes were scheduled within startupTimeoutSeconds (60 s): muster deletes their pods and creates "
+        f"them again at {again}; 3 of 4 nodes: insufficient nvidia.com/gpu (digits-1: {FULL.message})"
     )
     scheduled = next(entry for entry in status.conditions if entry.type == "Scheduled")
     assert (scheduled.status, scheduled.reason, scheduled.message) == ("False", "GangReleased", status.message)
@@ -153,7 +153,7 @@ def test_the_next_time_is_an_event_of_its_own() -> None:
     second = status_after(facts(placed(0, at, 1), stuck(1, replacement=1)), at + STARTUP, first)
     assert second.placement is not None
     assert second.placement.releases == 2
-    assert ", for the 2nd time," in second.message
+    assert ", for the 2nd time " in second.message
     (note,) = notes(first, second)
     assert note.occasion == "2"
 

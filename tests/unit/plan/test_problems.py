@@ -155,7 +155,7 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     # What was told is not taken back by who knows less.
     assert early == ongoing.model_copy(update={"observed_generation": 3})
     assert late.phase == "Running"
-    assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not been heard yet; ")
+    assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not reported yet; ")
     assert (late.attempt, late.start_time) == (1, ongoing.start_time)
 
 

@@ -58,7 +58,7 @@ def test_a_job_is_not_over_before_its_results_are_kept() -> None:
     assert decide(JOB, current, outcome, LATE, 1) == ()
     status = summarise(JOB, Status(), current, outcome, (), LATE)
     assert status.phase == "Running"
-    assert status.message.endswith("2 done (0-1); what the ranks left on digits-0 is brought to S3")
+    assert status.message.endswith("2 done (0-1); digits-0 uploads files to S3")
 
 
 def test_it_succeeded_once_they_are() -> None:
@@ -107,7 +107,7 @@ def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
     value = [action for action in decide(world, current, outcome, LATE, 1) if isinstance(action, SendCommand)]
     assert {(action.nodes, action.command.kind) for action in value} == {((0, 1), CommandKind.STOP)}
     message = summarise(world, Status(), current, outcome, (), LATE).message
-    assert message == "All 4 ranks succeeded; what the ranks left on digits-0 is brought to S3"
+    assert message == "All 4 ranks succeeded; digits-0 uploads files to S3"
 
 
 def test_a_job_that_runs_is_not_said_to_keep_anything() -> None:

@@ -161,5 +161,5 @@ def test_a_node_that_is_not_there_is_a_mistake() -> None:
 
 
 def test_a_report_of_another_pod_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="not of the pod"):
+    with pytest.raises(ValueError, match="does not belong to the pod"):
         registered().record(Member(UID, 1, 0), report(1), T0)

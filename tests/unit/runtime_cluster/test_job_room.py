@@ -55,7 +55,7 @@ def test_a_job_is_read_from_its_text_as_from_the_object() -> None:
     ("spec", "found"),
     [
         (template(affinity=deep(150)), "nested more than 100 levels deep"),
-        ({"command": ["x" * MAX_SPEC_TEXT_BYTES]}, "bytes, too many to be read"),
+        ({"command": ["x" * MAX_SPEC_TEXT_BYTES]}, "bytes, which are too many"),
     ],
 )
 def test_a_spec_that_cannot_be_read_is_refused_and_says_what_to_do(spec: dict[str, JSON], found: str) -> None:

@@ -142,7 +142,7 @@ def test_placement_and_what_a_person_has_to_solve(
         ),
         (
             facts(ready(0), waiting(1, placed=False), waiting(2)),
-            "1 of 3 nodes is ready: digits-1 waits for a place; digits-2 is being started",
+            "1 of 3 nodes is ready: digits-1 waits to be scheduled; digits-2 is starting",
         ),
         (
             facts(*(waiting(number, replace(ROOM, message=f"{number} nodes are full")) for number in range(6))),
@@ -174,7 +174,7 @@ def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
     status = refused(before, InvalidResource(problems), 7, START + 9)
 
     assert status.message == (
-        "The resource is refused: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
+        "muster refuses the resource: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
         "spec.x2: found 0; allowed are 1 to 9; and 2 more"
     )
     assert (condition_of(status, "Accepted"), condition_of(status, "Stalled")) == (
@@ -226,7 +226,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         accepted = condition(status, "Accepted")
         assert (accepted.status, accepted.reason, accepted.observed_generation) == ("False", "JobIsOver", 4)
         assert accepted.message == (
-            "The changed spec was not run, and will not be: the job is over, and its spec stays the one that ran: "
+            "muster does not run the changed spec: the job has ended, and its spec can no longer change: "
             "delete the job, or use another name"
         )
         others = tuple(entry for entry in over.conditions if entry.type != "Accepted")

@@ -102,8 +102,8 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
         ],
         [
             START_TOLD,
-            ("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job anew"),
-            ("Normal", "Resumed", "spec.suspend is false: the job is started anew"),
+            ("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job again"),
+            ("Normal", "Resumed", "spec.suspend is false: the job starts from the beginning"),
         ],
     ),
 )
@@ -130,7 +130,7 @@ def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
     first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
-    assert words(notes(Status(), first)) == [("Warning", "Refused", "The resource is refused: spec.nodes: found 0")]
+    assert words(notes(Status(), first)) == [("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")]
     assert notes(first, first) == ()
     assert [note.reason for note in notes(first, second)] == ["Refused"]
 

@@ -419,7 +419,7 @@ CASES = (
     Case(
         "an end that nobody saw",
         facts(done(0, rank(0), ended(1, 1, exit_code=0)), done(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0))),
-        "All nodes ended, but not all of the 4 ranks told how; 3 ranks were done, 1 unknown",
+        "All nodes ended, but not all of the 4 ranks reported how; 3 ranks were done, 1 unknown",
         "RanksLost",
         {"Succeeded": "1-3", "Unknown": "0"},
     ),

@@ -376,7 +376,7 @@ CASES = (
             ),
             halted(1),
         ),
-        "The job asked for 4 ranks (2 nodes x 2), but rank 1 on digits-0 was given another world; "
+        "The job asked for 4 ranks (2 nodes x 2), but rank 1 on digits-0 has another world size; "
         "2 others were not started, 1 stopped",
         "WorldSizeMismatch",
         {"Failed": "1", "Stopped": "0", "Pending": "2-3"},
@@ -429,7 +429,7 @@ def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
 
     assert status_of(job, Status(), nothing_seen, 1e10).message == (
         "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
-        "if they ran, leave mpirun to muster: spec.command without it"
+        "if they ran, remove mpirun from spec.command, so that muster starts it"
     )
 
 
@@ -464,7 +464,7 @@ def test_nobody_is_named_before_it_is_known_who_was_the_first() -> None:
     )
 
     assert waiting.phase == "Stopping"
-    assert waiting.message == "2 of 4 ranks were killed or failed; who was first is known once all nodes have ended"
+    assert waiting.message == "2 of 4 ranks were killed or failed; the first one is known once all nodes have ended"
     assert status_of(mpi_job(), waiting, current, START + 2).message.startswith(
         "Rank 2 on digits-1 was killed by SIGKILL"
     )

@@ -61,7 +61,10 @@ def test_what_is_said() -> None:
     gap = NetworkFigures(9400.0, 9300.0, 40.0, "node 2 at 10.0.0.3 can't be measured: Connection refused")
     assert checked(measured(0), measured(1, gap), measured(2)).message == f"{alike}; digits-1: {gap.problem}"
     nothing = checked(measured(0, NetworkFigures(problem="timed out\x1b")), measured(1, NetworkFigures(problem="b")))
-    assert nothing.message == "No node could be measured; digits-0: timed out, and 1 more node missed something"
+    assert (
+        nothing.message
+        == "No node could be measured; digits-0: timed out, and 1 more node could not be measured completely"
+    )
     assert (nothing.measured, nothing.median_bandwidth_mbps) == (0, None)
 
 

@@ -306,5 +306,5 @@ def test_deadlines_say_which_field_set_them() -> None:
     )
 
     assert late.message == "Not all nodes were ready within startupTimeoutSeconds (10 s): digits-1 has not reported"
-    assert long.message == "Stopped because activeDeadlineSeconds (60 s) is over; 4 ranks were still running"
+    assert long.message == "Stopped because activeDeadlineSeconds (60 s) has passed; 4 ranks were still running"
     assert (late.phase, long.phase) == ("Stopping", "Stopping")
