@@ -26,8 +26,8 @@ class NodeRanges:
 
 def parse(text: str) -> NodeRanges:
     """Parse `text`, which matches the pattern of `nodeOverrides[].nodes`."""
-    written = tuple(_range(part) for part in text.split(","))
-    return NodeRanges(written, _joined(written))
+    parts = tuple(_range(part) for part in text.split(","))
+    return NodeRanges(parts, _joined(parts))
 
 
 def alike(nodes: int, named: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...]:

@@ -106,9 +106,9 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
 
 
 def _read(
-    model: type[_Block], path: Path, block: JSON, right: list[_Block], known: tuple[Sequence[str], Sequence[str]]
+    model: type[_Block], path: Path, block: JSON, right: list[_Block], field_names: tuple[Sequence[str], Sequence[str]]
 ) -> Iterator[_Finding]:
-    """Find the problems of a block; append a valid one to `right`. `known`: fields of the block, and of its blocks."""
+    """Find the problems of a block; append a valid one to `right`. `field_names`: of the block, and of its blocks."""
     try:
         right.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
     except ValidationError as error:
@@ -116,7 +116,7 @@ def _read(
             place: Path = (*path, *detail["loc"])
             # `sentence` suggests a job's fields, not these.
             is_unknown = detail["type"] == "extra_forbidden"
-            names = known[0] if len(detail["loc"]) == 1 else known[1]
+            names = field_names[0] if len(detail["loc"]) == 1 else field_names[1]
             yield place, unknown_field(str(place[-1]), names) if is_unknown else sentence(place, [detail])
 
 

@@ -16,12 +16,12 @@ _CLOSE = 0.6
 
 @dataclass(frozen=True)
 class WrongField:
-    """`expected` is the expected type; None for an unknown field, whose allowed names are `known`."""
+    """`expected` is the expected type; None for an unknown field, whose allowed names are `allowed`."""
 
     path: Path
     value: JSON
     expected: str | None
-    known: Sequence[str] = ()
+    allowed: Sequence[str] = ()
 
     @property
     def nearest(self) -> str | None:
@@ -29,7 +29,7 @@ class WrongField:
         name = str(self.path[-1])
         if len(name) > _LONGEST_NAME:
             return None
-        folded = {known.lower(): known for known in self.known}
+        folded = {field.lower(): field for field in self.allowed}
         close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=_CLOSE)
         return folded[close[0]] if close else None
 

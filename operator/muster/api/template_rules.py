@@ -87,7 +87,7 @@ def _host_names(spec: Spec) -> Iterator[Breach]:
 
 
 def _trainers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    return (found for found in containers(spec) if found[1].get("name") == TRAINER)
+    return (entry for entry in containers(spec) if entry[1].get("name") == TRAINER)
 
 
 def _second_command(spec: Spec) -> Iterator[Breach]:

@@ -61,8 +61,8 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     if foreign:
         raise _invalid(document, foreign)
     findings = [*_unknown_at_top(value), *_metadata_findings(value.get("metadata"))]
-    written = _without_nulls(value.get("spec"), ("spec",))
-    spec, spec_findings = _spec(written, rules)
+    fields = _without_nulls(value.get("spec"), ("spec",))
+    spec, spec_findings = _spec(fields, rules)
     findings += spec_findings
     if findings or spec is None:
         raise _invalid(document, findings)

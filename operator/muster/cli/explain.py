@@ -46,21 +46,21 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
     """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
-    found = _of_request(job, config) if job.spec.backend == "SageMaker" else _of_node(job, node, config)
+    result = _of_request(job, config) if job.spec.backend == "SageMaker" else _of_node(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
-        console.print(*tables(found))
+        console.print(*tables(result))
     else:
-        sys.stdout.write(plain_text(found))
+        sys.stdout.write(plain_text(result))
 
 
 def _of_request(job: Job, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
-        found = training_explanations(job, made_request(job, some_region(job, config)))
+        result = training_explanations(job, made_request(job, some_region(job, config)))
     except InvalidResource as invalid:
         raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
     sys.stderr.writelines(f"{note}\n" for note in training_notes(job))
-    return found
+    return result
 
 
 def _of_node(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
@@ -83,15 +83,15 @@ def _explained(job: Job, node: int) -> Sequence[Explanation]:
         return explanations(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 
-def plain_text(found: Sequence[Explanation]) -> str:
+def plain_text(entries: Sequence[Explanation]) -> str:
     """Print each setting on a line, in columns; a long value follows below its line, folded."""
-    rows = [_cells(each) for each in found]
+    rows = [_cells(each) for each in entries]
     widths = [
         max(len(text) for text in column if len(text) <= most)
         for column, most in zip(zip(*rows, strict=True), _WIDEST, strict=True)
     ]
     lines: list[str] = []
-    for group, members in groupby(found, key=lambda each: each.group):
+    for group, members in groupby(entries, key=lambda each: each.group):
         lines += ["", group] if lines else [group]
         for each in members:
             setting, value, *others = _cells(each)
@@ -112,10 +112,10 @@ def _cells(each: Explanation) -> tuple[str, str, str, str]:
     return each.setting, one_line(each.value), each.source, each.why
 
 
-def tables(found: Sequence[Explanation]) -> list[RenderableType]:
+def tables(entries: Sequence[Explanation]) -> list[RenderableType]:
     """A table for each group, as wide as the terminal."""
     parts: list[RenderableType] = []
-    for group, members in groupby(found, key=lambda each: each.group):
+    for group, members in groupby(entries, key=lambda each: each.group):
         table = Table(box=None, title=group, title_justify="left", title_style="bold", pad_edge=False)
         for name in _COLUMNS:
             table.add_column(name, overflow="fold", header_style="dim")

@@ -65,16 +65,16 @@ def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
 
 def _pod(patches: PodPatchs, bare: PodPatchs) -> list[Explanation]:
     final = settings(stacked(patches.all))
-    found: dict[str, Explanation] = {}  # folders that share a volume need it once
+    result: dict[str, Explanation] = {}  # folders that share a volume need it once
     for patch in (*patches.defaults, *patches.fixed):
         for setting, value in settings(patch.fields).items():
-            found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+            result.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
     for patch in bare.defaults:
         # defaults that muster omits because the user's template sets them, such as a folder that the user mounts
         for setting, value in settings(patch.fields).items():
-            if setting in final and setting not in found:
-                found.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
-    return list(found.values())
+            if setting in final and setting not in result:
+                result.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+    return list(result.values())
 
 
 def _setting(
@@ -99,7 +99,7 @@ def _place(setting: str) -> tuple[str, str]:
 
 
 def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: Preview) -> list[Explanation]:
-    found: list[Explanation] = []
+    result: list[Explanation] = []
     own = start.own
     for name, value in sorted(added(job, plan, node).items()):
         if name not in start.environment and name not in HOOK_VARIABLES:
@@ -107,18 +107,18 @@ def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], 
         source, why = variable_reason(name)
         if name in own:
             source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value
-        found.append(Explanation("Environment", name, own.get(name, value), source, why))
-    return found
+        result.append(Explanation("Environment", name, own.get(name, value), source, why))
+    return result
 
 
 def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
-    found: list[Explanation] = []
+    result: list[Explanation] = []
     first = (("network check", CHECK_VALUE),)
     is_checked = plan.network_check and plan.nodes > 1
     for part, value in (*(first if is_checked else ()), *parts(plan, command)):
         source, why = part_reason(part)
-        found.append(Explanation("Launcher", part, value, source, why))
-    return found
+        result.append(Explanation("Launcher", part, value, source, why))
+    return result
 
 
 def _text(value: JSON) -> str:

@@ -91,4 +91,4 @@ _ORIGINS = tuple(
 
 def origin(setting: str) -> Origin:
     """The origin of the request's field `setting`: the first matching prefix. Every field has one."""
-    return next(found for beginning, found in _ORIGINS if setting.startswith(beginning))
+    return next(entry for beginning, entry in _ORIGINS if setting.startswith(beginning))

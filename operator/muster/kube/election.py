@@ -58,32 +58,32 @@ def record(lease: Object) -> Record:
     )
 
 
-def next_step(known: Record | None, observed_at: float, now: float, identity: str) -> Step:
-    """Decide the next step; `observed_at` is when `known` was first observed, by the same local clock as `now`.
+def next_step(current: Record | None, observed_at: float, now: float, identity: str) -> Step:
+    """Decide the next step; `observed_at` is when `current` was first observed, by the same local clock as `now`.
 
     Clocks of different machines are never compared, so wrong clocks don't matter.
     """
-    if known is None:
+    if current is None:
         return Step.CREATE
     # Its holder released it; or it's ours, from a request whose response was lost.
-    if known.holder in ("", identity):
+    if current.holder in ("", identity):
         return Step.TAKE
-    return Step.TAKE if now >= observed_at + known.seconds else Step.WAIT
+    return Step.TAKE if now >= observed_at + current.seconds else Step.WAIT
 
 
-def next_leader_term(known: Record | None, highest: int, now: float) -> int:
+def next_leader_term(current: Record | None, highest: int, now: float) -> int:
     """The term of a process that takes the Lease at `now` (Unix seconds); `highest` is the highest observed term.
 
     A deleted Lease loses its count, but agents refuse commands of a lower term. So a new Lease's count starts with the
     seconds since 2025. It exceeds every earlier one as long as the Lease changes hands less than once a second and the
     clocks differ by less than the Lease's age. It fits until 2093.
     """
-    counted = known.transitions if known is not None else None
+    counted = current.transitions if current is not None else None
     begin = max(0, int(now - _LEADER_TERMS_BEGIN)) if counted is None else counted + 1
     return max(begin, highest + 1)
 
 
-def taken(known: Record | None, name: str, identity: str, leader_term: int, now: float) -> Object:
+def taken(current: Record | None, name: str, identity: str, leader_term: int, now: float) -> Object:
     """The Lease with `identity` as its holder from `now` (Unix seconds); other fields stay."""
     at = _shown(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
@@ -94,17 +94,17 @@ def taken(known: Record | None, name: str, identity: str, leader_term: int, now:
         "renewTime": at,
         "leaseTransitions": leader_term,
     }
-    return _with(known.lease if known is not None else lease, spec)
+    return _with(current.lease if current is not None else lease, spec)
 
 
-def renewed(known: Record, now: float) -> Object:
+def renewed(current: Record, now: float) -> Object:
     """The Lease after its holder's renewal."""
-    return _with(known.lease, {"renewTime": _shown(now)})
+    return _with(current.lease, {"renewTime": _shown(now)})
 
 
-def released(known: Record, now: float) -> Object:
+def released(current: Record, now: float) -> Object:
     """The Lease after its holder's release. The count stays, and another process can lead as soon as it reads it."""
-    return _with(known.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _shown(now)})
+    return _with(current.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _shown(now)})
 
 
 def _with(lease: Object, changes: dict[str, JSON]) -> Object:

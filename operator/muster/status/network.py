@@ -22,8 +22,8 @@ _Alike = tuple[str, int, str]
 
 def network_of(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
     """The agents' reports about their network; None while there are none."""
-    known = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
-    reported = [(node, report) for node, report in known if report.address is not None]
+    reports = [(node, agent.report) for node in nodes if (agent := current_agent(node)) is not None]
+    reported = [(node, report) for node, report in reports if report.address is not None]
     if not reported:
         return None
     groups: dict[_Alike, list[int]] = {}

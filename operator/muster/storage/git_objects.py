@@ -116,9 +116,9 @@ class GitObjects:
     def _append(self, piece: bytes) -> None:
         view = memoryview(piece)
         while view:
-            written = os.pwrite(self._fd, view, self._end)
-            self._end += written
-            view = view[written:]
+            count = os.pwrite(self._fd, view, self._end)
+            self._end += count
+            view = view[count:]
 
 
 class ObjectContent:

@@ -45,13 +45,15 @@ def check_address(address: str, host: str, reach: Reach) -> None:
 def _meant(address: str) -> tuple[IPv4Address | IPv6Address, ...]:
     """The address, and the one that it has inside."""
     # a zone says through which of this machine's interfaces
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv4Address):
-        return (found,)
-    inside = found.ipv4_mapped or found.sixtofour or (IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None)
-    if found.ipv4_mapped is not None:
-        return (found.ipv4_mapped,)
-    return (found,) if inside is None else (found, inside)
+    parsed = ip_address(address.partition("%")[0])
+    if isinstance(parsed, IPv4Address):
+        return (parsed,)
+    inside = (
+        parsed.ipv4_mapped or parsed.sixtofour or (IPv4Address(int(parsed) & 0xFFFFFFFF) if parsed in _NAT64 else None)
+    )
+    if parsed.ipv4_mapped is not None:
+        return (parsed.ipv4_mapped,)
+    return (parsed,) if inside is None else (parsed, inside)
 
 
 def _is_of_this_machine(one: IPv4Address | IPv6Address) -> bool:

@@ -120,8 +120,10 @@ def denial(message: str, operation: str = "CreateTrainingJob", service: str = "s
             f"sagemaker:CreateTrainingJob on resource: {JOB} because no identity-based policy allows the action",
             "sagemaker:CreateTrainingJob",
             JOB,
-            f"{WHO} is not allowed to do sagemaker:CreateTrainingJob on {JOB}: "
-            f"no identity-based policy allows the action. {ALLOW}",
+            (
+                f"{WHO} is not allowed to do sagemaker:CreateTrainingJob on {JOB}: "
+                f"no identity-based policy allows the action. {ALLOW}"
+            ),
         ),
         (
             f"sagemaker:CreateTrainingJob on resource: {JOB} with an explicit deny",

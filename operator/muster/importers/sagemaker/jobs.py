@@ -50,17 +50,17 @@ def imported(recording: Recording, script: str, place: Place, sources: Sources, 
     problems: list[str] = []
     names: set[str] = set()
     for run in recording.runs:
-        found = Problems()
-        result = _translated(run, place, found)
+        run_problems = Problems()
+        result = _translated(run, place, run_problems)
         name = job_name(result.name or PurePath(script).stem, names)
         names.add(name)
-        spec = _with_source(result, sources, recording.files, found)
-        warn_of_secrets(spec, found)
+        spec = _with_source(result, sources, recording.files, run_problems)
+        warn_of_secrets(spec, run_problems)
         # report the script's mistakes first: the incomplete job would have more
-        if not found.found:
-            documents += _document(job_value(name, spec), run.place, judge, found)
-        warnings += [f"{run.place}: {warning}" for warning in found.warnings]
-        problems += [f"{run.place}: {problem}" for problem in found.found]
+        if not run_problems.found:
+            documents += _document(job_value(name, spec), run.place, judge, run_problems)
+        warnings += [f"{run.place}: {warning}" for warning in run_problems.warnings]
+        problems += [f"{run.place}: {problem}" for problem in run_problems.found]
     return Imported(tuple(documents), tuple(warnings), tuple(problems))
 
 

@@ -36,15 +36,15 @@ class InlineCode:
     left_out: Sequence[str]
 
 
-def inline(code: Folder, working_folder: Path, written: Mapping[str, str]) -> InlineCode:
-    """Read the files below `working_folder`; `written` are files that a notebook would write first.
+def inline(code: Folder, working_folder: Path, notebook_files: Mapping[str, str]) -> InlineCode:
+    """Read the files below `working_folder`; `notebook_files` are files that a notebook would write first.
 
     Raises `NotInline`.
     """
     left_out: list[str] = []
     files: dict[str, JSON] = {}
-    for name, path in _files(code, working_folder, written, left_out):
-        files[name] = _text(path, written, working_folder)
+    for name, path in _files(code, working_folder, notebook_files, left_out):
+        files[name] = _text(path, notebook_files, working_folder)
     if len(files) > MAX_FILES or sum(len(str(text)) for text in files.values()) > MAX_INLINE_CHARS:
         raise NotInline(f"{len(files)} files are more than a job's file can hold; {_REMEDY}")
     return InlineCode(dict(sorted(files.items())), sorted(set(left_out)))

@@ -123,10 +123,10 @@ def _divided(uri: str) -> tuple[str, str]:
 
 def _is_folder(path: str) -> bool:
     """Whether the path is a folder, maybe one that the notebook writes; False for a file. Raises `Refused`."""
-    there, written = Path(path).resolve(), world().written
-    if there.is_dir() or any(there in file.parents for file in written):
+    there, notebook_files = Path(path).resolve(), world().written
+    if there.is_dir() or any(there in file.parents for file in notebook_files):
         return True
-    if there.exists() or there in written:
+    if there.exists() or there in notebook_files:
         return False
     raise Refused(
         f"upload_data({path!r}): there is neither a file nor a folder of this name here, and the URI depends on which "
