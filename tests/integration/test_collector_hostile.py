@@ -105,7 +105,7 @@ async def test_a_body_that_does_not_come_gives_its_room_back() -> None:
 
 async def test_any_pods_token_is_no_place_among_the_jobs_pods() -> None:
     """Every pod of a cluster may have a token with our audience made: only jobs' pods are more than strangers."""
-    async with collector_site(ConnectionLimits(greeting_seconds=0.3)) as site:
+    async with collector_site(ConnectionLimits(authentication_seconds=0.3)) as site:
         token = site.token(0)
         del site.pods[pod_uid(0)]
         raw = await connect(site)

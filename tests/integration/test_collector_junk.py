@@ -279,7 +279,7 @@ async def connect(site: Site) -> Raw:
 
 
 QUICK = ConnectionLimits(
-    greeting_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, strangers_per_address=4, per_pod=2
+    authentication_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, strangers_per_address=4, per_pod=2
 )
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from muster.ranks.admission import Admission
 from muster.ranks.certificate import ServingCertificate, server_context
-from muster.ranks.connections import ConnectionLimits, Connections, Guest
+from muster.ranks.connections import AcceptedConnection, ConnectionLimits, Connections
 from muster.ranks.cpu_shares import CpuShares
 from muster.ranks.directory import Directory
 from muster.ranks.refusal import Reason, Refused
@@ -136,7 +136,7 @@ class Collector:
 
 
 class _Server(web.Server):
-    """aiohttp's server, whose connections know their `Guest`."""
+    """aiohttp's server, whose connections know their `AcceptedConnection`."""
 
     def __init__(self, routes: Routes, refusals: Refusals) -> None:
         super().__init__(
@@ -145,16 +145,16 @@ class _Server(web.Server):
         )
         self.refusals = refusals
 
-    def connection(self, guest: Guest) -> "_Connection":
-        return _Connection(self, guest)
+    def connection(self, client: AcceptedConnection) -> "_Connection":
+        return _Connection(self, client)
 
 
 class _Connection(StrictConnection):
     """A connection of an agent, or an unauthenticated one."""
 
-    __slots__ = ("_refusals", "_refuses_the_rest", "guest")
+    __slots__ = ("_refusals", "_refuses_the_rest", "client")
 
-    def __init__(self, server: _Server, guest: Guest) -> None:
+    def __init__(self, server: _Server, client: AcceptedConnection) -> None:
         super().__init__(
             server,
             idle_seconds=IDLE_SECONDS,
@@ -162,7 +162,7 @@ class _Connection(StrictConnection):
             max_field_bytes=MAX_FIELD_BYTES,
             read_buffer_bytes=READ_BUFFER_BYTES,
         )
-        self.guest = guest
+        self.client = client
         self._refuses_the_rest = False
         self._refusals = server.refusals
 
@@ -174,7 +174,7 @@ class _Connection(StrictConnection):
             super().data_received(data[begin : begin + PARSED_BYTES])
             if len(self._messages) > MAX_QUEUED_REQUESTS:
                 self._refuses_the_rest = True
-                self.guest.refuse(Reason.BAD_HTTP)
+                self.client.refuse(Reason.BAD_HTTP)
             elif self._messages and getattr(self._messages[-1][0], "chunked", True):
                 # respond to it, or to malformed HTTP, and close the connection without reading more
                 self._refuses_the_rest = True
@@ -182,9 +182,9 @@ class _Connection(StrictConnection):
 
     def answer_malformed(self, _status: int, /) -> web.StreamResponse:
         """Count malformed HTTP, and refuse it like any other bad request."""
-        pod = self.guest.pod
+        pod = self.client.pod
         if pod is None:
-            self._refusals.count(Reason.BAD_HTTP, self.guest.address)
+            self._refusals.count(Reason.BAD_HTTP, self.client.address)
         else:
             self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
         return refusal(Refused(Reason.BAD_HTTP))
@@ -193,7 +193,7 @@ class _Connection(StrictConnection):
 def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
     connection = request.protocol
     if isinstance(connection, _Connection):
-        connection.guest.trust(pod)
+        connection.client.trust(pod)
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:

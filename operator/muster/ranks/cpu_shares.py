@@ -126,10 +126,10 @@ class CpuShares:
         self._addresses.charge(address, seconds, now)
         self._strangers.charge("", seconds, now)
 
-    def may_greet_any(self, now: float) -> bool:
+    def may_start_any_handshake(self, now: float) -> bool:
         """Whether there is time for another handshake at all."""
         return self._strangers.balance("", now) > 0.0
 
-    def may_greet(self, address: str, now: float) -> bool:
+    def may_start_handshake(self, address: str, now: float) -> bool:
         """Whether this address has time left for another handshake."""
         return self._addresses.balance(address, now) > 0.0

@@ -16,6 +16,7 @@ from muster.ranks.answers import Answers
 from muster.ranks.bodies import Bodies
 from muster.ranks.check import Implausible
 from muster.ranks.cpu_shares import CpuShares
+from muster.ranks.decode_queue import DecodeQueue
 from muster.ranks.directory import Member
 from muster.ranks.pace import heartbeat_seconds
 from muster.ranks.polls import Polls
@@ -24,7 +25,6 @@ from muster.ranks.refusals import Refusals
 from muster.ranks.report_bounds import OutOfBounds, check_bounds
 from muster.ranks.store import RankStore, UnknownJob
 from muster.ranks.tokens import PodClaim
-from muster.ranks.turnstile import Turnstile
 from muster_worker import wire
 from muster_worker.contract import CommandKind, Order, Report, ReportAnswer
 
@@ -71,7 +71,7 @@ class Routes:
         self._refusals = refusals
         self._cpu = cpu
         self._bodies = Bodies()
-        self._turnstile = Turnstile(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
+        self._decode_queue = DecodeQueue(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
         self._polls = Polls(store)
         self._answers = Answers(_HEADERS)
         self._leads = _never
@@ -127,7 +127,7 @@ class Routes:
         async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
             # ages in the report are relative to the arrival of its last byte
             at = self._clock()
-            async with self._turnstile.turn(admitted.pod.namespace):
+            async with self._decode_queue.turn(admitted.pod.namespace):
                 with self._charged(admitted.pod):
                     self._require_leading()
                     self._take(body, admitted.member, procs, at)

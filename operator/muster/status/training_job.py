@@ -15,12 +15,12 @@ from muster.plan.training_job_ends import Sequel
 from muster.plan.training_job_facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
 from muster.plan.training_job_outcome import Judgement
 from muster.status.after_the_end import after_the_end
-from muster.status.blind import blinded
 from muster.status.conditions import conditions, refusal_of
 from muster.status.progress import MAX_METRICS, progress_of
 from muster.status.rank_status import rank_status
 from muster.status.training_job_record import training_record
 from muster.status.training_job_sentences import training_sentence
+from muster.status.unobserved import without_observation
 from muster.status.views import Picture
 
 _ENDS = {
@@ -48,7 +48,7 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
         return after_the_end(previous, generation, now)
     # Without observations, keep what was observed before.
     if facts.blind is not None and facts.training is None and sagemaker_status_of(previous) is not None:
-        return blinded(previous, judgement.facts.problem, generation, now)
+        return without_observation(previous, judgement.facts.problem, generation, now)
     picture = Picture(job, previous, judgement.facts, judgement.outcome, now)
     progress = _progress(picture, facts)
     phase = _phase(picture, facts, judgement)

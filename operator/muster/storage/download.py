@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from muster.storage.bucket import Bucket
+from muster.storage.concurrent_steps import run_concurrently
 from muster.storage.errors import FOLDER_UNUSABLE, S3_UNREACHABLE, StorageError
 from muster.storage.fetched import Fetched
-from muster.storage.no_way_out import place_file
-from muster.storage.objects import Placed
+from muster.storage.objects import FileObject
 from muster.storage.partial import Partial, part_path
 from muster.storage.retry import Sleep, retry
-from muster.storage.side_by_side import side_by_side
+from muster.storage.safe_files import place_file
 
 RANGE_BYTES = 32 * 2**20
 """The size of one request, and the most that an interruption loses."""
@@ -36,14 +36,14 @@ class Into:
     notes: Path
 
 
-def fetch(bucket: Bucket, objects: Iterable[Placed], into: Into, sleep: Sleep, progress: Progress) -> int:
+def fetch(bucket: Bucket, objects: Iterable[FileObject], into: Into, sleep: Sleep, progress: Progress) -> int:
     """Download the objects; return how many were missing locally. Raises `StorageError`."""
     try:
         into.folder.mkdir(parents=True, exist_ok=True)
         into.notes.mkdir(parents=True, exist_ok=True)
         with Fetched(into.notes / "fetched.jsonl") as fetched:
             missing = [one for one in objects if not fetched.has(one, into.folder)]
-            side_by_side(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
+            run_concurrently(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
@@ -57,7 +57,7 @@ class _Transfer:
     sleep: Sleep
     progress: Progress
 
-    def steps(self, objects: Iterable[Placed]) -> Iterator[Callable[[], None]]:
+    def steps(self, objects: Iterable[FileObject]) -> Iterator[Callable[[], None]]:
         """Yield the transfers of at most `RANGE_BYTES`, in any order."""
         for one in objects:
             if one.stored.size <= RANGE_BYTES:
@@ -71,22 +71,22 @@ class _Transfer:
             if not missing:
                 yield partial(self._finish, one, there)
 
-    def _whole(self, one: Placed) -> None:
+    def _whole(self, one: FileObject) -> None:
         part = part_path(self.into.notes, one)
         self._read(one, part, 0, one.stored.size, os.O_TRUNC)
         self._place(one, part)
 
-    def _range(self, one: Placed, there: Partial, number: int) -> None:
+    def _range(self, one: FileObject, there: Partial, number: int) -> None:
         start, end = there.bounds(number)
         self._read(one, there.part, start, end, 0)
         if there.note(number):
             self._finish(one, there)
 
-    def _finish(self, one: Placed, there: Partial) -> None:
+    def _finish(self, one: FileObject, there: Partial) -> None:
         self._place(one, there.part)
         there.forget()
 
-    def _read(self, one: Placed, part: Path, start: int, end: int, flags: int) -> None:
+    def _read(self, one: FileObject, part: Path, start: int, end: int, flags: int) -> None:
         def attempt() -> None:
             position = start
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
@@ -111,7 +111,7 @@ class _Transfer:
 
         retry(attempt, self.sleep)
 
-    def _place(self, one: Placed, part: Path) -> None:
+    def _place(self, one: FileObject, part: Path) -> None:
         size = part.stat().st_size
         if size != one.stored.size:
             what = f"s3://{self.bucket.name}/{one.stored.key} has {one.stored.size} bytes, and {size} were written"

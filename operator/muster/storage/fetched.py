@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Self
 
-from muster.storage.objects import Placed
+from muster.storage.objects import FileObject
 
 
 class Fetched:
@@ -29,7 +29,7 @@ class Fetched:
             return
         self._etags[str(path)] = str(etag)
 
-    def has(self, one: Placed, folder: Path) -> bool:
+    def has(self, one: FileObject, folder: Path) -> bool:
         """Whether the file exists with the object's current content."""
         file = folder / one.path
         try:
@@ -38,7 +38,7 @@ class Fetched:
             return False
         return there and self._etags.get(one.path) == one.stored.etag
 
-    def add(self, one: Placed) -> None:
+    def add(self, one: FileObject) -> None:
         """Record the file. Raises `OSError`."""
         with self._lock:
             self._etags[one.path] = one.stored.etag

@@ -35,7 +35,7 @@ from muster.storage.git_pack import TooLarge, unpack
 from muster.storage.git_place import ORIGIN, GitPlace
 from muster.storage.git_tree import TreeFile, files_of, tree_below
 from muster.storage.line import Line
-from muster.storage.one_host import LeadsElsewhere, pool_for
+from muster.storage.one_host import RedirectRefused, pool_for
 from muster.storage.reach import AddressRefused, Reach
 from muster.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, check_paths, refused
 
@@ -62,7 +62,7 @@ FETCH_SECONDS = 600.0
 
 _FETCH_ERRORS = (
     *(NotGitRepository, GitProtocolError, HTTPUnauthorized, HTTPProxyUnauthorized),
-    *(ChecksumMismatch, LeadsElsewhere, urllib3.exceptions.HTTPError, TooLarge),
+    *(ChecksumMismatch, RedirectRefused, urllib3.exceptions.HTTPError, TooLarge),
     # errors of dulwich's parsers for responses that aren't git's
     *(FileFormatException, OSError, ValueError, AssertionError, KeyError, EOFError),
 )

@@ -21,14 +21,14 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class FileObject:
     """An object, and the path of its file below a folder."""
 
     stored: StoredObject
     path: str
 
 
-def share(objects: Iterable[Placed], node: int, nodes: int) -> list[Placed]:
+def share(objects: Iterable[FileObject], node: int, nodes: int) -> list[FileObject]:
     """The node's share: the sorted keys, distributed round-robin, so that shares differ by at most one object.
 
     SageMaker's documentation of ShardedByS3Key says that "each instance gets approximately 1/n of the number of S3
@@ -37,14 +37,16 @@ def share(objects: Iterable[Placed], node: int, nodes: int) -> list[Placed]:
     return sorted(objects, key=lambda one: one.stored.key.encode("utf-8"))[node::nodes]
 
 
-def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Placed, ...]:
+def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[FileObject, ...]:
     """Determine the path of each object below `uri`. Raises `StorageError` if a key can't become a file.
 
     Markers that consoles create for empty folders are skipped. Paths omit the URI up to its last /; a URI without a /
     at its end may also name a folder: s3://b/train has train/1.png as 1.png.
     """
     result = tuple(
-        Placed(stored, _path(stored.key, uri.key)) for stored in objects if stored.size or not stored.key.endswith("/")
+        FileObject(stored, _path(stored.key, uri.key))
+        for stored in objects
+        if stored.size or not stored.key.endswith("/")
     )
     for one in result:
         objection = file_paths.objection(one.path)
@@ -60,7 +62,7 @@ def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Pla
     return result
 
 
-def check_case(result: Iterable[Placed], field: str) -> None:
+def check_case(result: Iterable[FileObject], field: str) -> None:
     """Raise `StorageError` if two files would be the same on a case-insensitive file system."""
     visited: dict[str, str] = {}
     for one in result:

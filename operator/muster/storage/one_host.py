@@ -17,7 +17,7 @@ from muster.storage.line import Line
 from muster.storage.reach import Reach, check_address
 
 
-class LeadsElsewhere(Exception):
+class RedirectRefused(Exception):
     """A response redirects to another URL."""
 
 
@@ -25,7 +25,7 @@ class LeadsElsewhere(Exception):
 def pool_for(url: str, line: Line, reach: Reach = Reach.ANY) -> Iterator[urllib3.PoolManager]:
     """A pool for the host of `url` over `line`, at an address that `reach` allows, or through the environment's proxy.
 
-    Redirects raise `LeadsElsewhere`. A proxy resolves names itself: with a proxy, only an address in the URL is
+    Redirects raise `RedirectRefused`. A proxy resolves names itself: with a proxy, only an address in the URL is
     checked. Raises `AddressRefused`.
     """
     pool = default_urllib3_manager(None, base_url=url, pool_manager_cls=_OneHost, proxy_manager_cls=_OneHostByProxy)
@@ -75,12 +75,12 @@ class _OneHost(urllib3.PoolManager):
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **kw: Any) -> urllib3.BaseHTTPResponse:  # type: ignore[override]  # noqa: ARG002, FBT001, FBT002 - urllib3's own
         if _origin(url) != self.origin:
-            raise LeadsElsewhere(f"it redirects to another host, {quoted(urlsplit(url).netloc)}")
+            raise RedirectRefused(f"it redirects to another host, {quoted(urlsplit(url).netloc)}")
         answer = super().urlopen(method, url, redirect=False, **kw)
         self.answers.append(answer)
         place = answer.get_redirect_location()
         if place:
-            raise LeadsElsewhere(f"it redirects to {quoted(str(place))}; use that URL if it is the right one")
+            raise RedirectRefused(f"it redirects to {quoted(str(place))}; use that URL if it is the right one")
         return answer
 
 

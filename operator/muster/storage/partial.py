@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from threading import Lock
 
-from muster.storage.objects import Placed
+from muster.storage.objects import FileObject
 
 
-def part_path(notes: Path, one: Placed) -> Path:
+def part_path(notes: Path, one: FileObject) -> Path:
     """The path of a partial file: its name has a bounded length, whatever the key is."""
     return notes / f"{hashlib.sha256(one.path.encode('utf-8')).hexdigest()[:32]}.part"
 
@@ -19,7 +19,7 @@ def part_path(notes: Path, one: Placed) -> Path:
 class Partial:
     """Ranges are numbered from 0; all but the last one have `range_bytes`."""
 
-    def __init__(self, notes: Path, one: Placed, range_bytes: int) -> None:
+    def __init__(self, notes: Path, one: FileObject, range_bytes: int) -> None:
         """Continue with the ranges of the same content, or start from the beginning. Raises `OSError`."""
         self.part = part_path(notes, one)
         self._note = self.part.with_suffix(".ranges")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
+from muster.storage.concurrent_steps import run_concurrently
 from muster.storage.download import Into, fetch
 from muster.storage.errors import FOLDER_UNUSABLE, StorageError
-from muster.storage.objects import Placed, placed
+from muster.storage.objects import FileObject, placed
 from muster.storage.retry import Sleep, retry
-from muster.storage.side_by_side import side_by_side
 from muster.storage.upload import LocalFile, file_at, files_of, key_of, upload
 
 SETTLED_SECONDS = 5.0
@@ -72,7 +72,7 @@ class Snapshots:
             self._learn(files)
         return len(changed)
 
-    def _has(self, one: Placed) -> bool:
+    def _has(self, one: FileObject) -> bool:
         entry = self._known.get(one.path)
         return entry is not None and entry.etag == one.stored.etag and (self._into.folder / one.path).exists()
 
@@ -83,7 +83,7 @@ class Snapshots:
     def _learn(self, files: list[LocalFile]) -> None:
         """Record uploaded files, except those that changed meanwhile: they will be uploaded again."""
         root = self._into.folder.resolve()
-        side_by_side(partial(self._learn_one, file) for file in files if file_at(root, file.path) == file)
+        run_concurrently(partial(self._learn_one, file) for file in files if file_at(root, file.path) == file)
         self._remember()
 
     def _learn_one(self, file: LocalFile) -> None:

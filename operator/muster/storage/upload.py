@@ -11,10 +11,10 @@ from pathlib import Path
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri
 from muster.storage.bucket import Bucket
+from muster.storage.concurrent_steps import run_concurrently
 from muster.storage.errors import FOLDER_UNUSABLE, S3_ACCESS_DENIED, S3_REFUSED, StorageError
-from muster.storage.no_way_out import held
 from muster.storage.retry import Sleep, retry
-from muster.storage.side_by_side import side_by_side
+from muster.storage.safe_files import held
 
 MAX_KEY_BYTES = 1024
 """Amazon S3 User Guide, "Naming Amazon S3 objects"."""
@@ -60,7 +60,7 @@ def file_at(root: Path, path: str) -> LocalFile | None:
 
 def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
     """Upload these files below `uri`. Raises `StorageError`."""
-    side_by_side(partial(_one, bucket, folder, file, uri, sleep) for file in files)
+    run_concurrently(partial(_one, bucket, folder, file, uri, sleep) for file in files)
 
 
 def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
@@ -75,7 +75,7 @@ def upload_what_goes(bucket: Bucket, folder: Path, files: Iterable[LocalFile], u
                 raise
             left.append(problem)
 
-    side_by_side(partial(one, file) for file in files)
+    run_concurrently(partial(one, file) for file in files)
     if left:
         others = f"; {len(left) - 1} more of these files can't be uploaded either" if len(left) > 1 else ""
         raise StorageError(left[0].reason, left[0].message + others)

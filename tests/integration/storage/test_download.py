@@ -23,7 +23,7 @@ from muster.storage.download import Into, fetch
 from muster.storage.errors import StorageError
 from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
-from muster.storage.objects import Placed, placed
+from muster.storage.objects import FileObject, placed
 from muster.storage.storage_plan import S3Channel, StoragePlan
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _bucket(client: S3Client) -> Bucket:
     return Bucket(client, "data", FIELD)
 
 
-def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[Placed, ...]:
+def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
     return placed(list(_bucket(client).objects(uri.key)), uri, FIELD)
 
 

@@ -54,9 +54,9 @@ def test_an_address_without_time_is_not_greeted_and_others_are() -> None:
     cpu = shares()
     cpu.charge_stranger("10.0.0.1", ADDRESS_RATE.burst + 0.001, 0.0)
 
-    assert not cpu.may_greet("10.0.0.1", 0.0)
-    assert cpu.may_greet("10.0.0.2", 0.0)
-    assert cpu.may_greet("10.0.0.1", 1.0)
+    assert not cpu.may_start_handshake("10.0.0.1", 0.0)
+    assert cpu.may_start_handshake("10.0.0.2", 0.0)
+    assert cpu.may_start_handshake("10.0.0.1", 1.0)
 
 
 def test_all_strangers_together_have_a_share() -> None:
@@ -64,8 +64,8 @@ def test_all_strangers_together_have_a_share() -> None:
     for number in range(10):
         cpu.charge_stranger(f"10.0.0.{number}", STRANGERS_RATE.burst / 9, 0.0)
 
-    assert not cpu.may_greet_any(0.0)
-    assert cpu.may_greet_any(1.0)
+    assert not cpu.may_start_any_handshake(0.0)
+    assert cpu.may_start_any_handshake(1.0)
 
 
 def test_what_a_pod_is_charged_its_address_gets_back() -> None:
@@ -73,8 +73,8 @@ def test_what_a_pod_is_charged_its_address_gets_back() -> None:
     cpu.charge_stranger("10.0.0.1", 10.0, 0.0)
     cpu.charge_stranger("10.0.0.1", -10.0, 0.0)
 
-    assert cpu.may_greet("10.0.0.1", 0.0)
-    assert cpu.may_greet_any(0.0)
+    assert cpu.may_start_handshake("10.0.0.1", 0.0)
+    assert cpu.may_start_any_handshake(0.0)
 
 
 def test_time_is_divided_by_weight_among_those_who_want_it() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.api.s3_uri import NotS3, S3Uri, is_s3, parse
 from muster.storage.errors import StorageError
-from muster.storage.objects import Placed, StoredObject, check_case, placed, share
+from muster.storage.objects import FileObject, StoredObject, check_case, placed, share
 
 FIELD = "spec.inputs[0].s3.uri"
 
@@ -79,7 +79,7 @@ def test_case_matters_only_where_the_folder_does_not_tell_it() -> None:
 
 @given(st.sets(st.text("abc/é", min_size=1, max_size=6), max_size=40), st.integers(1, 8), st.randoms())
 def test_shares_are_disjoint_complete_and_even(keys: set[str], nodes: int, chance: Random) -> None:
-    listed = [Placed(stored, stored.key) for stored in objects(*keys)]
+    listed = [FileObject(stored, stored.key) for stored in objects(*keys)]
     shuffled = sorted(listed, key=lambda _: chance.random())
     shares = [share(shuffled, node, nodes) for node in range(nodes)]
     dealt = [one.path for part in shares for one in part]

@@ -8,7 +8,7 @@ from muster.status.problems import PASSING
 from muster.status.sentences import fit
 
 
-def blinded(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
+def without_observation(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
     """Add the reason why AWS can't be reached to `previous`: to the message, and to Stalled if a user has to act.
 
     `problem` None: the failure is too recent to report. `now` is in Unix seconds.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.storage.no_way_out import held, place_file
+from muster.storage.safe_files import held, place_file
 from muster.storage.upload import files_of
 
 

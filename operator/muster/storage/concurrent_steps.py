@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from muster.storage.bucket import CONNECTIONS
 
 
-def side_by_side(steps: Iterable[Callable[[], None]]) -> None:
+def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
     """Run all steps. After an exception, start no more, wait for those that run, and raise it."""
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
         under_way: set[Future[None]] = set()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from muster.ranks.turnstile import TURN_SECONDS, Turnstile
+from muster.ranks.decode_queue import TURN_SECONDS, DecodeQueue
 
 
 def work(seconds: float) -> None:
@@ -17,10 +17,10 @@ def work(seconds: float) -> None:
 
 async def test_the_namespace_with_more_left_goes_first() -> None:
     left = {"evil": 0.0, "victim": 1.0}
-    turnstile, order = Turnstile(left.__getitem__), list[str]()
+    queue, order = DecodeQueue(left.__getitem__), list[str]()
 
     async def take(namespace: str) -> None:
-        async with turnstile.turn(namespace):
+        async with queue.turn(namespace):
             order.append(namespace)
             work(TURN_SECONDS)
 
@@ -30,12 +30,12 @@ async def test_the_namespace_with_more_left_goes_first() -> None:
 
 
 async def test_the_loop_turns_between_large_reports() -> None:
-    turnstile, turns = Turnstile(lambda _: 0.0), list[int]()
+    queue, turns = DecodeQueue(lambda _: 0.0), list[int]()
     done = 0
 
     async def take() -> None:
         nonlocal done
-        async with turnstile.turn("team"):
+        async with queue.turn("team"):
             work(TURN_SECONDS)
             done += 1
 
@@ -50,11 +50,11 @@ async def test_the_loop_turns_between_large_reports() -> None:
 
 
 async def test_who_leaves_while_waiting_keeps_nobody_waiting() -> None:
-    turnstile = Turnstile(lambda _: 0.0)
+    queue = DecodeQueue(lambda _: 0.0)
     entered = list[int]()
 
     async def take(number: int) -> None:
-        async with turnstile.turn("team"):
+        async with queue.turn("team"):
             work(TURN_SECONDS)
             entered.append(number)
 
@@ -68,10 +68,10 @@ async def test_who_leaves_while_waiting_keeps_nobody_waiting() -> None:
 
 
 async def test_a_mistake_in_a_turn_keeps_nobody_waiting() -> None:
-    turnstile = Turnstile(lambda _: 0.0)
+    queue = DecodeQueue(lambda _: 0.0)
 
     with pytest.raises(ZeroDivisionError):
-        async with turnstile.turn("team"):
+        async with queue.turn("team"):
             raise ZeroDivisionError
-    async with asyncio.timeout(5.0), turnstile.turn("team"):
+    async with asyncio.timeout(5.0), queue.turn("team"):
         pass

@@ -12,7 +12,7 @@ TURN_SECONDS = 0.004
 
 
 @dataclass
-class Turnstile:
+class DecodeQueue:
     """`balance` returns a namespace's remaining time: the highest one is next."""
 
     balance: Callable[[str], float]
