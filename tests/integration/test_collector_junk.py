@@ -279,7 +279,7 @@ async def connect(site: Site) -> Raw:
 
 
 QUICK = ConnectionLimits(
-    authentication_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, strangers_per_address=4, per_pod=2
+    authentication_seconds=0.3, handshake_seconds=0.3, body_seconds=0.3, unauthenticated_per_address=4, per_pod=2
 )
 
 
@@ -320,7 +320,7 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
 
 
 async def test_strangers_of_one_address_have_few_places() -> None:
-    async with collector_site(ConnectionLimits(strangers_per_address=4)) as site:
+    async with collector_site(ConnectionLimits(unauthenticated_per_address=4)) as site:
         first = [await connect(site) for _ in range(4)]
         # it is reset, maybe before it knows that it was accepted
         with contextlib.suppress(ConnectionError):

@@ -15,7 +15,7 @@ POD_RATE = Rate(per_second=20.0, burst=100.0)
 
 MAX_PODS = 50_000
 
-STRANGER_RATE = Rate(per_second=10.0, burst=50.0)
+UNAUTHENTICATED_RATE = Rate(per_second=10.0, burst=50.0)
 """The rate of requests without a valid token, from one address: each may cost a signature check."""
 
 MAX_ADDRESSES = 10_000
@@ -44,7 +44,7 @@ class Admission:
         self._directory = directory
         self._trust = trust
         self._pods = Limiter(POD_RATE, MAX_PODS)
-        self._strangers = Limiter(STRANGER_RATE, MAX_ADDRESSES)
+        self._unauthenticated = Limiter(UNAUTHENTICATED_RATE, MAX_ADDRESSES)
 
     def admit(self, request: web.BaseRequest, now: float) -> Admitted:
         """Find the sender of `request` at `now` (Unix seconds). Raises `Refused`. Reads only the headers."""
@@ -68,11 +68,11 @@ class Admission:
             return claim
         address = request.remote or ""
         # charge before the work, and refund a valid request
-        if self._strangers.take(address, now) > 0.0:
+        if self._unauthenticated.take(address, now) > 0.0:
             raise Refused(Reason.TOO_FAST, 1.0)
         if not token:
             raise Refused(Reason.NO_TOKEN)
         claim = self._verifier.verify(token, now)
         if self._directory.find(claim.pod_uid) is not None:
-            self._strangers.give_back(address, now)
+            self._unauthenticated.give_back(address, now)
         return claim

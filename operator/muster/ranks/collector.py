@@ -203,5 +203,7 @@ def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
         return limits
     most = max(16, soft // 2)
     return replace(
-        limits, connections=min(limits.connections, most), strangers=min(limits.strangers, max(8, most // 2))
+        limits,
+        connections=min(limits.connections, most),
+        unauthenticated=min(limits.unauthenticated, max(8, most // 2)),
     )

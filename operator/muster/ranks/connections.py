@@ -1,6 +1,6 @@
 """The collector's connections: their number, and the time that each gets to authenticate.
 
-Strangers are connections that have not sent a known pod's token yet. They can't crowd out pods: their number is small,
+Unauthenticated connections have not sent a known pod's token yet. They can't crowd out pods: their number is small,
 also for each address, and their time is short. This module accepts connections itself, because asyncio's server doesn't
 count them before the TLS handshake is done.
 """
@@ -28,7 +28,7 @@ ACCEPT_AGAIN_SECONDS = 0.1
 """The wait after the process ran out of descriptors."""
 
 AUTHENTICATION_CPU_SECONDS = 0.1
-"""The limit for a stranger's processor time: no honest client needs as much before it sends its token."""
+"""The limit for processor time before authentication: no honest client needs as much before it sends its token."""
 
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: reset a refused connection, so that none lingers."""
@@ -39,9 +39,9 @@ class ConnectionLimits:
     """How many connections, and for how long (seconds)."""
 
     connections: int = 30_000  # two for each of 10,000 agents, and a reserve
-    strangers: int = 4_096  # a large job's agents connect at the same time
-    strangers_per_address: int = 64
-    handshaking: int = 256  # strangers whose handshake has started; the others are only sockets
+    unauthenticated: int = 4_096  # a large job's agents connect at the same time
+    unauthenticated_per_address: int = 64
+    handshaking: int = 256  # unauthenticated ones whose handshake has started; the others are only sockets
     handshaking_per_address: int = 4
     per_pod: int = 4  # an agent has two, and two may be half-open
     authentication_seconds: float = 10.0  # from accept to the first valid token
@@ -60,7 +60,7 @@ class AcceptedConnection:
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
     pod: PodClaim | None = None
-    worked_seconds: float = 0.0  # processor time as a stranger
+    worked_seconds: float = 0.0  # processor time before authentication
 
     def trust(self, pod: PodClaim) -> None:
         """The connection has sent a valid token of this pod, which belongs to a job."""
@@ -133,7 +133,7 @@ class Connections:
             return
         if client.pod is None:
             # charge the pod for the time before the token, instead of its address
-            self.cpu.charge_stranger(client.address, -client.worked_seconds, now)
+            self.cpu.charge_unauthenticated(client.address, -client.worked_seconds, now)
             self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.worked_seconds, now)
         self._forget(client)
         if len(self._clients) >= self.limits.connections:
@@ -173,7 +173,7 @@ class Connections:
                 self.refuse(client, Reason.TOO_BUSY)
             return
         client.worked_seconds += seconds
-        self.cpu.charge_stranger(client.address, seconds, now)
+        self.cpu.charge_unauthenticated(client.address, seconds, now)
         if client.worked_seconds > AUTHENTICATION_CPU_SECONDS:
             self.refuse(client, Reason.TOO_BUSY)
 
@@ -199,7 +199,7 @@ class Connections:
             asyncio.get_running_loop().add_reader(self.listening, self._accept)
 
     def _add(self, connection: socket.socket, address: str) -> None:
-        if self._handshakes.places(address) >= self.limits.strangers_per_address or not self._make_room(address):
+        if self._handshakes.places(address) >= self.limits.unauthenticated_per_address or not self._make_room(address):
             self.refusals.count(Reason.TOO_MANY_CONNECTIONS, address)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             connection.close()
@@ -212,7 +212,7 @@ class Connections:
         self._has_waiting.set()
 
     def _make_room(self, address: str) -> bool:
-        if len(self._handshakes) < self.limits.strangers and len(self._clients) < self.limits.connections:
+        if len(self._handshakes) < self.limits.unauthenticated and len(self._clients) < self.limits.connections:
             return True
         rival = self._handshakes.oldest_of_busiest(address)
         if rival is None:

@@ -14,7 +14,7 @@ POD_RATE = Rate(per_second=0.03, burst=0.5)
 ADDRESS_RATE = Rate(per_second=0.01, burst=0.15)
 """The rate of one address for connections without a known pod's token. A TLS handshake costs 1 to 2 ms."""
 
-STRANGERS_RATE = Rate(per_second=0.25, burst=0.25)
+UNAUTHENTICATED_RATE = Rate(per_second=0.25, burst=0.25)
 """The rate of all such connections: a flood of handshakes leaves most of the core to connected agents."""
 
 TOTAL_RATE = Rate(per_second=0.5, burst=0.5)
@@ -102,7 +102,7 @@ class CpuShares:
         self._pods = Balances(POD_RATE, MAX_PODS)
         self._namespaces = FairShares(TOTAL_RATE, connected_pods)
         self._addresses = Balances(ADDRESS_RATE, MAX_ADDRESSES)
-        self._strangers = Balances(STRANGERS_RATE, 1)
+        self._unauthenticated = Balances(UNAUTHENTICATED_RATE, 1)
 
     def wait(self, namespace: str, pod_uid: str, now: float) -> float:
         """Seconds until this pod's next request is handled; 0: now."""
@@ -121,14 +121,14 @@ class CpuShares:
         self._pods.charge(pod_uid, seconds, now)
         self._namespaces.charge(namespace, seconds, now)
 
-    def charge_stranger(self, address: str, seconds: float, now: float) -> None:
+    def charge_unauthenticated(self, address: str, seconds: float, now: float) -> None:
         """Charge an address. Negative seconds are a refund, because a pod pays for them."""
         self._addresses.charge(address, seconds, now)
-        self._strangers.charge("", seconds, now)
+        self._unauthenticated.charge("", seconds, now)
 
     def may_start_any_handshake(self, now: float) -> bool:
         """Whether there is time for another handshake at all."""
-        return self._strangers.balance("", now) > 0.0
+        return self._unauthenticated.balance("", now) > 0.0
 
     def may_start_handshake(self, address: str, now: float) -> bool:
         """Whether this address has time left for another handshake."""

@@ -7,7 +7,7 @@ from muster.ranks.cpu_shares import (
     ADDRESS_RATE,
     CUT_OFF_DEBT,
     POD_RATE,
-    STRANGERS_RATE,
+    UNAUTHENTICATED_RATE,
     CpuShares,
     FairShares,
 )
@@ -52,7 +52,7 @@ def test_who_goes_on_in_debt_is_cut_off() -> None:
 
 def test_an_address_without_time_is_not_greeted_and_others_are() -> None:
     cpu = shares()
-    cpu.charge_stranger("10.0.0.1", ADDRESS_RATE.burst + 0.001, 0.0)
+    cpu.charge_unauthenticated("10.0.0.1", ADDRESS_RATE.burst + 0.001, 0.0)
 
     assert not cpu.may_start_handshake("10.0.0.1", 0.0)
     assert cpu.may_start_handshake("10.0.0.2", 0.0)
@@ -62,7 +62,7 @@ def test_an_address_without_time_is_not_greeted_and_others_are() -> None:
 def test_all_strangers_together_have_a_share() -> None:
     cpu = shares()
     for number in range(10):
-        cpu.charge_stranger(f"10.0.0.{number}", STRANGERS_RATE.burst / 9, 0.0)
+        cpu.charge_unauthenticated(f"10.0.0.{number}", UNAUTHENTICATED_RATE.burst / 9, 0.0)
 
     assert not cpu.may_start_any_handshake(0.0)
     assert cpu.may_start_any_handshake(1.0)
@@ -70,8 +70,8 @@ def test_all_strangers_together_have_a_share() -> None:
 
 def test_what_a_pod_is_charged_its_address_gets_back() -> None:
     cpu = shares()
-    cpu.charge_stranger("10.0.0.1", 10.0, 0.0)
-    cpu.charge_stranger("10.0.0.1", -10.0, 0.0)
+    cpu.charge_unauthenticated("10.0.0.1", 10.0, 0.0)
+    cpu.charge_unauthenticated("10.0.0.1", -10.0, 0.0)
 
     assert cpu.may_start_handshake("10.0.0.1", 0.0)
     assert cpu.may_start_any_handshake(0.0)

@@ -1,6 +1,6 @@
 """Whose handshake is next."""
 
-from muster.ranks.cpu_shares import ADDRESS_RATE, STRANGERS_RATE, CpuShares
+from muster.ranks.cpu_shares import ADDRESS_RATE, UNAUTHENTICATED_RATE, CpuShares
 from muster.ranks.handshake_queue import HandshakeQueue
 
 
@@ -41,7 +41,7 @@ def test_so_have_all_together() -> None:
 
 def test_an_address_without_processor_time_waits_and_others_do_not() -> None:
     step = queue()
-    step.cpu.charge_stranger("a", ADDRESS_RATE.burst + 0.001, 0.0)
+    step.cpu.charge_unauthenticated("a", ADDRESS_RATE.burst + 0.001, 0.0)
     arrive(step, "a1", "b1")
 
     assert [step.next(0.0), step.next(0.0)] == ["b1", None]
@@ -51,7 +51,7 @@ def test_an_address_without_processor_time_waits_and_others_do_not() -> None:
 def test_when_strangers_used_up_their_time_all_wait() -> None:
     step = queue()
     for address in range(100):
-        step.cpu.charge_stranger(str(address), STRANGERS_RATE.burst / 99, 0.0)
+        step.cpu.charge_unauthenticated(str(address), UNAUTHENTICATED_RATE.burst / 99, 0.0)
     arrive(step, "a1")
 
     assert step.next(0.0) is None
