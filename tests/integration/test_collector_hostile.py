@@ -29,7 +29,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.mark.parametrize("pods", [2, 30])
-def test_hostile_pods_cost_little_and_delay_nobody(pods: int) -> None:
+def test_hostile_pods_cost_little_and_delay_no_agent(pods: int) -> None:
     """The bounds are wide, as machines of tests are slow; bench/hostile_pods.py tells the figures."""
     bench = [sys.executable, str(ROOT / "bench" / "hostile_pods.py"), f"--pods={pods}", "--seconds=6"]
     done = subprocess.run(bench, check=False, capture_output=True, text=True, timeout=120)
@@ -117,7 +117,7 @@ async def test_any_pods_token_is_no_place_among_the_jobs_pods() -> None:
         await raw.close()
 
 
-async def test_many_tokens_of_one_pod_push_nobody_elses_out(site: Site) -> None:
+async def test_many_tokens_of_one_pod_evict_no_other_pods_tokens(site: Site) -> None:
     await site.post(site.report(1), site.token(1))
     for number in range(10):
         token = site.issuer.issue(claim(0), site.clock.now - number, 3600.0)
@@ -140,7 +140,7 @@ async def test_requests_that_come_before_the_last_is_answered_close_the_connecti
     await raw.close()
 
 
-async def test_reports_that_cost_too_much_are_told_to_wait(site: Site) -> None:
+async def test_expensive_reports_get_a_retry_after(site: Site) -> None:
     cpu = site.collector._cpu
     cpu.charge_pod("default", pod_uid(0), 0.7, asyncio.get_running_loop().time())
 

@@ -122,7 +122,7 @@ async def test_a_bad_token_changes_nothing(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (_, reason) in TOKENS.items() if reason is not Reason.OTHER_POD])
-async def test_nobody_learns_a_command_with_a_bad_token(site: Site, name: str) -> None:
+async def test_a_bad_token_gets_no_command(site: Site, name: str) -> None:
     make, reason = TOKENS[name]
     token = make(site)
     site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
@@ -242,7 +242,7 @@ async def test_a_good_pod_that_floods_is_slowed_and_then_heard_again(site: Site)
     assert (await site.post(site.report(0), token))[0] == 200
 
 
-async def test_strangers_that_flood_cost_no_signatures_and_keep_nobody_out(site: Site) -> None:
+async def test_a_flood_without_tokens_costs_no_signatures_and_keeps_no_pod_out(site: Site) -> None:
     token, bad = site.token(0), other_issuer_with_our_key_id(site)
     assert (await site.post(site.report(0), token))[0] == 200
 

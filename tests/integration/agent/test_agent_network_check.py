@@ -88,7 +88,7 @@ def test_figures_come_before_the_ranks(tmp_path: Path, launcher: str) -> None:
             assert "Mbit/s sent, round trip " in world.log(number)
 
 
-def test_one_node_has_nobody_to_measure_with(tmp_path: Path) -> None:
+def test_a_single_node_measures_nothing(tmp_path: Path) -> None:
     with AgentWorld(tmp_path) as world:
         world.make_plan("true", network_check=True)
         world.launch()
@@ -107,7 +107,7 @@ def test_a_stop_ends_the_check(tmp_path: Path) -> None:
             assert (report.figures, report.ranks[0].pid) == (None, None)
 
 
-def test_a_node_that_does_not_answer_is_told_and_the_ranks_start(tmp_path: Path) -> None:
+def test_a_node_that_does_not_answer_is_reported_and_the_ranks_start(tmp_path: Path) -> None:
     with AgentWorld(tmp_path) as world:
         world.make_plan("true", nodes=2, network_check=True)
         for number in range(2):

@@ -127,7 +127,7 @@ def test_sigterm_before_the_start(world: AgentWorld) -> None:
     assert world.agents[0].wait(timeout=10) == 143
 
 
-def test_the_parent_is_gone(world: AgentWorld, marker: str) -> None:
+def test_the_parent_has_exited(world: AgentWorld, marker: str) -> None:
     reader, writer = os.pipe()
     world.make_plan(PYTHON, world.script("print('on', flush=True)\nimport time\ntime.sleep(300)\n"))
     name, value = marker.split("=")
@@ -242,7 +242,7 @@ def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> Non
     assert world.leave() == 7
 
 
-def test_sigterm_is_told_apart_from_a_command(world: AgentWorld, marker: str) -> None:
+def test_sigterm_differs_from_a_command(world: AgentWorld, marker: str) -> None:
     start(world, marker, STUBBORN)
     assert world.collector.reports[0][-1][1].terminated_age is None
     terminate(world.agents[0])

@@ -75,7 +75,7 @@ def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> Non
                 assert "sum 3 of 2" in run.log(node)
 
 
-def test_a_rank_gone_in_a_collective_and_the_gang_stopped(world: AgentWorld) -> None:
+def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorld) -> None:
     marker = str(uuid.uuid4())
     world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=3)
     world.launch(environment={"X": marker})

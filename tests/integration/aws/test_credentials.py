@@ -66,7 +66,7 @@ async def test_a_role_is_assumed_again_before_it_expires(aws: Aws, service: Serv
     assert len(keys) == len(service.called("AssumeRole")) == 3
 
 
-async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, service: Service) -> None:
+async def test_the_error_names_a_role_that_may_not_be_assumed(aws: Aws, service: Service) -> None:
     service.callers.forbidden.add(ROLE)
     with pytest.raises(AccessDenied) as caught:
         await aws.training_jobs(THERE).describe("a-1")
@@ -75,9 +75,7 @@ async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, se
     await describe(aws, THERE)
 
 
-async def test_a_role_lets_in_whom_its_trust_policy_names_and_nobody_on_their_session(
-    aws: Aws, service: Service
-) -> None:
+async def test_a_role_admits_only_the_principals_of_its_trust_policy(aws: Aws, service: Service) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     theirs, others = (Place("eu-west-1", ROLE, f"muster/{namespace}") for namespace in ("team-a", "team-b"))
     await describe(aws, theirs)
@@ -93,7 +91,7 @@ async def test_a_role_lets_in_whom_its_trust_policy_names_and_nobody_on_their_se
     ]
 
 
-async def test_who_is_not_let_in_is_told_what_the_trust_policy_has_to_say(aws: Aws, service: Service) -> None:
+async def test_a_denied_principal_reads_what_the_trust_policy_needs(aws: Aws, service: Service) -> None:
     service.callers.demanded[ROLE] = frozenset()
     with pytest.raises(AccessDenied, match="in the role's trust policy for the external id muster/team-b"):
         await aws.training_jobs(Place("eu-west-1", ROLE, "muster/team-b")).describe("a-1")

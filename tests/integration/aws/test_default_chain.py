@@ -93,6 +93,6 @@ async def test_pod_identity(aws: Aws, service: Service) -> None:
 
 
 @pytest.mark.usefixtures("token")
-async def test_a_pod_without_either_is_told(aws: Aws) -> None:
+async def test_a_pod_without_either_gets_an_error(aws: Aws) -> None:
     with pytest.raises(NoCredentials, match="There are no AWS credentials for"):
         await aws.training_jobs(HERE).describe("a-1")

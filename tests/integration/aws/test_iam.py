@@ -150,7 +150,7 @@ def test_everything_that_the_code_asks_for_is_tried_here() -> None:
         ("sagemaker:DeleteTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
     ],
 )
-async def test_an_action_that_is_missing_is_told_with_its_resource(
+async def test_the_error_names_a_missing_action_and_its_resource(
     guarded: Aws, service: Service, missing: str, resource: str
 ) -> None:
     service.policy = documented_policy().without(missing)

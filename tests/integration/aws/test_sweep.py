@@ -109,7 +109,7 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
     assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
 
 
-def test_a_change_is_told_once_unless_many_come_together() -> None:
+def test_a_change_is_reported_once_unless_many_come_together() -> None:
     async def test(site: Site) -> None:
         for number in range(100):
             site.create(f"a-{number}")
@@ -132,7 +132,7 @@ def test_a_change_is_told_once_unless_many_come_together() -> None:
     at_a_site(test)
 
 
-def test_nobody_watches_and_nothing_goes_on() -> None:
+def test_nothing_runs_without_watches() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         for _ in range(2):
@@ -195,7 +195,7 @@ def test_listings_go_back_no_further_than_the_oldest_job() -> None:
     assert len(at_a_site(test).service.called("ListTrainingJobs")) <= 11
 
 
-def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None:
+def test_a_missing_permission_is_reported_at_once_and_until_it_is_granted() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         site.service.faults.chance = lambda operation: Fault.DENY if operation == "ListTrainingJobs" else None
@@ -223,7 +223,7 @@ def test_a_lost_right_costs_few_requests() -> None:
     assert len(calls) < 60 * 2 * 5 + 50
 
 
-def test_failures_that_pass_are_not_told() -> None:
+def test_temporary_failures_are_not_reported() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         site.service.faults.add("ListTrainingJobs", Fault.FAIL, TOLERATED_FAILURES)
@@ -237,7 +237,7 @@ def test_failures_that_pass_are_not_told() -> None:
     at_a_site(test)
 
 
-def test_a_service_that_stays_away_is_told() -> None:
+def test_a_lasting_outage_is_reported() -> None:
     async def test(site: Site) -> None:
         site.service.faults.chance = lambda _operation: Fault.DROP
         watch = site.watch("a-1")
@@ -268,7 +268,7 @@ def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> No
     at_a_site(test)
 
 
-def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
+def test_a_listing_with_an_expired_token_starts_again() -> None:
     async def test(site: Site) -> None:
         for number in range(250):
             site.create(f"a-{number}")
@@ -316,7 +316,7 @@ def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
     at_a_site(test)
 
 
-def test_one_who_can_not_be_told_costs_the_others_nothing() -> None:
+def test_a_failing_callback_does_not_affect_the_others() -> None:
     def fail() -> None:
         raise ValueError
 

@@ -43,7 +43,7 @@ async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> Non
     assert await jobs.tags(arn) == {"muster.dev/job-uid": "uid-1"}
 
 
-async def test_instance_groups_are_told_by_their_names(aws: Aws) -> None:
+async def test_instance_groups_have_their_names(aws: Aws) -> None:
     groups = [
         {"InstanceGroupName": "a", "InstanceType": "ml.p4d.24xlarge", "InstanceCount": 1},
         {"InstanceGroupName": "b", "InstanceType": "ml.c5.xlarge", "InstanceCount": 3},
@@ -55,7 +55,7 @@ async def test_instance_groups_are_told_by_their_names(aws: Aws) -> None:
     assert (description.instance_type, description.instance_count) == ("", None)
 
 
-async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> None:
+async def test_an_end_has_its_billed_time(aws: Aws, service: Service) -> None:
     service.jobs().script = lambda _request: completing(0.0, stage_seconds=0.0, loss=0.5)
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
@@ -65,7 +65,7 @@ async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> N
     assert [(metric.name, metric.value) for metric in description.metrics] == [("loss", 0.5)]
 
 
-async def test_a_failure_is_told_with_its_reason(aws: Aws, service: Service) -> None:
+async def test_a_failure_has_its_reason(aws: Aws, service: Service) -> None:
     service.jobs().script = lambda _request: failing("AlgorithmError: exit code 1", 0.0, stage_seconds=0.0)
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
@@ -121,7 +121,7 @@ async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service:
         ),
     ],
 )
-async def test_what_the_service_refuses_is_told_in_its_words(
+async def test_a_refusal_quotes_the_service(
     aws: Aws, service: Service, changes: dict[str, object], error: type[AwsError], words: str
 ) -> None:
     service.jobs().quota["ml.g5.2xlarge"] = 8
@@ -157,7 +157,7 @@ async def test_what_is_refused_as_too_fast_was_not_done(aws: Aws, service: Servi
     assert not service.jobs().by_name
 
 
-async def test_nobody_listens() -> None:
+async def test_the_service_is_down() -> None:
     nowhere = "http://127.0.0.1:9"
     deaf = Aws(Endpoints(sagemaker=nowhere, sts=nowhere))
     with pytest.raises(Unavailable, match="no answer to sagemaker:DescribeTrainingJob in us-west-2"):

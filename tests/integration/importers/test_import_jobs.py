@@ -38,7 +38,7 @@ def test_jobs_that_are_started_side_by_side_are_all_there(desk: Desk) -> None:
     assert sorted(numbers) == list(range(40))
 
 
-def test_jobs_of_threads_that_nobody_waits_for_are_there(desk: Desk) -> None:
+def test_jobs_of_unjoined_threads_are_imported(desk: Desk) -> None:
     script = """\
     import threading, time
     def late():
@@ -56,7 +56,7 @@ def test_the_account_is_the_roles(desk: Desk) -> None:
     assert outcome.spec["output"] == {"s3": "s3://sagemaker-us-west-2-111122223333/out"}
 
 
-def test_defaults_of_the_sdk_that_are_not_read_are_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_names_unread_defaults_of_the_sdk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     config = desk.folder / ".config" / "sagemaker"
     config.mkdir(parents=True)
     (config / "config.yaml").write_text("SchemaVersion: '1.0'\n", encoding="utf-8")
@@ -117,14 +117,14 @@ def test_the_code_may_lie_elsewhere(desk: Desk, given: str, source: JSON) -> Non
     assert desk.run("pytorch().fit()", source=given).spec["source"] == source
 
 
-def test_code_that_is_too_much_for_a_file_is_told(desk: Desk) -> None:
+def test_code_that_is_too_large_for_a_file_is_refused(desk: Desk) -> None:
     (desk.folder / "src").mkdir()
     (desk.folder / "src" / "train.py").write_bytes(b"\xff\xfe")
     outcome = desk.run("pytorch(source_dir='src').fit()")
     assert "train.py isn't text; name the code's location instead: --source https://" in outcome.err
 
 
-def test_what_tools_leave_beside_code_is_left_out_and_told(desk: Desk) -> None:
+def test_a_warning_names_files_of_tools_that_are_left_out(desk: Desk) -> None:
     for folder in ("src", "src/__pycache__", "src/lib"):
         (desk.folder / folder).mkdir()
     for name in ("train.py", "lib/data.py", "__pycache__/x.pyc"):

@@ -19,7 +19,7 @@ def test_cells_are_run_in_their_order(desk: Desk) -> None:
     assert outcome.out.startswith("# Imported from launch.ipynb[4]:1.\n")
 
 
-def test_magic_is_left_out_and_told(desk: Desk) -> None:
+def test_a_warning_names_skipped_magic(desk: Desk) -> None:
     cells = (
         "%pip install -q sagemaker\n!aws s3 ls\nfiles = !ls\n  \n?print\n" + ESTIMATOR,
         "%%bash\nrm -rf /",
@@ -88,6 +88,6 @@ def test_a_notebook_saved_as_a_script_is_the_same(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"cells": [1]}'])
-def test_what_is_no_notebook_is_told(desk: Desk, text: str) -> None:
+def test_a_file_that_is_no_notebook_is_refused(desk: Desk, text: str) -> None:
     with pytest.raises(BadInput, match="a notebook of format 4 is expected"):
         desk.run_file(text, "launch.ipynb")

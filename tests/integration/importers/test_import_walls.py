@@ -143,7 +143,7 @@ def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:
     assert "vit <unknown: PyTorch.model_data>" in outcome.err
 
 
-def test_a_process_that_dies_is_told(desk: Desk) -> None:
+def test_a_process_that_dies_is_reported(desk: Desk) -> None:
     outcome = desk.run("import os\npytorch().fit()\nos._exit(3)")
     assert "the script's process ended with exit code 3" in outcome.err
     assert outcome.code == 1

@@ -30,7 +30,7 @@ WARNINGS = [
 
 
 @pytest.mark.parametrize(("script", "message"), WARNINGS, ids=[message[:40] for _, message in WARNINGS])
-def test_it_is_told_and_the_job_printed(desk: Desk, script: str, message: str) -> None:
+def test_it_is_a_warning_and_the_job_is_printed(desk: Desk, script: str, message: str) -> None:
     outcome = desk.run(script)
     assert outcome.err.startswith(("warning: launch.py:10: ", "warning: launch.py:9: "))
     assert message in outcome.err

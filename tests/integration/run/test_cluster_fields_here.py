@@ -26,7 +26,7 @@ def test_a_clusters_file_runs_here(tmp_path: pathlib.Path) -> None:
     assert "s3cr3t" not in (done.folder / "job.yaml").read_text() + done.stderr
 
 
-def test_a_clusters_variable_that_nobody_set_is_a_mistake(tmp_path: pathlib.Path) -> None:
+def test_an_unset_variable_of_a_cluster_is_an_error(tmp_path: pathlib.Path) -> None:
     env = [{"name": "NOBODYS", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
     done = run(tmp_path, write_job(tmp_path, ["true"], env=env))
     assert done.process.returncode == 2

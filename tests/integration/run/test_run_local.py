@@ -179,7 +179,7 @@ def test_a_command_once_a_host_that_tells_nothing(tmp_path: Path, image: dict[st
     assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
 
 
-def test_a_command_once_a_host_that_fails_untold(tmp_path: Path, image: dict[str, str]) -> None:
+def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import os, sys; sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
     done = run(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "-o", "json", env=image)
     assert done.process.returncode == 1

@@ -124,7 +124,7 @@ def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_did_not_begin_is_told_in_words(command: list[str], message: str, tmp_path: Path) -> None:
+def test_a_failed_start_is_explained(command: list[str], message: str, tmp_path: Path) -> None:
     status = status_of(tmp_path, command, environment("openmpi5"))
 
     assert re.match(message, status["message"]), status["message"]

@@ -104,7 +104,7 @@ def test_the_command_runs_in_the_codes_folder(tmp_path: Path, launcher: str) -> 
     assert container.uri == "s3://sagemaker-us-west-2-111111111111/vit-1/input/code/sourcedir.tar.gz"
 
 
-def test_mpi_without_the_toolkit_is_told(tmp_path: Path) -> None:
+def test_mpi_without_the_toolkit_is_an_error(tmp_path: Path) -> None:
     done = Container(tmp_path, "mpi").start()
     assert done.returncode == 1
     assert "this image lacks: pip install sagemaker-training" in done.stderr

@@ -145,7 +145,7 @@ def test_a_stop_while_the_ranks_are_being_started_reaches_them_all(tmp_path: Pat
     assert started.returncode == 128 + signal.SIGTERM
 
 
-def test_torchrun_is_told_the_world(tmp_path: Path) -> None:
+def test_torchrun_gets_the_world_size(tmp_path: Path) -> None:
     hosts = Hosts(
         tmp_path,
         {

@@ -55,7 +55,7 @@ def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_change_between_suspension_and_resumption_that_nobody_saw_is_not_admitted_either(wire: Wire) -> None:
+def test_an_unobserved_change_between_suspension_and_resumption_is_not_admitted_either(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("AlgorithmError: x", 60.0)
         site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))

@@ -80,7 +80,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("record", FORGERIES)
-def test_a_training_job_is_found_and_stopped_whatever_is_told_of_it(
+def test_a_training_job_is_found_and_stopped_whatever_the_status_says(
     wire: Wire, record: dict[str, Any], *, dies: bool
 ) -> None:
     async def life(site: Site) -> None:
@@ -97,7 +97,7 @@ def test_a_training_job_is_found_and_stopped_whatever_is_told_of_it(
 
 
 @pytest.mark.parametrize("record", FORGERIES[:3])
-def test_what_was_told_wrongly_is_put_right(wire: Wire, record: dict[str, Any]) -> None:
+def test_a_wrong_status_is_corrected(wire: Wire, record: dict[str, Any]) -> None:
     async def life(site: Site) -> None:
         await trains(site)
         forge(site, **record)
@@ -128,7 +128,7 @@ def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wi
 
 
 @pytest.mark.parametrize("dies", [True, False])
-def test_an_end_that_somebody_else_told_does_not_leave_a_training_job_running(wire: Wire, *, dies: bool) -> None:
+def test_a_forged_end_does_not_leave_a_training_job_running(wire: Wire, *, dies: bool) -> None:
     async def life(site: Site) -> None:
         await trains(site)
         if dies:

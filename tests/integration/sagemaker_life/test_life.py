@@ -71,7 +71,7 @@ def test_the_rank_that_failed_first_is_named(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_want_of_room_is_told_and_waited_out(wire: Wire) -> None:
+def test_missing_capacity_is_reported_and_waited_for(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().quota["ml.c5.xlarge"] = 0
         site.stored.create("vit", spec())
@@ -163,7 +163,7 @@ def test_a_request_that_is_refused_is_not_accepted(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
+def test_a_foreign_training_job_is_left_alone(wire: Wire) -> None:
     async def life(site: Site) -> None:
         request = {"TrainingJobName": NAME, **_plain_request()}
         site.service.jobs().create(request, site.service.now())
@@ -192,7 +192,7 @@ def test_who_has_to_wait_for_a_name_asks_for_it_once(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -> None:
+def test_a_foreign_training_job_is_not_deleted_with_the_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
@@ -205,7 +205,7 @@ def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -
     lived(wire, life)
 
 
-def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
+def test_a_forged_status_stops_no_foreign_training_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("victim", spec())
@@ -251,7 +251,7 @@ def test_a_lost_answer_makes_no_second_training_job(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
+def test_a_training_job_stopped_by_a_user_is_not_restarted(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
@@ -265,7 +265,7 @@ def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
+def test_a_missing_training_job_is_searched_for_before_the_job_fails(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("vit", spec())
@@ -321,7 +321,7 @@ def test_words_that_are_not_known_yet_are_kept(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_finalizer_is_given_up_when_nobody_may_stop_the_training_job(wire: Wire) -> None:
+def test_the_finalizer_is_removed_if_muster_may_not_stop_the_training_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("vit", spec())
@@ -364,7 +364,7 @@ def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_what_the_spec_says_to_a_cluster_only_is_told_once(wire: Wire) -> None:
+def test_fields_for_clusters_only_are_reported_once(wire: Wire) -> None:
     async def life(site: Site) -> None:
         left_alone = {"queue": {"kueue": "team"}, "template": {"metadata": {"labels": {"a": "b"}}}}
         site.stored.create("vit", spec(**left_alone))

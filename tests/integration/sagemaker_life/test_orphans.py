@@ -96,7 +96,7 @@ def test_what_muster_let_go_itself_is_left_alone(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_training_job_of_that_name_that_is_somebody_elses_goes_on(wire: Wire) -> None:
+def test_a_foreign_training_job_of_that_name_continues(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create(training_job_request(NAME), site.service.now())

@@ -49,7 +49,7 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("refused", ONLY_IN_THE_REQUEST, ids=lambda row: row.at)
-def test_nobody_looks_for_what_was_refused_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
+def test_a_refused_job_is_not_polled_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", refused.spec)
         await site.until(lambda: site.condition("Accepted")[0] == "False")

@@ -103,7 +103,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     assert all(path.startswith("muster_entry") for path in files.keys() - code.keys())
 
 
-async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Client) -> None:
+async def test_a_replaced_archive_is_not_run(aws: Aws, s3: S3Client) -> None:
     prepared = PreparedRequests(aws, _no_config_map, _no_token)
     await prepared.prepare(_job(), 1, HERE)
     ((key, packed),) = contents(s3, "data").items()

@@ -129,7 +129,7 @@ def test_connections_that_break_cost_nothing_but_time(
     assert _files(tmp_path) == data
 
 
-def test_a_full_disk_is_told_in_words(s3: S3Client, tmp_path: Path) -> None:
+def test_a_full_disk_is_explained(s3: S3Client, tmp_path: Path) -> None:
     s3.put_object(Bucket="data", Key="train/a", Body=b"1")
     (tmp_path / "data").write_text("in the way")
     with pytest.raises(StorageError, match="can't be written") as caught:

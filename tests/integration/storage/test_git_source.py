@@ -112,7 +112,7 @@ def test_a_commit_that_is_too_large_is_not_read_to_its_end(
     assert caught.value.reason == "SourceRefused"
 
 
-def test_nobodys_configuration_is_read(
+def test_no_git_configuration_is_read(
     server: GitServer, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home").mkdir()

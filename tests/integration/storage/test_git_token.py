@@ -61,7 +61,7 @@ def test_the_token_opens_the_repository(hosted: Hosted) -> None:
     assert set(hosted.server.shown) == {f"Basic {BASIC}"}
 
 
-def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted: Hosted) -> None:
+def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Hosted) -> None:
     asked = replace(order(hosted.place.url), place=hosted.place, token=TOKEN)
     assert TOKEN not in repr(asked)
     with TemporaryFile() as into:
@@ -80,14 +80,16 @@ def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted
         pytest.param(TOKEN, "somebody", 'for user "somebody"', id="of another user"),
     ],
 )
-def test_a_host_that_refuses_is_told(hosted: Hosted, token: str | None, username: str | None, says: str) -> None:
+def test_a_host_that_refuses_the_token_is_reported(
+    hosted: Hosted, token: str | None, username: str | None, says: str
+) -> None:
     result = _refused(replace(hosted.place, username=username), token)
     assert result.reason == "GitAccessDenied"
     assert says in result.message
     assert token is None or token not in result.message
 
 
-def test_a_repository_that_the_token_may_not_read_is_told(hosted: Hosted) -> None:
+def test_a_repository_that_the_token_may_not_read_is_reported(hosted: Hosted) -> None:
     result = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
     assert result.reason == "GitUnreachable"
     assert "with this token" in result.message
@@ -109,7 +111,9 @@ def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
     assert "only over https" in result.message
 
 
-def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_an_unknown_certificate_does_not_get_the_token(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     result = _refused(hosted.place, TOKEN)
     assert "certificate" in result.message.lower()
@@ -117,7 +121,7 @@ def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, mo
 
 
 @pytest.mark.parametrize("says", ["your credentials were {}", "{}"])
-def test_what_a_host_repeats_is_not_told(hosted: Hosted, says: str) -> None:
+def test_a_repeated_token_is_not_in_the_message(hosted: Hosted, says: str) -> None:
     hosted.server.says = says
     result = _refused(hosted.place, TOKEN)
     assert BASIC not in result.message
@@ -148,7 +152,7 @@ def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
 
 
 @pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
-def test_what_is_no_token_is_told_and_not_repeated(written: bytes) -> None:
+def test_an_invalid_token_is_refused_and_not_repeated(written: bytes) -> None:
     with pytest.raises(StorageError, match="no token") as caught:
         checked_token(written, "spec.source.git.secretKeyRef")
     text = written.decode("latin-1").strip()

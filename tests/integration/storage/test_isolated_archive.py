@@ -141,7 +141,7 @@ async def test_bombs_end_in_a_reason(bomb: object, says: str) -> None:
     assert result.message.startswith("spec.source.git")
 
 
-async def test_what_takes_too_much_memory_is_told() -> None:
+async def test_a_commit_that_needs_too_much_memory_is_refused() -> None:
     content, name = _long_list(200_000)
     with pack_server(content) as url:
         result = await _refused(order(url, name, replace(LIMITS, memory_bytes=40 * 2**20)))
@@ -149,7 +149,7 @@ async def test_what_takes_too_much_memory_is_told() -> None:
     assert "takes more than 40 MiB of memory" in result.message
 
 
-async def test_what_takes_too_long_to_unpack_is_told() -> None:
+async def test_a_commit_that_takes_too_long_to_unpack_is_refused() -> None:
     base = b"x" * 1000
     result = 20_000_000
     value = delta(len(base), result, bytes([0x91, 0, 1]) * result)

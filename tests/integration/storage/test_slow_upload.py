@@ -81,7 +81,7 @@ async def _asked(host: SlowHost) -> None:
     assert await asyncio.to_thread(host.asked.wait, PATIENCE_SECONDS)
 
 
-async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
+async def test_a_slow_host_delays_no_other_job(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
     aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
     prepared = PreparedRequests(aws, _no_config_map, _no_token)
     with slow_host(_GIT, b"x") as slow, _good_git(tmp_path) as good:
@@ -100,7 +100,7 @@ async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3
     await aws.close()
 
 
-async def test_one_of_many_jobs_of_a_host_that_drips_is_told_its_name(
+async def test_the_status_of_a_job_names_its_slow_host(
     s3: S3Client,  # noqa: ARG001 - it sets the environment
     s3_url: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -206,7 +206,7 @@ def _denied(dependencies: StorageDependencies, *keys: str) -> Iterator[None]:
         (StoragePlan("vit", 1, output="s3://nowhere/a"), "spec.output.s3"),
     ],
 )
-def test_a_place_that_can_not_be_written_to_is_told_before_the_ranks_start(
+def test_a_read_only_location_is_an_error_before_the_ranks_start(
     plan: StoragePlan, field: str, tmp_path: Path, dependencies: StorageDependencies
 ) -> None:
     with pytest.raises(StorageError) as caught:

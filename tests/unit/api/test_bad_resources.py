@@ -48,7 +48,7 @@ def test_the_table_is_long() -> None:
     assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "muster"}
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     value = resource(
         metadata={"name": "A"},
         spec={
@@ -81,7 +81,7 @@ def test_what_is_no_resource_at_all(value: JSON) -> None:
     assert "a resource is expected: apiVersion, kind, metadata, spec" in message
 
 
-def test_a_map_of_something_else_is_told_what_is_expected() -> None:
+def test_the_message_about_another_map_says_what_is_expected() -> None:
     ((path, message),) = problems({"nodes": 2})
     assert path == ""
     assert message.startswith("apiVersion and kind are missing; apiVersion: muster.dev/v1alpha1 and kind:")

@@ -54,7 +54,7 @@ def test_what_is_not_read_does_not_count() -> None:
     assert validate(Document(value)).spec.nodes
 
 
-def test_the_first_problems_are_told_and_the_others_counted() -> None:
+def test_the_first_problems_are_named_and_the_others_counted() -> None:
     with pytest.raises(InvalidResource) as caught:
         validate(Document(resource(spec=spec(**{f"k{index}": 0 for index in range(500)}))))
     assert len(caught.value.problems) == MAX_PROBLEMS

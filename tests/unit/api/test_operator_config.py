@@ -97,13 +97,13 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field(text: str, problem: str) -> None:
+def test_a_problem_names_its_field(text: str, problem: str) -> None:
     with pytest.raises(InvalidResource) as refused:
         read(text)
     assert str(refused.value).startswith(problem)
 
 
-def test_everything_that_is_wrong_is_told() -> None:
+def test_every_problem_is_reported() -> None:
     with pytest.raises(InvalidResource) as refused:
         read_config(Document({"nodePools": [{"name": "a", "zone": 1}, {"name": "b", "machine": 2}], "pools": 1}))
     assert [problem.path for problem in refused.value.problems] == [

@@ -87,7 +87,7 @@ def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], p
     assert str(found).startswith(problem)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     result = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
     assert [problem.path for problem in result] == [
         "status.attempt",

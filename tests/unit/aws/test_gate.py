@@ -64,7 +64,7 @@ def test_other_errors_do_not() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_who_gives_up_holds_nobody_up(at_once: int) -> None:
+def test_a_cancelled_request_delays_no_other(at_once: int) -> None:
     async def take(gate: Gate, done: list[float]) -> None:
         async with gate.turn():
             done.append(asyncio.get_running_loop().time())

@@ -43,7 +43,7 @@ def test_who_begins_to_watch_has_the_job_described() -> None:
     assert observations.of("a").latest == description("a", 5)
 
 
-def test_a_change_is_told_when_it_is_listed_and_described_after_that() -> None:
+def test_a_change_is_reported_when_listed_and_described_after_that() -> None:
     observations = watching("a")
     assert observations.listed(summary("a", 7))
     assert observations.of("a").latest == summary("a", 7)
@@ -130,7 +130,7 @@ def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again(
     assert [observations.next_wanted() for _ in range(3)] == ["a", "b", None]
 
 
-def test_a_job_that_does_not_exist_is_told_once_until_it_does() -> None:
+def test_a_missing_job_is_reported_once_until_it_exists() -> None:
     observations = Observations()
     observations.add("a", START)
     assert observations.missing("a")

@@ -63,7 +63,7 @@ def test_a_job_is_rendered_with_its_pool(files: tuple[str, str]) -> None:
     assert "name: trainium" in text
 
 
-def test_without_a_configuration_nobody_knows_the_pool(files: tuple[str, str]) -> None:
+def test_without_a_configuration_the_pool_is_unknown(files: tuple[str, str]) -> None:
     _, text = run("render", "-f", files[0])
     assert "# not for a cluster yet: spec.nodePool.name: found trainium; the operator's" in text
 
@@ -109,7 +109,7 @@ def test_a_wrong_configuration_is_refused(text: str, words: str, tmp_path: Path)
         read_config_file(str(file))
 
 
-def test_a_configuration_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere\.yaml: No such file"):
         read_config_file(str(tmp_path / "nowhere.yaml"))
     assert read_config_file(None) is None

@@ -26,7 +26,7 @@ def observed_job(**fields: object) -> ObservedJob:
     return read(resource(Status.model_validate(fields)))
 
 
-def test_a_job_that_nobody_has_looked_at_says_so() -> None:
+def test_a_job_without_a_status_says_so() -> None:
     assert read(resource(None)).status.message == NOT_RECONCILED
     accepted = Condition(type="Accepted", status="True", reason="Valid", last_transition_time=CREATED)
     assert observed_job(conditions=(accepted,)).status.message == ""
@@ -50,7 +50,7 @@ def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() ->
     assert not observed_job(phase="Running").is_refused
 
 
-def test_ranks_are_told_to_their_nodes_without_the_spec() -> None:
+def test_ranks_are_assigned_to_their_nodes_without_the_spec() -> None:
     ranks = RankStatus(world=8, running=8, ready="8/8")
     assert procs_per_node(Status(nodes=NodeCounts(desired=2, ready=2), ranks=ranks)) == 4
     assert procs_per_node(Status()) == 1

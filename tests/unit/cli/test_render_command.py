@@ -76,7 +76,7 @@ def test_values_of_several_lines_stay_comments() -> None:
     assert len(documents(text)) == 4
 
 
-def test_devices_that_differ_are_told_instead_of_a_guess() -> None:
+def test_differing_devices_are_an_error() -> None:
     job = cluster_job(
         nodeOverrides=[
             {

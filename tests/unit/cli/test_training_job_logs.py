@@ -17,7 +17,7 @@ def observed_job(status: Status) -> ObservedJob:
     return ObservedJob(name="vit", uid="u", generation=1, created_at=None, status=status)
 
 
-def test_the_command_that_reads_its_log_is_told() -> None:
+def test_the_message_has_the_command_that_reads_its_log() -> None:
     with pytest.raises(BadInput) as refused:
         refuse_training_job(observed_job(Status(backend=BackendStatus(sagemaker=TRAINING))))
     assert (

@@ -108,7 +108,7 @@ def test_what_sagemaker_s_toolkit_does_otherwise_or_not_at_all_is_said(
     assert [word in note for note, word in zip(result, words, strict=True)] == [True] * len(words)
 
 
-def test_ranks_that_nobody_can_count_are_asked_for_before_anything_is_sent() -> None:
+def test_an_unknown_number_of_ranks_is_an_error_before_anything_is_sent() -> None:
     job = sagemaker_job({"procsPerNode": "Auto"}, {"instanceType": "ml.g9.48xlarge"})
     with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know what ml\.g9\.48xlarge has"):
         request_text(job, "us-west-2", None, None)

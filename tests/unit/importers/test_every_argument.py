@@ -198,7 +198,7 @@ def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
     assert value != of_trainer()
 
 
-def test_an_argument_that_nobody_knows_is_told() -> None:
+def test_an_unknown_argument_is_an_error() -> None:
     assert of_estimator("PyTorch", new_in_sdk_9=1).problems == (
         "launch.py:1: PyTorch(new_in_sdk_9=...): muster's jobs have no field for this",
     )

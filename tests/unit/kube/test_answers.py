@@ -10,7 +10,7 @@ STATUS = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "it is 
 CAUSES = [{"reason": "FieldValueRequired", "field": "spec.x", "message": "Required value"}, {"field": "spec.y"}]
 
 
-def test_a_status_is_told_whole() -> None:
+def test_a_status_is_read_whole() -> None:
     body = {**STATUS, "details": {"causes": CAUSES, "retryAfterSeconds": 4}}
     error = refusal(422, {"Retry-After": "9"}, json.dumps(body).encode())
     assert (error.status, error.reason, error.message, error.retry_after) == (422, "Invalid", "it is wrong", 4.0)

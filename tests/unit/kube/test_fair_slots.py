@@ -101,7 +101,7 @@ def test_those_who_give_up_waiting_take_no_slot_along() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 4)), max_size=40))
-def test_no_slot_is_lost_whoever_gives_up_when(users: list[tuple[str, int, int]]) -> None:
+def test_no_slot_is_lost_when_requests_are_cancelled(users: list[tuple[str, int, int]]) -> None:
     """Each comes at once, holds its slot for so many seconds, and is cancelled after so many."""
 
     async def main() -> None:

@@ -15,7 +15,7 @@ def changes_of(current: ObjectVersions, kind: ChangeType, item: Object) -> list[
     return [change.type for change in current.take(Change(kind, item))]
 
 
-def test_what_is_new_is_told_once() -> None:
+def test_news_is_reported_once() -> None:
     current = ObjectVersions()
     assert changes_of(current, "ADDED", thing("a")) == ["ADDED"]
     assert changes_of(current, "ADDED", thing("a")) == []
@@ -23,7 +23,7 @@ def test_what_is_new_is_told_once() -> None:
     assert changes_of(current, "MODIFIED", thing("b")) == ["ADDED"]
 
 
-def test_what_is_deleted_is_told_whole_and_once() -> None:
+def test_a_deletion_is_reported_whole_and_once() -> None:
     current = ObjectVersions()
     current.take(Change("ADDED", thing("a")))
     gone = Change("DELETED", thing("a", version="2"))
@@ -48,7 +48,7 @@ Worlds = st.dictionaries(Names, st.tuples(st.sampled_from(["u", "v"]), st.sample
 
 
 @given(st.lists(Worlds, max_size=6))
-def test_who_follows_what_is_told_knows_every_world(worlds: list[dict[str, tuple[str, str]]]) -> None:
+def test_the_reported_changes_reproduce_every_state(worlds: list[dict[str, tuple[str, str]]]) -> None:
     current = ObjectVersions()
     view: dict[str, tuple[str, str]] = {}
     for world in worlds:

@@ -196,7 +196,7 @@ async def test_the_group_is_there_before_a_pod_is_even_rehearsed(tmp_path: Path)
     assert "/api/v1/namespaces/team/pods/vit-0-0" in later
 
 
-async def test_a_queue_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_reported(tmp_path: Path) -> None:
     async with asyncio.timeout(10), served(Objects(None), tmp_path) as client:
         refusal = await children(client).make_pod_group(cluster_job(queue=COSCHEDULING, procsPerNode=1))
         assert await children(client).make_pod_group(cluster_job(queue={"kueue": "a"})) is None

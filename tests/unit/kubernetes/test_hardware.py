@@ -172,7 +172,7 @@ def test_a_request_without_a_limit_is_the_owner_s_word_too() -> None:
     assert limits(template=with_trainer(resources={"requests": {"nvidia.com/gpu": 2}})) == {}
 
 
-def test_memory_is_only_asked_for_where_nobody_did() -> None:
+def test_memory_is_requested_only_if_the_user_requests_none() -> None:
     assert "requests" not in resources(resources={"limits": {"memory": "1Ti"}})
     assert resources(resources={"requests": {"cpu": 90}})["requests"] == {"cpu": 90}
 

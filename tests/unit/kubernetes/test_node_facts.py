@@ -55,7 +55,7 @@ def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
     assert as_heard(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
 
 
-def test_a_pod_that_is_gone_was_deleted_or_ended_before() -> None:
+def test_a_missing_pod_was_deleted_or_has_ended() -> None:
     lost = missing_process(WAITING, 3)
     assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
     assert lost.problem == Problem(

@@ -101,7 +101,7 @@ def test_pods_made_from_another_configuration_are_outdated() -> None:
         (tuple(NamedPool(name=f"p{n}") for n in range(10, 22)), "p10, .* p19 and 2 more"),
     ],
 )
-def test_an_unknown_pool_is_told_which_there_are(pools: tuple[NamedPool, ...], words: str) -> None:
+def test_the_message_about_an_unknown_pool_lists_the_pools(pools: tuple[NamedPool, ...], words: str) -> None:
     with pytest.raises(InvalidResource, match=words):
         with_pool(cluster_job(nodePool={"name": "p6"}), pools)
 

@@ -214,7 +214,7 @@ def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() ->
 
 
 @pytest.mark.parametrize(("name", "leaves"), [("deleted", True), ("evicted-by-api", True), ("init-failed", False)])
-def test_a_pod_that_is_deleted_is_gone_in_a_moment(name: str, *, leaves: bool) -> None:
+def test_a_deleted_pod_is_missing_soon(name: str, *, leaves: bool) -> None:
     assert process_facts(view(name)).is_leaving is leaves
 
 
@@ -310,7 +310,7 @@ def test_what_the_kubelet_says_of_the_whole_pod_ends_it(status: JSONObject, prob
         ("TerminationByKubelet", "The node was low on resource: memory.", "Evicted"),
     ],
 )
-def test_who_took_a_pod_away_is_told(reason: str, message: str, problem: str) -> None:
+def test_the_problem_names_what_deleted_the_pod(reason: str, message: str, problem: str) -> None:
     def disrupt(pod: JSONObject) -> None:
         condition = part(pod, "status", "conditions", 0)
         assert condition["type"] == "DisruptionTarget"

@@ -60,7 +60,7 @@ class Index(PodIndex):
         self.take(Change(kind, pod))
 
 
-def test_a_pod_that_is_released_from_its_job_is_gone() -> None:
+def test_a_pod_without_its_jobs_label_is_missing() -> None:
     index = Index()
     pod = _pod(0)
     index.tell("ADDED", pod)
@@ -88,7 +88,7 @@ def test_a_pods_token_is_its_nodes_while_it_is_the_newest() -> None:
     assert index.told == [UID] * 3
 
 
-def test_a_pod_of_another_namespace_is_nobodys() -> None:
+def test_a_pod_of_another_namespace_belongs_to_no_job() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, namespace="other"))
     assert index.find("pod-0-0") is None
@@ -142,7 +142,7 @@ def test_a_created_pod_is_known_before_the_informer_tells() -> None:
     assert index.untold(UID) == ()
 
 
-def test_what_the_informer_told_is_not_taken_back_by_an_older_answer() -> None:
+def test_an_older_response_does_not_replace_the_informers_report() -> None:
     index = Index()
     index.tell("MODIFIED", _pod(0, phase="Failed"))
     index.adopt(_view(0), 100.0)
@@ -154,7 +154,7 @@ def test_what_the_informer_told_is_not_taken_back_by_an_older_answer() -> None:
     assert index.newest(UID, 0) is None
 
 
-def test_only_a_pod_that_nobody_told_of_can_be_lost() -> None:
+def test_only_an_unreported_pod_can_be_lost() -> None:
     index = Index()
     index.adopt(_view(0), 100.0)
     index.adopt(_view(1), 100.0)
@@ -187,7 +187,7 @@ def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
     assert newest.warnings == ()
 
 
-def test_only_news_are_told() -> None:
+def test_only_news_is_reported() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
     index.told.clear()
@@ -218,7 +218,7 @@ def test_warnings_of_many_namespaces_take_a_bounded_memory_and_leave_others_thei
     assert len(index._early) == MAX_PODS_IN_ALL - 1
 
 
-def test_a_warning_of_another_namespace_touches_nobody() -> None:
+def test_a_warning_of_another_namespace_affects_no_job() -> None:
     """Anybody who may write Events in one namespace can give them any pod's uid."""
     index = Index()
     index.tell("ADDED", _pod(0))

@@ -52,7 +52,7 @@ def test_when_a_deletion_was_asked_for() -> None:
         (("metadata", "ownerReferences", 0, "apiVersion"), "example.com/v1"),
     ],
 )
-def test_a_pod_whose_owner_and_name_disagree_is_nobodys(path: tuple[str | int, ...], value: JSON) -> None:
+def test_a_pod_whose_owner_and_name_disagree_belongs_to_no_job(path: tuple[str | int, ...], value: JSON) -> None:
     pod = source("oom-killed")
     inner = part(pod, *path[:-1])
     assert isinstance(path[-1], str)
@@ -119,7 +119,7 @@ def test_a_pod_of_thousands_of_everything_is_cut_down() -> None:
     assert seen.weight > 64 * 2048
 
 
-def test_a_number_beyond_the_largest_jobs_nodes_is_nobodys() -> None:
+def test_a_number_beyond_the_largest_jobs_nodes_belongs_to_no_job() -> None:
     pod = source("running")
     metadata = part(pod, "metadata")
     owner = part(metadata, "ownerReferences", 0)["name"]

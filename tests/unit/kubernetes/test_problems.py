@@ -128,7 +128,7 @@ def test_a_key_that_a_volume_lacks() -> None:
         ),
     ],
 )
-def test_a_claim_that_nobody_made(message: str) -> None:
+def test_a_missing_claim(message: str) -> None:
     def say(pod: JSONObject) -> None:
         part(pod, "status", "conditions", 0)["message"] = message
 
@@ -205,7 +205,7 @@ def test_whatever_a_kubelet_writes_becomes_one_short_line(text: str) -> None:
     assert "\x1b" not in shown
 
 
-def test_a_containers_last_line_is_told_without_its_secrets() -> None:
+def test_a_containers_last_line_is_shown_without_its_secrets() -> None:
     def fail(pod: JSONObject) -> None:
         ended = part(pod, "status", "initContainerStatuses", 0, "state", "terminated")
         ended.update(message="Traceback:\nIOError: https://me:pw@example/x\n", exitCode=2)
@@ -214,7 +214,7 @@ def test_a_containers_last_line_is_told_without_its_secrets() -> None:
     assert find_problem(changed("init-failed", fail)) == Problem("InitContainerFailed", words)
 
 
-def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
+def test_a_failed_download_has_its_own_reason() -> None:
     def fail(pod: JSONObject) -> None:
         part(pod, "spec", "initContainers", 0).update(name="muster-download")
         status = part(pod, "status", "initContainerStatuses", 0)
@@ -226,7 +226,7 @@ def test_what_could_not_be_brought_is_told_by_its_own_reason() -> None:
     assert find_problem(changed("init-failed", fail)) == Problem("S3AccessDenied", words)
 
 
-def test_data_that_is_being_fetched_is_told_as_such() -> None:
+def test_a_running_download_is_a_reason_of_its_own() -> None:
     def rename(pod: JSONObject) -> None:
         part(pod, "spec", "initContainers", 0).update(name="muster-download")
         part(pod, "status", "initContainerStatuses", 0).update(name="muster-download")
@@ -257,9 +257,7 @@ def test_data_that_is_being_fetched_is_told_as_such() -> None:
         ),
     ],
 )
-def test_an_image_whose_python_is_none_for_the_agent_is_told_what_brings_one(
-    reason: str, message: str, words: str
-) -> None:
+def test_the_message_about_an_unsuitable_python_names_init_container(reason: str, message: str, words: str) -> None:
     def end(pod: JSONObject) -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended.update(reason=reason, message=message, exitCode=69)

@@ -77,13 +77,13 @@ def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
         assert "muster" not in {mount["name"] for mount in entries(one, "volumeMounts")}
 
 
-def test_what_is_only_read_needs_nobody_beside_the_ranks() -> None:
+def test_read_only_data_needs_no_upload_container() -> None:
     assert list(inits(inputs=[SHARD])) == ["muster-download"]
     assert list(inits(source={"inline": {"files": {"a.py": ""}}})) == ["muster-download"]
     assert "--sync" not in json.dumps(trainer(cluster_job(inputs=[SHARD])))
 
 
-def test_each_node_is_told_which_it_is() -> None:
+def test_each_node_gets_its_rank() -> None:
     job = cluster_job(inputs=[SHARD])
     (one,) = entries(pod_spec(job, node=1), "initContainers")
     assert json.dumps(one["command"]).endswith('"--node", "1"]')
@@ -163,7 +163,7 @@ def test_a_folder_is_mounted_once() -> None:
         pod_spec(cluster_job(**ALL, template=template))
 
 
-def test_without_the_operators_image_nobody_could_bring_it() -> None:
+def test_without_the_operators_image_downloads_are_refused() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
         pod(cluster_job(**ALL), 0, 0, Setting("a", "https://a", agent_image="i"))
     assert refused.value.problem.reason == "StorageImageNotSet"

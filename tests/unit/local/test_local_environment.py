@@ -72,7 +72,7 @@ def job(**env: str) -> Job:
     return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
 
 
-def test_ranks_share_the_cores_unless_somebody_said_otherwise() -> None:
+def test_ranks_share_the_cores_unless_the_user_says_otherwise() -> None:
     assert node_environment({}, job(), 4, (), 8)["OMP_NUM_THREADS"] == "2"
     assert node_environment({}, job(), 16, (), 8)["OMP_NUM_THREADS"] == "1"
     assert "OMP_NUM_THREADS" not in node_environment({}, job(), 1, (), 8)
@@ -98,7 +98,7 @@ def test_a_clusters_variable_is_the_users_own_here() -> None:
     assert node_environment({}, resolved, 1, (), 8) == {"A": "1", "TOKEN": "secret"}
 
 
-def test_a_clusters_variable_that_nobody_has_is_named() -> None:
+def test_the_message_names_an_unset_variable_of_a_cluster() -> None:
     with pytest.raises(MissingVariable) as missing:
         with_variables(taken(), {"A": "mine"})
     assert str(missing.value) == (

@@ -15,7 +15,7 @@ def port() -> int:
         return number
 
 
-def test_a_second_run_is_told_before_it_starts(port: int) -> None:
+def test_a_second_run_is_refused_before_it_starts(port: int) -> None:
     name = f"\0muster-test-{port}"
     taken = pytest.raises(PortTaken, match=f"port {port} of this machine is in use")
     with meeting_port(port, name), taken, meeting_port(port, name):
@@ -24,7 +24,7 @@ def test_a_second_run_is_told_before_it_starts(port: int) -> None:
         pass
 
 
-def test_somebody_elses_port_is_left_alone(port: int) -> None:
+def test_a_port_of_another_process_is_left_alone(port: int) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", port))
         other.listen()

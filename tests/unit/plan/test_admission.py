@@ -38,7 +38,7 @@ def objection_texts(change: JobChange) -> list[str]:
 
 
 @pytest.mark.parametrize("row", bad_resources(), ids=lambda row: f"{row.at} {row.says}"[:60])
-def test_a_new_job_is_told_what_validation_finds(row: object) -> None:
+def test_a_new_jobs_refusal_has_the_problems_of_validation(row: object) -> None:
     value = row.value  # type: ignore[attr-defined]
     assert [(problem.path, problem.message) for problem in objections(JobChange(value, None), anything)] == problems(
         value

@@ -153,7 +153,7 @@ def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]],
 
 @settings(max_examples=150, deadline=None)
 @given(events=GENTLE, first=st.integers(0, 4))
-def test_what_nobody_harmed_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
+def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
     world = new_world()
     live(world, first)
     for event, turns in events:

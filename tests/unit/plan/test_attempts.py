@@ -62,20 +62,20 @@ def test_ranks_that_run_are_known_again_by_what_their_agents_say(previous: Statu
 
 
 @pytest.mark.parametrize("known", [SILENT, GONE], ids=["silent", "gone"])
-def test_ranks_that_nobody_hears_are_not_started_again(known: JobFacts) -> None:
+def test_ranks_without_reports_are_not_started_again(known: JobFacts) -> None:
     previous = running_status()
     seen = infer(job(), previous, known, T0 + 60)
     actions = decide(job(), seen, judge(job(), previous, seen, T0 + 60), T0 + 60, 2)
     assert not [action for action in actions if isinstance(action, CreateNode | SendCommand)]
 
 
-def test_pods_that_are_gone_fail_the_job_that_had_begun() -> None:
+def test_missing_pods_fail_a_job_that_had_started() -> None:
     previous = running_status()
     outcome = judge(job(), previous, infer(job(), previous, GONE, T0 + 60), T0 + 60)
     assert outcome.verdict is Verdict.FAILED
 
 
-def test_a_good_end_is_told_as_one() -> None:
+def test_a_good_end_is_reported_as_one() -> None:
     good = facts(done(0, ended(0, 9, 0), ended(1, 9, 0)), done(1, ended(2, 9, 0), ended(3, 9, 0)))
     assert status_of(job(), running_status(), good, START + 60).phase == "Succeeded"
 

@@ -126,7 +126,7 @@ def test_pods_are_made_anew_above_all_that_were() -> None:
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
 
-def test_it_is_told_once_and_the_same_until_it_is_over() -> None:
+def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     current = facts(placed(0), stuck(1), stuck(2), stuck(3))
     before = status_after(current, STARTUP - 1)
     status = status_after(current, STARTUP, before)
@@ -164,7 +164,7 @@ def test_a_suspended_job_begins_anew() -> None:
     assert status_of(suspended, given_up(), facts(missing(0), missing(1)), T0 + 1).placement is None
 
 
-def test_somebody_s_nonsense_is_long_past() -> None:
+def test_a_nonsensical_record_is_in_the_past() -> None:
     status = Status(placement=Placement(releases=1, replacement=1, released_at="yesterday"))
     assert decided(small(), facts(missing(0), missing(1)), 1, status) == (CreateNode(0, 1), CreateNode(1, 1))
 

@@ -51,7 +51,7 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
 
 
 @pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
-def test_the_number_of_starts_tells_of_pods_that_nobody_saw(starts: int, seen: int, replacement: int) -> None:
+def test_the_number_of_attempts_reveals_unobserved_pods(starts: int, seen: int, replacement: int) -> None:
     vanished = replace(ready(0), process=ProcessFacts(ProcessState.MISSING, seen))
 
     assert inferred(Status(attempt=starts), vanished).process.replacement == replacement
@@ -71,9 +71,7 @@ def test_a_pod_that_is_there_has_its_own_replacement() -> None:
         (Status(), 0, True),
     ],
 )
-def test_a_pod_that_went_with_a_suspension_is_nobodys_problem(
-    previous: Status, replacement: int, *, is_problem: bool
-) -> None:
+def test_a_pod_deleted_by_a_suspension_is_no_problem(previous: Status, replacement: int, *, is_problem: bool) -> None:
     deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "somebody deleted it"))
     result = inferred(previous, replace(ready(0), process=deleted))
 

@@ -262,7 +262,7 @@ def test_the_pod_of_a_lost_machine_is_deleted_once() -> None:
     assert kills == 1
 
 
-def test_problem_of_a_pod_that_is_gone_is_not_of_a_rank_that_never_was() -> None:
+def test_a_missing_pods_problem_is_not_one_of_a_rank_that_never_ran() -> None:
     gone = replace(
         node(1),
         process=replace(node(1).process, state=ProcessState.MISSING, problem=Problem("PodDeleted", "somebody did")),

@@ -89,7 +89,7 @@ def test_a_peer_names_its_interface() -> None:
     assert (first.node, first.address, first.port, first.interface) == (0, "10.79.0.1", 29400, "fabric0")
 
 
-def test_nobody_meets_before_all_are_known() -> None:
+def test_no_address_is_chosen_before_all_are_known() -> None:
     assert meet((met(0, eth(1)), node(1))) == ()
 
 
@@ -168,7 +168,7 @@ LINKS = st.lists(
 
 
 @given(st.lists(LINKS, min_size=1, max_size=4))
-def test_each_is_met_at_one_of_its_links_and_whoever_asks_again_hears_the_same(each: list[list[Link]]) -> None:
+def test_each_node_has_the_address_of_one_of_its_links_every_time(each: list[list[Link]]) -> None:
     nodes = tuple(met(number, *links) for number, links in enumerate(each))
     peers = meet(nodes)
     for peer, links in zip(peers, each, strict=True):

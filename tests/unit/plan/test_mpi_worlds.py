@@ -44,7 +44,7 @@ def ended(world: MpiWorld, crashes: set[int]) -> Condition:
 
 @settings(max_examples=60, deadline=None)
 @given(FAMILIES, CRASHES)
-def test_what_nobody_harmed_completes(family: str, crashes: set[int]) -> None:
+def test_an_undisturbed_job_completes(family: str, crashes: set[int]) -> None:
     world = begun(family, crashes)
     for rank in world.ranks:
         rank.end(world.now, 0, None)
@@ -106,7 +106,7 @@ def test_a_smaller_world_never_succeeds(family: str, crashes: set[int], starts: 
 
 @settings(max_examples=40, deadline=None)
 @given(FAMILIES, CRASHES)
-def test_a_stop_that_somebody_asks_for_is_no_failure_of_mpiruns(family: str, crashes: set[int]) -> None:
+def test_a_requested_stop_is_no_failure_of_mpirun(family: str, crashes: set[int]) -> None:
     world = begun(family, crashes)
     world.stop = StopRequest(world.now, "Ctrl-C", 10.0)
 

@@ -65,7 +65,7 @@ def test_the_time_alone_wakes_for_it() -> None:
     assert next_wake(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
 
 
-def test_an_unreachable_agent_ends_nothing_and_is_told_with_what_to_look_for() -> None:
+def test_an_unreachable_agent_ends_nothing_and_is_reported_with_a_remedy() -> None:
     status = status_of(job(), Status(), facts(node(0), ready(1)), T0 + 31)
 
     assert status.phase == "Starting"
@@ -129,7 +129,7 @@ def test_the_limit_that_a_killed_rank_met_is_named(held: int | None, why: str) -
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
-def test_whoever_took_the_pod_away_is_named(reason: str) -> None:
+def test_the_problem_names_the_cause_of_a_pods_deletion(reason: str) -> None:
     taken = terminated(with_problem(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
     current = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
 
@@ -159,7 +159,7 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     assert (late.attempt, late.start_time) == (1, ongoing.start_time)
 
 
-def test_a_restarted_operator_blames_nobody_else_before_all_were_heard() -> None:
+def test_a_restarted_operator_names_no_root_cause_before_all_have_reported() -> None:
     cut_off, failed = running(0, lost_peer(0, 1.1), rank(1)), running(1, ended(2, 1.0, exit_code=7), rank(3))
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running")
     stopping = status_of(job(), ongoing, facts(cut_off, failed), START + 2)

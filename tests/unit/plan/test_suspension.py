@@ -112,7 +112,7 @@ def test_done_is_done() -> None:
     assert outcome_of(asked(), SUSPENDING, bad).verdict is Verdict.SUSPENDED
 
 
-def test_a_suspension_comes_to_its_end_though_nobody_wants_it_any_more() -> None:
+def test_a_suspension_ends_although_it_was_cancelled() -> None:
     wanted = asked(suspend=False)
 
     assert outcome_of(wanted, SUSPENDING, RUNS).verdict is Verdict.SUSPENDED
@@ -148,7 +148,7 @@ def test_what_ends_already_is_not_suspended_by_a_change() -> None:
     assert outcome_of(wanted, stopping, current, T0 + 62).reason == "DeadlineExceeded"
 
 
-def test_it_has_given_up_its_pods_only_when_strays_are_gone_too() -> None:
+def test_its_pods_are_deleted_only_when_strays_are_deleted_too() -> None:
     current = dataclasses.replace(GONE, strays=("digits-2-0",))
 
     assert not outcome_of(asked(), SUSPENDING, current).settled
@@ -195,7 +195,7 @@ def test_a_resumed_job_starts_its_next_attempt() -> None:
     assert (start.nodes, start.command.kind, start.command.attempt) == ((0, 1), CommandKind.START, 2)
 
 
-def test_the_way_is_told_by_the_status() -> None:
+def test_the_status_shows_each_step() -> None:
     at = START
     status = Status()
     phases = []

@@ -45,7 +45,7 @@ def states(status: Status) -> dict[str, str]:
     return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
 
-def test_all_ranks_succeeded_though_nobody_heard_it() -> None:
+def test_all_ranks_succeeded_without_a_received_report() -> None:
     current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
 
     status = status_of(job(), ONGOING, current, START + 30)
@@ -79,7 +79,7 @@ def test_the_first_failure_is_named() -> None:
     assert states(status) == {"Succeeded": "0-1,3", "Failed": "2"}
 
 
-def test_a_problem_before_the_start_is_told() -> None:
+def test_a_problem_before_the_start_is_reported() -> None:
     problem = word(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
 
     status = status_of(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)

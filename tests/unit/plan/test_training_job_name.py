@@ -21,5 +21,5 @@ STEM = name_stem(VIT)
         (STEM, None),
     ],
 )
-def test_a_name_is_an_attempts_or_nobodys(name: str, attempt: int | None) -> None:
+def test_a_name_belongs_to_an_attempt_or_to_no_job(name: str, attempt: int | None) -> None:
     assert attempt_of(name, STEM) == attempt

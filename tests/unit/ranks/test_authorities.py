@@ -61,7 +61,7 @@ def test_a_new_one_signs_once_it_is_known(known: tuple[float, ...], day: float, 
 
 
 @given(st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100))
-def test_whoever_asks_when_an_agent_with_a_day_old_bundle_trusts_who_signs(pauses: list[float]) -> None:
+def test_an_agent_with_a_day_old_bundle_trusts_the_signer_at_any_time(pauses: list[float]) -> None:
     """Rotated at any moments, at most 30 days apart."""
     now = T0
     allowed: tuple[Authority, ...] = ()

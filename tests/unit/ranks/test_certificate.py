@@ -44,7 +44,7 @@ def test_no_other_authority_is_trusted() -> None:
         shake_hands(mine, other.authority, "127.0.0.1")
 
 
-def test_nodes_whose_clock_is_behind_trust_it_and_nobody_does_after_its_end() -> None:
+def test_nodes_with_slow_clocks_trust_it_and_none_does_after_its_end() -> None:
     ahead = issue(["127.0.0.1"], time.time() + 1800.0, 3600.0)
     shake_hands(ahead, ahead.authority, "127.0.0.1")
 
@@ -57,6 +57,6 @@ def test_the_key_is_not_shown() -> None:
     assert "PRIVATE" not in repr(issue(["localhost"], time.time(), 60.0))
 
 
-def test_a_certificate_for_nobody_is_refused() -> None:
+def test_a_certificate_without_hosts_is_refused() -> None:
     with pytest.raises(ValueError, match="hosts"):
         issue([], time.time(), 60.0)

@@ -113,7 +113,7 @@ def test_no_more_is_handed_out_than_the_rate_and_one_burst_each(steps: list[tupl
 
 
 @given(st.floats(0.01, 100.0))
-def test_who_waits_as_long_as_told_has_waited_enough(debt: float) -> None:
+def test_waiting_for_the_returned_time_is_enough(debt: float) -> None:
     fair = FairShares(Rate(0.5, 0.5), one_each)
     fair.charge("other", 1000.0, 0.0)
     fair.charge("key", 0.5 + debt, 0.0)

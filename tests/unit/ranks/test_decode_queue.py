@@ -49,7 +49,7 @@ async def test_the_loop_turns_between_large_reports() -> None:
     assert all(later - earlier <= 1 for earlier, later in pairwise(turns))
 
 
-async def test_who_leaves_while_waiting_keeps_nobody_waiting() -> None:
+async def test_a_cancelled_waiter_delays_no_other() -> None:
     queue = DecodeQueue(lambda _: 0.0)
     entered = list[int]()
 
@@ -67,7 +67,7 @@ async def test_who_leaves_while_waiting_keeps_nobody_waiting() -> None:
     assert entered == [0, 2, 4]
 
 
-async def test_a_mistake_in_a_turn_keeps_nobody_waiting() -> None:
+async def test_an_error_in_a_turn_delays_no_other() -> None:
     queue = DecodeQueue(lambda _: 0.0)
 
     with pytest.raises(ZeroDivisionError):

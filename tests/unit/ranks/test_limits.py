@@ -58,5 +58,5 @@ def test_all_agents_together_stay_in_the_budget(agents: int) -> None:
     assert agents / heartbeat_seconds(agents) <= MAX_REPORTS_PER_SECOND + 1e-6
 
 
-def test_nobody_waits_longer_than_half_a_minute() -> None:
+def test_no_agent_waits_longer_than_half_a_minute() -> None:
     assert heartbeat_seconds(10**9) == 30.0

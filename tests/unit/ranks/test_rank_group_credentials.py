@@ -134,7 +134,7 @@ def test_agents_of_a_rank_group_take_each_other(version: ssl.TLSVersion, tmp_pat
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shown", [None, *OTHERS.values()], ids=["none", *OTHERS])
-def test_nobody_else_is_taken(shown: Credentials | None, version: ssl.TLSVersion, tmp_path: Path) -> None:
+def test_no_other_certificate_is_accepted(shown: Credentials | None, version: ssl.TLSVersion, tmp_path: Path) -> None:
     client = context(ssl.PROTOCOL_TLS_CLIENT, shown, tmp_path, version)
     server = context(ssl.PROTOCOL_TLS_SERVER, OWN, tmp_path, version)
 
@@ -144,7 +144,7 @@ def test_nobody_else_is_taken(shown: Credentials | None, version: ssl.TLSVersion
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shown", OTHERS.values(), ids=OTHERS)
-def test_nobody_else_is_called(shown: Credentials, version: ssl.TLSVersion, tmp_path: Path) -> None:
+def test_no_other_server_is_called(shown: Credentials, version: ssl.TLSVersion, tmp_path: Path) -> None:
     client = context(ssl.PROTOCOL_TLS_CLIENT, OWN, tmp_path, version)
     server = context(ssl.PROTOCOL_TLS_SERVER, shown, tmp_path, version)
 

@@ -13,7 +13,7 @@ def test_a_line_has_the_reasons_and_who_was_refused_most() -> None:
     assert refusals.tell() == "TooBusy 3, BadToken 1; most from team/vit-0-0 3, 10.0.0.7 1"
 
 
-def test_nothing_new_is_not_told() -> None:
+def test_nothing_new_is_not_reported() -> None:
     refusals = Refusals()
     assert refusals.tell() is None
     refusals.count(Reason.BAD_TOKEN, "10.0.0.7")

@@ -136,7 +136,7 @@ def test_nothing_is_left_of_a_cleared_store() -> None:
     assert store.agent(UID, 0) is None
 
 
-async def test_a_command_not_above_the_asked_one_wakes_nobody() -> None:
+async def test_a_command_not_above_the_requested_one_wakes_no_waiter() -> None:
     store = registered()
     waiting = asyncio.create_task(store.next_command(UID, 0, (0, 1, 1)))
     await asyncio.sleep(0)

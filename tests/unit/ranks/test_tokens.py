@@ -44,7 +44,7 @@ def test_only_good_tokens_are_remembered() -> None:
     assert not verifier._verified
 
 
-def test_a_token_is_not_recalled_once_its_key_is_gone() -> None:
+def test_a_token_is_not_recalled_once_its_key_is_removed() -> None:
     old, verifier = make()
     new = LocalIssuer(ISSUER, AUDIENCE)
     token, younger = old.issue(POD, NOW, 600.0), new.issue(POD, NOW, 600.0)

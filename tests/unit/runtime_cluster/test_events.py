@@ -42,7 +42,7 @@ def test_an_event_says_whose_it_is_and_when() -> None:
     assert value["firstTimestamp"] == value["lastTimestamp"] == "2026-11-21T04:06:19Z"
 
 
-def test_the_same_event_has_the_same_name_whoever_tells_it_and_when() -> None:
+def test_the_same_event_always_has_the_same_name() -> None:
     again = replace(VIT, version="200", generation=2, status=failed("it went on"))
     names = {
         str(event(resource, note, who, at)["metadata"])
@@ -81,7 +81,7 @@ async def poster(server: ApiServer, folder: Path, now: float = NOW) -> AsyncIter
                 await work
 
 
-async def test_an_event_that_is_there_or_is_refused_holds_nobody_up(tmp_path: Path) -> None:
+async def test_an_existing_or_refused_event_delays_no_other(tmp_path: Path) -> None:
     server = ApiServer(None)
     server.mishaps += [lambda _: failure(403, "Forbidden", "no events here")]
     async with poster(server, tmp_path) as posting:
@@ -113,7 +113,7 @@ async def test_the_next_leader_tells_what_the_one_before_it_did_not_come_to(tmp_
 
 
 @pytest.mark.parametrize("since", [CREATED, "yesterday"])
-async def test_what_api_servers_have_forgotten_is_not_told_again(tmp_path: Path, since: str) -> None:
+async def test_expired_events_are_not_created_again(tmp_path: Path, since: str) -> None:
     status = failed("long ago")
     old = status.model_copy(
         update={"conditions": (status.conditions[0].model_copy(update={"last_transition_time": since}),)}

@@ -110,7 +110,7 @@ def test_a_job_that_grows_beyond_the_room_waits_and_what_it_took_is_free() -> No
     assert here.held() == ()
 
 
-def test_a_job_that_has_started_finds_room_whoever_came_first() -> None:
+def test_a_job_that_has_started_always_finds_room() -> None:
     here = room(2)
     for name in ("a", "b", "c"):
         here.place(heard(name))

@@ -201,7 +201,7 @@ async def test_a_deleted_job_is_forgotten(tmp_path: Path) -> None:
         assert await idle(here) == turns
 
 
-async def test_a_job_whose_end_nobody_told_is_forgotten_when_its_status_has_no_place(tmp_path: Path) -> None:
+async def test_a_job_with_an_unreported_end_is_removed_when_its_status_can_not_be_written(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()
         await idle(here)
@@ -224,7 +224,7 @@ async def test_a_resource_made_anew_takes_the_place_of_the_one_of_its_name(tmp_p
         assert here.forgotten == ["u-1"]
 
 
-async def test_resources_told_all_over_again_are_a_reason_to_look_which_are_missing(tmp_path: Path) -> None:
+async def test_a_new_list_of_resources_shows_which_are_missing(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         for _ in range(2):
             here.jobs.take(Change("ADDED", resource()))

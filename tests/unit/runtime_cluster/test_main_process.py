@@ -46,7 +46,7 @@ async def test_it_is_fit_while_it_shows_that_its_loop_goes_on() -> None:
         assert (main.is_fit(), main.is_leaving) == (False, True)
 
 
-async def test_it_is_told_what_changes_of_the_lease_and_nothing_twice() -> None:
+async def test_it_gets_each_change_of_the_lease_once() -> None:
     with pipe() as (ours, theirs):
         main = MainProcess(theirs, os.getpid(), Clock())
         for _ in range(2):
@@ -66,7 +66,7 @@ async def test_it_has_ended_when_its_end_of_the_connection_is_closed() -> None:
         await main.has_ended.wait()
 
 
-def test_a_stopped_process_is_told_from_a_running_one() -> None:
+def test_a_stopped_process_differs_from_a_running_one() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         try:
             assert not is_stopped(process.pid)

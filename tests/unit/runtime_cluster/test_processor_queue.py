@@ -90,7 +90,7 @@ def test_a_busy_namespace_of_few_jobs_gets_as_much_as_one_of_many() -> None:
     assert used[VICTIM] == pytest.approx(used["evil"], rel=0.01)
 
 
-def test_what_nobody_else_wants_anybody_may_use() -> None:
+def test_unused_time_is_available_to_all() -> None:
     async def main() -> tuple[float, Counter[str]]:
         loop = Loop()
         async with asyncio.TaskGroup() as tasks:
@@ -118,7 +118,7 @@ def test_the_rest_of_the_loop_goes_on_between_two_steps() -> None:
     assert virtual_time.run(main()) <= STEP_SECONDS * 1.01
 
 
-def test_who_is_cancelled_while_it_waits_hears_it_and_holds_nobody_up() -> None:
+def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
     async def main() -> list[str]:
         loop, said = Loop(), list[str]()
 

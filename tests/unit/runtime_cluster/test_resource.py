@@ -31,7 +31,7 @@ def test_a_later_muster_may_have_written_more_into_the_status() -> None:
     assert read.status.nodes.desired == 2
 
 
-def test_of_a_status_that_nobody_can_have_written_it_is_known_what_is_unclear() -> None:
+def test_problems_of_an_impossible_status_are_named() -> None:
     written: dict[str, JSON] = {"phase": "Running", "attempt": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
     read = read_resource(resource(status=written))
     assert [problem.path for problem in read.unclear] == ["status.startTime"]

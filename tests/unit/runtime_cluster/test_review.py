@@ -65,7 +65,7 @@ def said(text: bytes) -> list[str]:
     return [str(problem) for problem in objections_to(wanted, stored, anything)]
 
 
-def test_who_asks_is_nobodys_business() -> None:
+def test_the_review_ignores_who_asks() -> None:
     read = read_review(review())
     assert (read.uid, read.namespace, read.name) == ("u", "team", "digits")
     assert read.fields["userInfo"] == {}

@@ -90,7 +90,7 @@ def conflict(server: ApiServer) -> web.Response:
     ],
     ids=["none", "conflict", "no refetch", "lost answer", "refused, then lost", "no answer"],
 )
-async def test_the_start_is_written_once_and_told_once(tmp_path: Path, mishaps: list[Mishap]) -> None:
+async def test_the_start_is_written_once_and_sent_once(tmp_path: Path, mishaps: list[Mishap]) -> None:
     server, gang = ApiServer(dict(resource())), Gang()
     server.mishaps += mishaps
     async with leader(server, gang, tmp_path) as here:

@@ -135,7 +135,7 @@ async def test_a_job_that_may_not_write_yet_takes_no_turn_from_others(tmp_path: 
         assert status_writer.due_at == others + 10.0
 
 
-async def test_a_resource_that_somebody_changed_is_not_written_over(tmp_path: Path) -> None:
+async def test_a_changed_resource_is_not_overwritten(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin()
@@ -185,7 +185,7 @@ async def test_an_answer_that_was_lost_after_the_commit_costs_one_turn(tmp_path:
         assert here.told == [("Pending", "Running")]
 
 
-async def test_what_was_written_is_told_when_the_watch_is_the_first_to_know(tmp_path: Path) -> None:
+async def test_a_write_is_reported_when_the_watch_sees_it_first(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin()
@@ -200,7 +200,7 @@ async def test_what_was_written_is_told_when_the_watch_is_the_first_to_know(tmp_
         assert here.told == [("Pending", "Succeeded")]
 
 
-async def test_what_was_not_written_is_not_told(tmp_path: Path) -> None:
+async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin()
@@ -224,7 +224,7 @@ async def test_a_resource_of_the_same_name_made_anew_is_another_job(tmp_path: Pa
         assert here.server.status == {}
 
 
-async def test_a_resource_that_is_gone_is_gone(tmp_path: Path) -> None:
+async def test_a_deleted_resource_ends_the_writer(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin()

@@ -23,7 +23,7 @@ def said(here: Site) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["at first sight", "in its life"])
-async def test_it_is_left_alone_and_told_once(
+async def test_it_is_left_alone_and_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, before: bool
 ) -> None:
     async with site(tmp_path) as here:

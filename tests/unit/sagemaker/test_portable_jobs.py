@@ -68,7 +68,7 @@ def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str
         ({"launcher": {"mpi": {}}, "procsPerNode": 8}, {"distribution": {"dataParallel": {}}}, {PROCS: 8}),
     ],
 )
-def test_what_the_toolkit_can_do_it_is_told(
+def test_the_toolkit_gets_what_it_can_do(
     changes: dict[str, JSON], block: dict[str, JSON], expected: dict[str, JSON]
 ) -> None:
     hyperparameters = hyperparameters_of(changes, block)

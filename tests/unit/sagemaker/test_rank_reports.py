@@ -91,7 +91,7 @@ def test_the_same_program_has_the_same_files() -> None:
         assert "muster_worker/log_rank.py" in agent.namelist()
 
 
-def test_ranks_of_one_of_several_groups_are_not_told_of_as_if_they_were_all() -> None:
+def test_ranks_of_one_group_are_not_reported_as_all_ranks() -> None:
     groups: list[JSON] = [
         {"name": "train", "instanceType": "ml.p4d.24xlarge", "instanceCount": 1},
         {"name": "data", "instanceType": "ml.c5.xlarge", "instanceCount": 1},

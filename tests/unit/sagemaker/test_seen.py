@@ -81,7 +81,7 @@ def described(**changes: object) -> Description:
     return Description(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def test_a_training_job_is_told_in_unix_seconds() -> None:
+def test_a_training_jobs_times_are_unix_seconds() -> None:
     spans = (Transition("Starting", T0, T0 + timedelta(seconds=5), "soon"), Transition("Training", T0, None, ""))
     metrics = (FinalMetric("loss", 0.5, T0), FinalMetric("odd", math.nan, T0))
     result = training_job_of(described(transitions=spans, metrics=metrics, started_at=T0))

@@ -81,7 +81,7 @@ async def test_owners_take_turns_however_much_one_has() -> None:
     assert crowd.begun == ["a@x", "b@y", "c@z", "a@x#2", "b@y#2", "a@x#3"]
 
 
-async def test_who_no_longer_waits_keeps_nobody_waiting() -> None:
+async def test_a_cancelled_waiter_delays_no_other_host() -> None:
     crowd = Crowd(Turns(1, PROMISED))
     for name in ("a@x", "b@y", "c@z"):
         await crowd.come(name)

@@ -150,11 +150,11 @@ def test_placement_and_what_a_person_has_to_solve(
         ),
     ],
 )
-def test_problems_are_told_in_one_sentence(known: JobFacts, message: str) -> None:
+def test_problems_share_one_sentence(known: JobFacts, message: str) -> None:
     assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
 
 
-def test_a_refused_pod_is_told_by_accepted() -> None:
+def test_a_refused_pod_makes_accepted_false() -> None:
     refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
 
     status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
@@ -167,7 +167,7 @@ def test_a_refused_pod_is_told_by_accepted() -> None:
     assert status.message == refusal.message == condition(status, "Accepted").message
 
 
-def test_a_resource_that_is_no_job_is_told_with_its_problems() -> None:
+def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
     before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
 
@@ -244,7 +244,7 @@ def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> Non
     assert status.conditions == (end,)
 
 
-def test_the_start_is_written_before_it_is_told() -> None:
+def test_the_start_is_written_before_it_is_sent() -> None:
     status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
 
     assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
@@ -261,9 +261,7 @@ def test_details_name_the_pod_and_its_machine() -> None:
 
 
 @pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
-def test_a_pod_that_somebody_takes_away_is_nothing_to_solve_before_it_is_gone(
-    stalled: str, *, is_leaving: bool
-) -> None:
+def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_leaving: bool) -> None:
     taken = running(0, rank(0))
     evicted = Problem("Evicted", "somebody evicted it")
     leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))

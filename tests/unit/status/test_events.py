@@ -110,14 +110,12 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
 
 
 @pytest.mark.parametrize(("steps", "told"), CASES)
-def test_each_thing_is_told_once(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
+def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
     assert words(story(*steps)) == told
 
 
 @pytest.mark.parametrize(("steps", "told"), CASES)
-def test_the_last_steps_can_be_told_again_in_the_same_words(
-    steps: list[tuple[Job, JobFacts]], told: list[Words]
-) -> None:
+def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
     first = [note for note in story(*steps) if note.reason in STEPS]
     again = [steps_so_far(status) for status in statuses(*steps)]
 
@@ -126,7 +124,7 @@ def test_the_last_steps_can_be_told_again_in_the_same_words(
     assert [note for note in first if note.reason == told[-1][1]] == list(again[-1][-1:])
 
 
-def test_a_refused_resource_is_told_again_only_with_another_problem() -> None:
+def test_a_refused_resource_gets_another_event_only_for_another_problem() -> None:
     first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 

@@ -427,7 +427,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_end_is_told_as_it_was(case: Case) -> None:
+def test_the_message_describes_the_end(case: Case) -> None:
     status = status_of(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
@@ -478,7 +478,7 @@ def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> No
     assert {entry.exit_code for entry in status.ranks.details[1:]} == {1}
 
 
-def test_while_the_others_are_being_stopped_the_cause_is_told_already() -> None:
+def test_the_message_names_the_cause_while_the_others_are_being_stopped() -> None:
     current = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
 
     status = status_of(job(), Status(), current, START + 1)

@@ -454,7 +454,7 @@ def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_l
     assert status.message == f"{ONE_NODE}; 2 others were not started"
 
 
-def test_nobody_is_named_before_it_is_known_who_was_the_first() -> None:
+def test_no_rank_is_named_before_the_first_one_is_known() -> None:
     """Hydra kills all ranks, and the node of the one that was killed from outside is heard of last."""
     rest = running(1, rank(2), rank(3))
     waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)

@@ -72,7 +72,7 @@ def test_of_two_nodes_none_is_the_slow_one() -> None:
     assert checked(measured(0), measured(1, NetworkFigures(1.0, 1.0, 90_000.0))).slow == ()
 
 
-def test_nothing_is_said_before_all_have_told() -> None:
+def test_there_is_no_result_before_all_have_reported() -> None:
     assert check_of((measured(0), measured(1, None))) is None
     assert check_of((running(0), running(1))) is None
     assert check_of((missing(0),)) is None

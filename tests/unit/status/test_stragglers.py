@@ -26,7 +26,7 @@ def test_without_a_pace_only_one_report_is_compared_with_itself() -> None:
     assert steps_behind(counts, None) == {0: 0, 1: 45, 2: 0}
 
 
-def test_nobody_is_behind_nobody() -> None:
+def test_without_ranks_no_rank_is_behind() -> None:
     assert steps_behind((), None) == {}
     assert steps_behind((), 3.0) == {}
 

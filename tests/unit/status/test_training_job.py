@@ -67,7 +67,7 @@ def test_no_word_of_the_service_model_is_too_much() -> None:
             assert status_after(job(), BEGUN, facts(result)).phase
 
 
-def test_a_failure_that_is_followed_by_another_attempt_is_told() -> None:
+def test_a_failure_before_another_attempt_is_reported() -> None:
     status = turn(job(restarts=2), SEEN, facts(CRASHED, is_held=False), T0 + 60)[2]
     assert (status.phase, status.message) == (
         "Restarting",
@@ -122,7 +122,7 @@ def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -
     assert [one.state for one in crashed.by_state] == ["Stopped"]
 
 
-def test_why_a_suspended_job_is_not_let_go_is_told() -> None:
+def test_the_message_says_why_a_suspended_job_is_not_released() -> None:
     denied = request_failure(FailureKind.ACCESS, T0)
     seen = status_after(job(), BEGUN, facts(RUNNING))
     suspended = turn(job(suspend=True), seen, facts(STOPPED), T0 + 60)[2]

@@ -147,7 +147,7 @@ def test_a_delta_makes_no_more_and_no_less_than_it_says(commands: list[bytes], s
         unpack(pack(entry(BLOB, BASE), entry(REF_DELTA, delta(1000, 100, *commands), BASE_NAME)), objects, 10**6, 9)
 
 
-def test_a_delta_of_nothing_is_told(objects: GitObjects) -> None:
+def test_a_delta_without_a_base_is_refused(objects: GitObjects) -> None:
     with pytest.raises(ValueError, match="without its base"):
         unpack(pack(entry(REF_DELTA, delta(1000, 0), BASE_NAME)), objects, 10**6, 9)
 
@@ -155,6 +155,6 @@ def test_a_delta_of_nothing_is_told(objects: GitObjects) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"PACK", b"<html>not a pack</html>", pack(entry(BLOB, b"x" * 99)).getvalue()[:20]]
 )
-def test_what_is_no_pack_is_told(data: bytes, objects: GitObjects) -> None:
+def test_data_that_is_no_pack_is_refused(data: bytes, objects: GitObjects) -> None:
     with pytest.raises(ValueError, match="pack"):
         unpack(io.BytesIO(data), objects, 1000, 10)

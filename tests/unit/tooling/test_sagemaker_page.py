@@ -37,7 +37,7 @@ def test_the_job_on_the_page_is_one() -> None:
     assert "sagemaker_torch_distributed_enabled: 'true'" in text
 
 
-def test_every_launcher_and_distribution_is_told_of() -> None:
+def test_every_launcher_and_distribution_is_documented() -> None:
     launchers = {str(field.alias) for field in LauncherSpec.model_fields.values()}
     assert {row[0].strip("`") for row in table("launcher")} == launchers
     ways = {str(field.alias) for field in Distribution.model_fields.values()} - {"instanceGroup"}
@@ -78,7 +78,7 @@ def test_its_fields_exist() -> None:
     assert named <= by_key
 
 
-def test_every_field_is_told_of() -> None:
+def test_every_field_is_documented() -> None:
     by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     words = {word for shown in re.findall(r"`([^`\n]+)`", PAGE) for word in re.findall(r"[a-zA-Z]+", shown)}
     assert by_key - words == set()

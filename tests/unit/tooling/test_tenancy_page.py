@@ -25,7 +25,7 @@ def test_the_configuration_on_the_page_is_one_with_all_fields() -> None:
     )
 
 
-def test_every_list_and_what_stands_in_it_are_told_of() -> None:
+def test_every_list_and_its_entries_are_documented() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     for name in Tenant.model_fields:
         assert any(row.startswith(f"| `{to_camel(name)}") for row in rows), name

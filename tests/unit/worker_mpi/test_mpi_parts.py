@@ -149,7 +149,7 @@ def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_o
     assert names <= node_variables({}, mixed).keys()
 
 
-def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
+def test_a_node_is_identified_by_its_daemons_variables() -> None:
     place = a_place(a_plan("true", launcher=Launcher.MPI))
     environment = daemon_environment({"PATH": "/bin"}, place)
     assert environment[node_file.HERE] == "/run/muster/node.env"

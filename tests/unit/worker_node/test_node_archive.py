@@ -37,7 +37,7 @@ def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.Co
 
 
 @pytest.mark.parametrize("module", ["ssl", "ctypes", "json"])
-def test_a_python_without_what_the_agent_needs_is_told_of_where_the_operator_looks(tmp_path: Path, module: str) -> None:
+def test_a_python_without_needed_modules_is_reported_in_the_termination_log(tmp_path: Path, module: str) -> None:
     log = tmp_path / "termination-log"
     done = started_with(tmp_path, module, "node", "--termination-log", str(log))
     version = ".".join(map(str, sys.version_info[:2]))

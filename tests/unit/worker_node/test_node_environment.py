@@ -65,7 +65,7 @@ def test_network_and_threads() -> None:
 @pytest.mark.parametrize(
     "name", ["RANK", "MASTER_ADDR", "ROLE_RANK", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"]
 )
-def test_another_runs_rendezvous_is_gone(name: str) -> None:
+def test_another_runs_rendezvous_is_removed(name: str) -> None:
     assert name not in node_environment({name: "stale"}, a_place())
 
 

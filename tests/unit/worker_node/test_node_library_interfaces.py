@@ -89,7 +89,7 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
         (("-localhost", "10.0.0.1"), {"HYDRA_IFACE", "I_MPI_HYDRA_IFACE"}),
     ],
 )
-def test_a_launcher_is_not_told_twice(said: tuple[str, ...], lost: set[str]) -> None:
+def test_a_launcher_gets_no_setting_twice(said: tuple[str, ...], lost: set[str]) -> None:
     everything = launcher_variables(ETH, PEERS, ())
     assert everything == dict.fromkeys((setting.name for setting in OF_LAUNCHERS), "eth1")
     assert set(everything) - set(launcher_variables(ETH, PEERS, said)) == lost

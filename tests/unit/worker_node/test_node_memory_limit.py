@@ -69,7 +69,7 @@ def test_who_was_killed_at_the_memory_limit(rise: int, events: tuple[Event, ...]
     assert [type(event) for event in result] == [type(event) for event in events]
 
 
-def test_a_kill_that_was_seen_before_the_end_is_told_counts() -> None:
+def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
     counter = Counter(0)
     kills = MemoryKills(counter, 0.0)
     counter.count = 1

@@ -47,7 +47,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
         ),
     ],
 )
-def test_little_is_told_where_it_matters(limit: int, has_verbs: bool, said: str | None) -> None:  # noqa: FBT001 - a row
+def test_a_low_limit_is_reported_where_it_matters(limit: int, has_verbs: bool, said: str | None) -> None:  # noqa: FBT001 - a row
     assert objection(limit, has_verbs=has_verbs) == said
 
 

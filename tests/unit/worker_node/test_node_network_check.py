@@ -21,7 +21,7 @@ def test_who_is_sent_to_waits_for_it(count: int) -> None:
     assert len({one.key for one in result if one}) == 1
 
 
-def test_nobody_to_measure_with() -> None:
+def test_no_peer_to_measure_with() -> None:
     assert assign(0, peers(1), "uid", 1) is None
     assert assign(0, (*peers(1), Peer(1, "10.0.0.2", 4000)), "uid", 1) is None
 
@@ -39,7 +39,7 @@ def test_the_better_partner_counts() -> None:
     assert sentence(result) == "network check: 9000 Mbit/s sent, round trip 40 us, 8000 Mbit/s received"
 
 
-def test_what_is_missing_is_told() -> None:
+def test_missing_figures_are_reported() -> None:
     result = figures({}, {}, ("node 1 at 10.0.0.2 can't be measured: timed out",), (1, 2))
     assert result == NetworkFigures(
         problem="node 1 at 10.0.0.2 can't be measured: timed out; nothing came from node 1 and 2"

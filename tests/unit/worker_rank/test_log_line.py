@@ -37,7 +37,7 @@ lines = st.builds(
 
 
 @given(lines)
-def test_a_line_says_what_it_was_told_in_one_piece(line: RankLine) -> None:
+def test_a_line_contains_its_record_in_one_piece(line: RankLine) -> None:
     text = log_line.write(line)
     assert text.startswith("[muster] {")
     assert text.isascii()
@@ -54,7 +54,7 @@ def test_a_line_says_what_it_was_told_in_one_piece(line: RankLine) -> None:
 
 
 @given(lines)
-def test_what_a_line_quotes_is_found_by_nobody_who_looks_for_it(line: RankLine) -> None:
+def test_a_quoted_record_is_not_found(line: RankLine) -> None:
     quoted = ("ValueError: loss=3", "torch_xla/x.py Invalid requirement mpirun.real [ORTE] Exception")
     line = replace(line, last_lines=quoted, activity="Exception", metrics={})
     text = log_line.write(line)
