@@ -34,7 +34,7 @@ class Site:
 
     service: Service
     aws: Aws
-    told: list[tuple[float, str]] = field(default_factory=list)
+    reports: list[tuple[float, str]] = field(default_factory=list)
 
     @property
     def jobs(self) -> Jobs:
@@ -45,7 +45,9 @@ class Site:
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
-        return self.aws.sweep(HERE).watch(name, since or self.service.now(), lambda: self.told.append((clock(), name)))
+        return self.aws.sweep(HERE).watch(
+            name, since or self.service.now(), lambda: self.reports.append((clock(), name))
+        )
 
     def tasks(self) -> list[str]:
         return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sweep")]
@@ -115,19 +117,19 @@ def test_a_change_is_reported_once_unless_many_come_together() -> None:
             site.create(f"a-{number}")
             site.watch(f"a-{number}")
         await asyncio.sleep(120)
-        site.told.clear()
+        site.reports.clear()
         site.turn("a-0", Stage("Uploading"))
         await asyncio.sleep(60)
-        assert [name for _, name in site.told] == ["a-0"]
-        site.told.clear()
+        assert [name for _, name in site.reports] == ["a-0"]
+        site.reports.clear()
         for number in range(100):
             site.turn(f"a-{number}", Stage("Interrupted"))
         changed = asyncio.get_running_loop().time()
         await asyncio.sleep(60)
-        first = {name: at for at, name in reversed(site.told)}
+        first = {name: at for at, name in reversed(site.reports)}
         assert len(first) == 100
         assert max(first.values()) - changed < ONE_AND_A_HALF
-        assert 150 < len(site.told) <= 200
+        assert 150 < len(site.reports) <= 200
 
     at_a_site(test)
 
@@ -204,10 +206,10 @@ def test_a_missing_permission_is_reported_at_once_and_until_it_is_granted() -> N
         assert isinstance(problem(watch), AccessDenied)
         assert secondary(watch) == "Starting"
         site.service.faults.chance = lambda _operation: None
-        value = len(site.told)
+        value = len(site.reports)
         await asyncio.sleep(2 * ONE_AND_A_HALF)
         assert problem(watch) is None
-        assert len(site.told) > value
+        assert len(site.reports) > value
 
     at_a_site(test)
 

@@ -49,13 +49,13 @@ class Rank:
         out, err = process.communicate(timeout=60)
         self.code, self.err = process.returncode, err.decode()
         lines = out.decode().splitlines(keepends=True)
-        self.told = [value for line in lines if (value := log_line.read(line)) is not None]
+        self.records = [value for line in lines if (value := log_line.read(line)) is not None]
         self.out = "".join(line for line in lines if log_line.MARK not in line)
         self.left = list((folder / "tmp").iterdir())
 
     @property
     def end(self) -> RankLine:
-        return self.told[-1]
+        return self.records[-1]
 
 
 def run(folder: Path, script: str, *arguments: str, python: str = sys.executable, **more: str) -> Rank:
@@ -68,7 +68,7 @@ def test_a_rank_tells_its_start_and_its_end(tmp_path: Path, python: str) -> None
     before = time.time()
     script = "import sys; print(sys.argv, __name__); sys.stderr.write('err\\n')"
     rank = run(tmp_path, script, "--lr", "3e-05", python=python)
-    started, ended = rank.told
+    started, ended = rank.records
     assert (rank.code, rank.out, rank.err) == (0, "['train.py', '--lr', '3e-05'] __main__\n", "err\n")
     assert (started.event, started.rank, started.local_rank, started.world) == ("started", 3, 1, 4)
     assert started.host == "algo-2"
@@ -152,7 +152,7 @@ while view: view = view[os.write(1, view):]
 def test_muster_s_lines_stand_on_lines_of_their_own(tmp_path: Path) -> None:
     rank = run(tmp_path, "import sys; sys.stdout.write('no end'); sys.stdout.flush()")
     assert rank.out == "no end\n"
-    assert [told.event for told in rank.told] == ["started", "ended"]
+    assert [record.event for record in rank.records] == ["started", "ended"]
 
 
 def test_a_line_that_is_written_in_pieces_arrives_in_one(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_without_an_agent_that_can_run_the_program_does(tmp_path: Path) -> None:
     source(tmp_path, "print('there')")
     (tmp_path / "muster_entry.pyz").unlink()
     rank = Rank(start(tmp_path, [sys.executable, "muster_entry.py"]), tmp_path)
-    assert (rank.code, rank.out, rank.told) == (0, "there\n", [])
+    assert (rank.code, rank.out, rank.records) == (0, "there\n", [])
 
 
 def test_modules_of_the_user_s_are_none_of_the_wrapper_s(tmp_path: Path) -> None:

@@ -139,9 +139,9 @@ def test_bad_options_are_exit_code_2(tmp_path: pathlib.Path) -> None:
         done = run(tmp_path, job, *options)
         assert done.wait() == 2
         assert expected in done.stderr
-    gone = run(tmp_path, tmp_path / "gone.yaml")
-    assert gone.wait() == 2
-    assert "gone.yaml: No such file or directory" in gone.stderr
+    missing = run(tmp_path, tmp_path / "gone.yaml")
+    assert missing.wait() == 2
+    assert "gone.yaml: No such file or directory" in missing.stderr
 
 
 def test_a_job_may_come_from_standard_input(tmp_path: pathlib.Path) -> None:

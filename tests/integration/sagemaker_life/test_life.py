@@ -144,8 +144,8 @@ def test_a_finalizer_is_given_up_when_the_credentials_have_expired_for_good(wire
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.now() - deleted_at > 590
         await site.until_settled(5.0)
-        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
-        assert "expired" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert "expired" in event["message"]
 
     lived(wire, life)
 
@@ -332,8 +332,10 @@ def test_the_finalizer_is_removed_if_muster_may_not_stop_the_training_job(wire: 
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.now() - deleted_at > 590
         await site.until_settled(5.0)
-        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
-        assert f"`aws sagemaker stop-training-job --training-job-name {NAME} --region {HERE.region}`" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert (
+            f"`aws sagemaker stop-training-job --training-job-name {NAME} --region {HERE.region}`" in event["message"]
+        )
 
     lived(wire, life)
 
@@ -375,9 +377,9 @@ def test_fields_for_clusters_only_are_reported_once(wire: Wire) -> None:
         assert resource is not None
         (note,) = training_notes(validate(Document(resource, "the resource")))
         assert site.condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
-        (told,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
-        assert told["type"] == "Warning"
-        assert "spec.queue, spec.template" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
+        assert event["type"] == "Warning"
+        assert "spec.queue, spec.template" in event["message"]
 
     lived(wire, life)
 

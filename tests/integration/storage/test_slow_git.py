@@ -61,7 +61,7 @@ def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.Mon
 
 def test_why_a_host_is_not_reached_is_said() -> None:
     with slow_host(b"", b"") as host:
-        gone = host.netloc
+        closed = host.netloc
     with pytest.raises(StorageError, match="Connection refused") as caught:
-        fetch_commit(GitPlace(url=f"http://{gone}/code.git", commit="1" * 40, path=""))
+        fetch_commit(GitPlace(url=f"http://{closed}/code.git", commit="1" * 40, path=""))
     assert caught.value.reason == "GitUnreachable"

@@ -26,9 +26,9 @@ def test_news_is_reported_once() -> None:
 def test_a_deletion_is_reported_whole_and_once() -> None:
     current = ObjectVersions()
     current.take(Change("ADDED", thing("a")))
-    gone = Change("DELETED", thing("a", version="2"))
-    assert current.take(gone) == (gone,)
-    assert current.take(gone) == ()
+    deletion = Change("DELETED", thing("a", version="2"))
+    assert current.take(deletion) == (deletion,)
+    assert current.take(deletion) == ()
 
 
 def test_another_of_the_same_name_is_another() -> None:

@@ -18,18 +18,18 @@ class SkewedNode(SimulatedNode):
 
     skew: float = 0.0
     delay: float = 0.0
-    told: list[tuple[float, PodView]] = field(default_factory=list)
+    reported: list[tuple[float, PodView]] = field(default_factory=list)
     pod: PodView | None = None
     observations: Observations | None = None
 
     def tick(self, now: float, first_rank: int) -> None:
         super().tick(now, first_rank)
         if self.process.state is not ProcessState.MISSING:
-            self.told.append((now + self.delay, self.as_pod()))
-        for at, pod in [entry for entry in self.told if entry[0] <= now]:
+            self.reported.append((now + self.delay, self.as_pod()))
+        for at, pod in [entry for entry in self.reported if entry[0] <= now]:
             if pod != self.pod:
                 self.pod, self.observations = pod, look(pod, self.observations, now)
-            self.told.remove((at, pod))
+            self.reported.remove((at, pod))
 
     def facts(self) -> NodeFacts:
         current = super().facts()

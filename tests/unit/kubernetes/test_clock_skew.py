@@ -103,9 +103,9 @@ def test_who_was_not_there_takes_the_clusters_word_but_for_the_future() -> None:
 
 def test_a_machine_that_was_cut_off_tells_late_of_what_was_long_ago() -> None:
     ready = (Condition("Ready", is_true=True), Condition("ContainersReady", is_true=True))
-    gone = (Condition("Ready", is_true=False), Condition("ContainersReady", is_true=True))
+    disconnected = (Condition("Ready", is_true=False), Condition("ContainersReady", is_true=True))
     before = replace(running(), conditions=ready)
-    cut_off = replace(before, conditions=gone)
+    cut_off = replace(before, conditions=disconnected)
     process, seen = facts_after(
         (START + 1, before), (START + 50, cut_off), (START + 70, replace(ended(before, START + 10), conditions=ready))
     )

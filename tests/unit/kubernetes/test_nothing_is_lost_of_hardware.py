@@ -90,10 +90,10 @@ def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, varia
         assert {name: amounts.get(name) for name in theirs} == theirs
         # What stands beside it is of another kind than all that the owner names.
         assert amounts.keys() - theirs.keys() <= {*OURS} - {name for name in theirs if name in OURS}
-    told = {str(each["name"]): each["value"] for each in entries(result, "env")}
+    variables = {str(each["name"]): each["value"] for each in entries(result, "env")}
     wanted = {str(each["name"]): each["value"] for each in [*entries(spec, "env"), *entries(trainer, "env")]}
-    assert {name: told[name] for name in wanted} == wanted
-    assert told.keys() - wanted.keys() <= {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}
+    assert {name: variables[name] for name in wanted} == wanted
+    assert variables.keys() - wanted.keys() <= {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}
 
 
 OURS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa", "hugepages-2Mi", "memory")

@@ -169,11 +169,13 @@ def node(
     number: int,
     facts: AgentFacts | None = None,
     process: ProcessFacts | None = None,
-    told: Command | None = None,
+    sent_command: Command | None = None,
     told_at: float | None = None,
 ) -> NodeFacts:
     process = process or running_process()
-    return NodeFacts(number, f"digits-{number}", process, facts, told, None if told_at is None else START + told_at)
+    return NodeFacts(
+        number, f"digits-{number}", process, facts, sent_command, None if told_at is None else START + told_at
+    )
 
 
 def missing(number: int) -> NodeFacts:
@@ -185,17 +187,23 @@ def ready(number: int) -> NodeFacts:
 
 
 def running(number: int, *ranks: RankFacts, heard: float = 0.0, launched: LauncherFacts | None = None) -> NodeFacts:
-    return node(number, agent(number, AgentPhase.RUNNING, ranks, heard, launched), told=command(CommandKind.START))
+    return node(
+        number, agent(number, AgentPhase.RUNNING, ranks, heard, launched), sent_command=command(CommandKind.START)
+    )
 
 
 def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
     """A node whose ranks all ended, which nobody told to stop."""
-    return node(number, agent(number, AgentPhase.ENDED, ranks, launched=launched), told=command(CommandKind.START))
+    return node(
+        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
+    )
 
 
 def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
     """A node that was told to stop, and did."""
-    return node(number, agent(number, AgentPhase.ENDED, ranks, launched=launched), told=command(CommandKind.STOP, 2.0))
+    return node(
+        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
+    )
 
 
 def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:

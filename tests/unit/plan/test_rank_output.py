@@ -161,7 +161,7 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "sentence"),
     [
         ((), ""),
         (("-" * 60, "  Remote host:   algo-2", "", "try again.", "=" * 60), "Remote host: algo-2 try again."),
@@ -171,5 +171,5 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
         (("x" * 200, "y" * 200), f"{'x' * 200} {'y' * 98}…"),
     ],
 )
-def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], told: str) -> None:
-    assert telling_paragraph(lines) == told
+def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], sentence: str) -> None:
+    assert telling_paragraph(lines) == sentence

@@ -36,7 +36,7 @@ WAITING = ProcessFacts(ProcessState.WAITING, name="digits-0-0")
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
 RUNS = facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)))
-GONE = facts(missing(0), missing(1))
+NO_PODS = facts(missing(0), missing(1))
 
 
 def asked(*, suspend: bool = True, deadline: int | None = None) -> Job:
@@ -85,7 +85,7 @@ def left(number: int) -> NodeFacts:
             facts(node(0, process=WAITING), ready(1)),
             [SendCommand((1,), EXIT), RemoveNode(0, 10.0, "the job is suspended")],
         ),
-        (GONE, []),
+        (NO_PODS, []),
     ],
 )
 def test_a_suspended_job_gives_up_its_pods(known: JobFacts, actions: list[Action]) -> None:
@@ -116,9 +116,9 @@ def test_a_suspension_ends_although_it_was_cancelled() -> None:
     wanted = asked(suspend=False)
 
     assert outcome_of(wanted, SUSPENDING, RUNS).verdict is Verdict.SUSPENDED
-    over = outcome_of(wanted, SUSPENDING, GONE)
+    over = outcome_of(wanted, SUSPENDING, NO_PODS)
     assert (over.verdict, over.settled) == (Verdict.SUSPENDED, True)
-    assert next_wake(wanted, GONE, over, START) == START
+    assert next_wake(wanted, NO_PODS, over, START) == START
 
 
 @pytest.mark.parametrize("suspend", [True, False])
@@ -149,13 +149,13 @@ def test_what_ends_already_is_not_suspended_by_a_change() -> None:
 
 
 def test_its_pods_are_deleted_only_when_strays_are_deleted_too() -> None:
-    current = dataclasses.replace(GONE, strays=("digits-2-0",))
+    current = dataclasses.replace(NO_PODS, strays=("digits-2-0",))
 
     assert not outcome_of(asked(), SUSPENDING, current).settled
 
 
 def test_no_deadline_runs_while_it_is_suspended() -> None:
-    late = outcome_of(asked(deadline=60), Status(), GONE, T0 + 61)
+    late = outcome_of(asked(deadline=60), Status(), NO_PODS, T0 + 61)
 
     assert late.verdict is Verdict.SUSPENDED
 
@@ -172,9 +172,9 @@ def test_deadlines_count_from_the_resume() -> None:
     wanted = asked(suspend=False, deadline=60)
     resumed = suspended_condition("False", "Resumed", "2025-11-21T04:15:00Z")
 
-    assert outcome_of(wanted, SUSPENDED, GONE, T0 + 700).began_at == T0 + 700
-    assert outcome_of(wanted, resumed, GONE, T0 + 659).verdict is Verdict.UNDECIDED
-    assert outcome_of(wanted, resumed, GONE, T0 + 661).reason == "DeadlineExceeded"
+    assert outcome_of(wanted, SUSPENDED, NO_PODS, T0 + 700).began_at == T0 + 700
+    assert outcome_of(wanted, resumed, NO_PODS, T0 + 659).verdict is Verdict.UNDECIDED
+    assert outcome_of(wanted, resumed, NO_PODS, T0 + 661).reason == "DeadlineExceeded"
 
 
 def test_a_resumed_job_has_new_pods_and_knows_nothing_of_the_old_ones() -> None:
@@ -205,8 +205,8 @@ def test_the_status_shows_each_step() -> None:
         (False, RUNS),
         (True, RUNS),
         (True, stopping),
-        (True, GONE),
-        (False, GONE),
+        (True, NO_PODS),
+        (False, NO_PODS),
     ):
         at += 1
         status = status_of(asked(suspend=suspend), status, known, at)

@@ -61,9 +61,9 @@ def test_a_namespace_keeps_its_words_while_others_have_too_many() -> None:
         for node in range(20):
             here.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node), 100.0)
     here.record(Member("good", 0, 0), report("good", 0), 100.0)
-    told = here.agent("good", 0)
-    assert told is not None
-    assert all(len(one.report.last_lines) == 8 for one in told.ranks)
+    facts_of_agent = here.agent("good", 0)
+    assert facts_of_agent is not None
+    assert all(len(one.report.last_lines) == 8 for one in facts_of_agent.ranks)
 
 
 def test_what_is_forgotten_takes_no_room() -> None:

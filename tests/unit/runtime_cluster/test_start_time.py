@@ -24,14 +24,14 @@ from unit.runtime_cluster.worlds import Site, World
 
 @dataclass
 class Gang(World):
-    """One node whose agent is ready, and does what it is told. `told` has its commands."""
+    """One node whose agent is ready, and does what it is told. `commands` has its commands."""
 
     process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.RUNNING))
-    told: list[Command] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
 
     async def observe(self, job: Job) -> JobFacts:
         facts = await super().observe(job)
-        command = self.told[-1] if self.told else None
+        command = self.commands[-1] if self.commands else None
         report = Report("u-1", 0, 0, 0, 1, AgentPhase.READY, "10.0.0.1", 29500)
         if command is not None:
             ranks = (RankReport(0, 0, RankState.RUNNING, started_age=1.0),)
@@ -41,7 +41,7 @@ class Gang(World):
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         await super().apply(job, actions)
-        self.told += [action.command for action in actions if isinstance(action, SendCommand)]
+        self.commands += [action.command for action in actions if isinstance(action, SendCommand)]
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def runs(here: Site) -> None:
 
 def started_once(server: ApiServer, gang: Gang) -> None:
     """The gang was told to start once, after its start was written, which nobody took back."""
-    assert [(command.kind, command.attempt) for command in gang.told] == [(CommandKind.START, 1)]
+    assert [(command.kind, command.attempt) for command in gang.commands] == [(CommandKind.START, 1)]
     assert (server.status["attempt"], server.status["phase"]) == (1, "Running")
     starts = [patch["status"]["startTime"] for patch in server.patches if "startTime" in patch["status"]]
     assert None not in starts
@@ -122,5 +122,5 @@ async def test_the_next_leader_goes_on_where_the_last_one_died(tmp_path: Path) -
     async with leader(server, gang, tmp_path) as here:
         here.hear()
         await runs(here)
-    assert [(command.kind, command.attempt) for command in gang.told] == [(CommandKind.START, 1)]
+    assert [(command.kind, command.attempt) for command in gang.commands] == [(CommandKind.START, 1)]
     assert server.status["startTime"] == CREATED

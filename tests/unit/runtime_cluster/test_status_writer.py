@@ -32,7 +32,7 @@ class Site:
     budget: WriteBudget = field(default_factory=WriteBudget)
     now: float = 1000.0
     holds_lease: bool = True
-    told: list[tuple[str, str]] = field(default_factory=list)
+    reports: list[tuple[str, str]] = field(default_factory=list)
 
     def status_writer(self) -> StatusWriter:
         assert self.server.resource is not None
@@ -42,7 +42,7 @@ class Site:
         return StatusWriter(read_resource(self.server.resource), desk)
 
     def publish(self, _: Resource, before: Status, after: Status) -> None:
-        self.told.append((before.phase, after.phase))
+        self.reports.append((before.phase, after.phase))
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ async def test_news_is_stored_when_write_returns(tmp_path: Path) -> None:
         assert here.server.status["phase"] == "Starting"
         assert here.server.patches[0]["metadata"] == {"resourceVersion": "100", "uid": "u-1"}
         assert status_writer.newest.version == "101"
-        assert here.told == [("Pending", "Starting")]
+        assert here.reports == [("Pending", "Starting")]
 
 
 async def test_only_what_differs_is_sent_and_nothing_when_nothing_does(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ async def test_an_answer_that_was_lost_after_the_commit_costs_one_turn(tmp_path:
         await status_writer.write(running(1))
         assert len(here.server.patches) == 2
         assert here.server.status["phase"] == "Running"
-        assert here.told == [("Pending", "Running")]
+        assert here.reports == [("Pending", "Running")]
 
 
 async def test_a_write_is_reported_when_the_watch_sees_it_first(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_a_write_is_reported_when_the_watch_sees_it_first(tmp_path: Path) 
         for _ in range(2):
             status_writer.begin()
             await status_writer.write(Status(phase="Succeeded"))
-        assert here.told == [("Pending", "Succeeded")]
+        assert here.reports == [("Pending", "Succeeded")]
 
 
 async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
         assert here.server.resource is not None
         assert status_writer.take(here.server.resource)
         status_writer.begin()
-        assert here.told == []
+        assert here.reports == []
 
 
 async def test_a_resource_of_the_same_name_made_anew_is_another_job(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ async def test_what_the_server_does_not_take_is_the_turns_failure(tmp_path: Path
         with pytest.raises(ApiError) as refused:
             await status_writer.write(running(1))
         assert refused.value.retry_after == 3
-        assert here.told == []
+        assert here.reports == []
         await status_writer.write(running(1))
         assert here.server.status["phase"] == "Running"
 

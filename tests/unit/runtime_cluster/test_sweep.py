@@ -13,7 +13,7 @@ from unit.runtime_cluster.cluster_resources import resource
 
 
 @pytest.mark.parametrize(
-    ("known", "listed", "as_of", "gone"),
+    ("known", "listed", "as_of", "deleted"),
     [
         ([("a", 10)], ["a"], "50", ()),
         ([("a", 10), ("b", 20)], ["b"], "50", ("a",)),
@@ -26,10 +26,10 @@ from unit.runtime_cluster.cluster_resources import resource
     ],
 )
 def test_what_is_known_and_not_there_has_vanished(
-    known: list[tuple[str, int]], listed: list[str], as_of: str, gone: tuple[str, ...]
+    known: list[tuple[str, int]], listed: list[str], as_of: str, deleted: tuple[str, ...]
 ) -> None:
     resources = [read_resource(resource(uid=uid, version=version)) for uid, version in known]
-    assert vanished(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == gone
+    assert vanished(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == deleted
 
 
 async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells(

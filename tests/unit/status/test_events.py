@@ -109,19 +109,19 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
 )
 
 
-@pytest.mark.parametrize(("steps", "told"), CASES)
-def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
-    assert words(story(*steps)) == told
+@pytest.mark.parametrize(("steps", "events"), CASES)
+def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
+    assert words(story(*steps)) == events
 
 
-@pytest.mark.parametrize(("steps", "told"), CASES)
-def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], told: list[Words]) -> None:
+@pytest.mark.parametrize(("steps", "events"), CASES)
+def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
     first = [note for note in story(*steps) if note.reason in STEPS]
     again = [steps_so_far(status) for status in statuses(*steps)]
 
     # Every step is still told by a status after it, as it was told first, and nothing else is.
     assert {note for notes_again in again for note in notes_again} == set(first)
-    assert [note for note in first if note.reason == told[-1][1]] == list(again[-1][-1:])
+    assert [note for note in first if note.reason == events[-1][1]] == list(again[-1][-1:])
 
 
 def test_a_refused_resource_gets_another_event_only_for_another_problem() -> None:

@@ -322,7 +322,7 @@ CASES = (
                 1,
                 agent(1, AgentPhase.RUNNING, [rank(2), rank(3)]),
                 process=exited(1.05, signal=9, problem=Problem("OOMKilled", "container trainer ran out of memory")),
-                told=command(CommandKind.START),
+                sent_command=command(CommandKind.START),
             ),
         ),
         "digits-1: container trainer ran out of memory; 2 others were stopped",

@@ -41,7 +41,7 @@ def with_problem(current: NodeFacts) -> NodeFacts:
 
 
 SIDECAR = "digits-0: container logs failed with exit code 3"
-STARTED = node(0, agent(0, AgentPhase.READY), told=command(CommandKind.START))
+STARTED = node(0, agent(0, AgentPhase.READY), sent_command=command(CommandKind.START))
 
 CASES = (
     (facts(missing(0), missing(1)), "Pending", "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet"),

@@ -40,7 +40,7 @@ def odd_node(number: int) -> NodeFacts:
     current = agent(number, AgentPhase.RUNNING, ranks)
     names = (f"{'ö' * 50}{index}" for index in range(200 if number == 0 else 0))
     metrics = tuple(MetricFacts(MetricValue(name, 0.1, 0, 0.0), START) for name in names)
-    return node(number, replace(current, metrics=metrics), told=command(CommandKind.START))
+    return node(number, replace(current, metrics=metrics), sent_command=command(CommandKind.START))
 
 
 def test_a_hundred_thousand_ranks_are_a_small_status() -> None:

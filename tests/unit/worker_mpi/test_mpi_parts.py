@@ -24,16 +24,16 @@ OPEN_MPI = {
 HYDRA = {"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
 
 
-@pytest.mark.parametrize("told", [OPEN_MPI, HYDRA, {"PMIX_RANK": "3"}])
-def test_position(told: dict[str, str]) -> None:
-    position = mpi_world.position(told, 2, 2)
+@pytest.mark.parametrize("variables", [OPEN_MPI, HYDRA, {"PMIX_RANK": "3"}])
+def test_position(variables: dict[str, str]) -> None:
+    position = mpi_world.position(variables, 2, 2)
     assert position is not None
     assert (position.rank, position.size, position.local_rank, position.local_size) == (3, 4, 1, 2)
 
 
-@pytest.mark.parametrize("told", [{}, {"RANK": "3"}, {"PMI_RANK": "x"}])
-def test_no_position(told: dict[str, str]) -> None:
-    assert mpi_world.position(told, 2, 2) is None
+@pytest.mark.parametrize("variables", [{}, {"RANK": "3"}, {"PMI_RANK": "x"}])
+def test_no_position(variables: dict[str, str]) -> None:
+    assert mpi_world.position(variables, 2, 2) is None
 
 
 @pytest.mark.parametrize("mark", [{"PMI_SPAWNED": "1"}, {"OMPI_PARENT_PORT": "3865247745.0:2399568264"}])
