@@ -27,7 +27,7 @@ def http_site(handler: type[BaseHTTPRequestHandler], at: At = HERE) -> Iterator[
     server = ThreadingHTTPServer((at.host, 0), handler)
     if at.tls is not None:
         server.socket = at.tls.wrap_socket(server.socket, server_side=True)
-    # whoever keeps a connection open must not keep the test from ending
+    # an open connection must not keep the test from ending
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

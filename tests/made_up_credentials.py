@@ -1,4 +1,4 @@
-"""AWS credentials that nobody has, in the place of whatever the environment and the home folder hold."""
+"""Made-up AWS credentials, instead of those in the environment and the home folder."""
 
 import pytest
 
@@ -14,7 +14,7 @@ _ABSENT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_REGION
 
 
 def with_made_up_credentials(patch: pytest.MonkeyPatch) -> None:
-    """This process' environment with these, and nobody else's."""
+    """This process' environment with these credentials and no others."""
     for name, value in MADE_UP.items():
         patch.setenv(name, value)
     for name in _ABSENT:

@@ -1,4 +1,4 @@
-"""An S3 of objects that nobody has stored: small ones by the thousand, and one of gigabytes, made up as they are read.
+"""An S3 whose objects are generated on reading: small ones by the thousand, and one of gigabytes.
 
 moto keeps what it has in memory, and can't put an upload of 2 GB together.
 """

@@ -1,4 +1,4 @@
-"""Processes of a test, found among all of the machine by a mark in their environment, whoever is their parent."""
+"""Processes of a test, found among all of the machine by a mark in their environment, whatever their parent."""
 
 import time
 from pathlib import Path

@@ -60,7 +60,7 @@ def intel() -> Install:
 
 
 def open_mpi_4() -> Install:
-    """Debian's own, moved: its parts are told where they are now."""
+    """Debian's own, moved: its parts get their new paths."""
     root = debian()
     libraries = next((root / "usr" / "lib").glob("*-linux-gnu"))
     system = root / "lib" / libraries.name

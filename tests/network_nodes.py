@@ -1,4 +1,4 @@
-"""Nodes with networks of their own: a process each in a network namespace; with it its cables are gone."""
+"""Nodes with networks of their own: a process each in a network namespace; its links are removed with it."""
 
 import itertools
 import os

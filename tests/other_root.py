@@ -24,7 +24,7 @@ _PAUSE = b"\xb8\x22\x00\x00\x00\x0f\x05\xeb\xf7"
 
 
 def need_user_namespaces() -> None:
-    """Skip the test where nobody may have a root of his own; on CI that is a failure."""
+    """Skip the test where users may not have their own root; on CI that is a failure."""
     tried = subprocess.run(["unshare", *_NAMESPACES, "true"], check=False, capture_output=True, text=True)
     if tried.returncode == 0:
         return
@@ -52,7 +52,7 @@ class OtherRoot:
     shared: tuple[Path, ...]
 
     def python(self, folder: Path) -> str:
-        """A program that runs the agent's own Python in the root, in the namespaces of a user who needs be nobody."""
+        """A program that runs the agent's own Python in the root, in the namespaces of an unprivileged user."""
         shared = [(path, path) for path in (Path("/proc"), Path("/dev"), *self.shared)]
         inside = [
             *self._mounts([(self.own_python, Path("/muster-python")), *shared]),

@@ -144,7 +144,7 @@ class Agent:
 
     def until_says(self, text: str) -> Heard:
         """Listen until the latest rank has started and written `text` on standard output."""
-        # a rank can write before its wrapper has told that it started
+        # a rank can write before its wrapper has reported its start
         return self.until(
             lambda: len(self.heard) > 0 and text in self.heard[-1].text and len(self.heard[-1].messages) > 1
         )

@@ -127,7 +127,7 @@ class RemoteRankGroup:
         return connection
 
     def listen_again(self) -> None:
-        """Node 1 is there after all, on the port that was told."""
+        """Node 1 listens after all, on its announced port."""
         port = socket.socket()
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.bind(("127.0.0.1", self.peers[1].port))

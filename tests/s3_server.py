@@ -33,7 +33,7 @@ def s3_server() -> Iterator[str]:
 
 
 def client(url: str) -> S3Client:
-    """Somebody who may do everything there."""
+    """Credentials with all permissions there."""
     return boto3.client(
         "s3",
         endpoint_url=url,

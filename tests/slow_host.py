@@ -11,7 +11,7 @@ DRIP_SECONDS = 0.02
 
 
 class SlowHost:
-    """`left` is set once somebody has closed a connection to it; `sent` counts the bytes that went out."""
+    """`left` is set once a client has closed a connection to it; `sent` counts the bytes that went out."""
 
     def __init__(self, port: int) -> None:
         self.netloc = f"127.0.0.1:{port}"

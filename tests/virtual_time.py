@@ -32,7 +32,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         def work() -> None:
             try:
                 self._later(there, future, func(*args), None)
-            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            except Exception as error:  # noqa: BLE001 - the waiting caller gets it
                 self._later(there, future, None, error)
 
         self.call_later(there, work)

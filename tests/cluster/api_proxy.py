@@ -4,7 +4,7 @@
         proxy.decide = lambda call: Answer(429, "TooManyRequests") if call.verb == "create" else PASS
         client = await Client.connect(str(proxy.kubeconfig))
 
-It asks the API server as the kubeconfig's user, whoever asks it.
+It sends requests to the API server as the kubeconfig's user, whatever the client.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Lose:
-    """The API server does it, and nobody hears: `then` is called in place of an answer, the connection is closed.
+    """The API server executes it, and the response is lost: `then` is called instead, the connection is closed.
 
     A watch is only closed.
     """
@@ -217,7 +217,7 @@ class ApiProxy:
                 await response.write(chunk)
             await response.write_eof()
         except ConnectionResetError:
-            # Who watched has gone.
+            # The watching client has disconnected.
             return response
         finally:
             self._watches.discard(transport)

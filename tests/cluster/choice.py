@@ -54,7 +54,7 @@ class HostTools:
 def look() -> HostTools:
     """What this machine has."""
     root = os.geteuid() == 0
-    # Asking an engine that isn't there takes a while, and nobody needs to know.
+    # Probing a missing engine takes a while, and is only done when needed.
     return HostTools(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
 
 
@@ -71,7 +71,7 @@ def docker_answers() -> bool:
 
 
 def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
-    """A given cluster goes first, for somebody asked for it; then the one that needs nothing but root."""
+    """A cluster that the user names comes first; then the one that needs only root."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
         missing = [name for name, value in named.items() if not value]

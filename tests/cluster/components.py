@@ -63,7 +63,7 @@ def start(
 
 
 def marked() -> list[FoundComponent]:
-    """All processes of any cluster on this machine, whoever started them."""
+    """All processes of any cluster on this machine."""
     result = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -71,7 +71,7 @@ def marked() -> list[FoundComponent]:
         try:
             variables = (process / "environ").read_bytes().split(b"\0")
         except OSError:
-            # Gone meanwhile, or not ours to look at.
+            # It has exited meanwhile, or belongs to another user.
             continue
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")

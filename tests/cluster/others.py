@@ -1,4 +1,4 @@
-"""Clusters that aren't our own: one that somebody gave, and one that kind makes where Docker is."""
+"""Clusters that aren't our own: one that the user names, and one that kind creates where Docker is."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
 
 
 class GivenCluster:
-    """Somebody's; it's used as it is."""
+    """A user's cluster; it's used as it is."""
 
     def __init__(self, value: NamedCluster) -> None:
         self.kubeconfig = Path(value.kubeconfig)
@@ -31,7 +31,7 @@ class GivenCluster:
         """It's there, or the tests say that it isn't."""
 
     def operator_image(self) -> str:
-        """The image that somebody put there."""
+        """The image that the user provided there."""
         return self._given.operator_image
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
     assert sorted(used - value) == []
     if not whole_run:
         unseen = ", ".join(" ".join(filter(None, each)) for each in sorted(value - used))
-        pytest.skip(f"rights that nobody uses are seen only when all of the cluster's tests run; here: {unseen or '-'}")
+        pytest.skip(f"unused permissions are found only when all of the cluster's tests run; here: {unseen or '-'}")
     assert sorted(value - used) == []
 
 

@@ -13,7 +13,7 @@ from cluster.say import CannotGoOn
 
 # On an idle machine everything is there within seconds; two cores busy with something else take their time.
 PATIENCE_SECONDS = 120.0
-# Nobody tells when a port begins to listen or a file appears: it's asked this often.
+# There is no event for a port that starts to listen or a file that appears: poll this often.
 PAUSE_SECONDS = 0.05
 
 

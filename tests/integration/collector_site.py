@@ -95,7 +95,7 @@ class Site:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Let the loop turn until something inside the collector, which tells nobody, is so."""
+    """Run the loop until a condition inside the collector holds, which nothing announces."""
     async with asyncio.timeout(10.0):
         while not is_so():  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.001)

@@ -85,7 +85,7 @@ async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monke
 
         server.status, server.keys = 200, new.jwks()
         async with asyncio.timeout(10.0):
-            while not is_believed(trust, new):  # noqa: ASYNC110 - the verifier tells nobody
+            while not is_believed(trust, new):  # noqa: ASYNC110 - the verifier has no event to await
                 await asyncio.sleep(0.01)
         assert not is_believed(trust, old)
         running.cancel()

@@ -1,4 +1,4 @@
-"""The webhook's server and whoever may knock at it: API servers, and any pod of the cluster."""
+"""The webhook's server and its clients: API servers, and any pod of the cluster."""
 
 import asyncio
 import io

@@ -28,7 +28,7 @@ class Caller:
 
 @dataclass
 class Callers:
-    """By access key. A key that nobody handed out is the operator's own."""
+    """By access key. An unknown key is the operator's own."""
 
     role_seconds: float = 3600.0
     """For how long an assumed role is handed out, whatever is asked for."""

@@ -1,4 +1,4 @@
-"""The training jobs of one account in one region. No I/O; every call is told the time."""
+"""The training jobs of one account in one region. No I/O; every call gets the time as an argument."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Job:
         return {
             "TrainingStartTime": began.timestamp(),
             "TrainingTimeInSeconds": seconds,
-            # Told once it's over.
+            # Reported once it has ended.
             **({"BillableTimeInSeconds": seconds} if ended is not None else {}),
         }
 
@@ -126,7 +126,7 @@ class Jobs:
         self.lag_seconds = 0.0
         """How far listings are behind."""
         self.token_seconds = float("inf")
-        """For how long a listing may be gone on with."""
+        """How long a listing's token is valid."""
         self.by_name: dict[str, Job] = {}
         self._prefix = f"arn:aws:sagemaker:{region}:{account}:training-job/"
 

@@ -1,4 +1,4 @@
-"""What becomes of a training job, and when: told beforehand, moved by whatever clock the service is given."""
+"""What happens to a training job, and when: planned in advance, by the clock of the service."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import virtual_time
 from sagemaker_site.site import Site, Wire
 
 ANSWER_SECONDS = 0.05
-"""How long whoever is asked takes to answer."""
+"""How long a service takes to respond."""
 
 Life = Callable[[Site], Awaitable[None]]
 

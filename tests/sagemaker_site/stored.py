@@ -34,7 +34,7 @@ class Stored:
     _uids: int = 0
 
     def create(self, name: str, spec: dict[str, Any]) -> None:
-        """Somebody applies a job."""
+        """A user applies a job."""
         self._uids += 1
         metadata = {
             "name": name,
@@ -48,26 +48,26 @@ class Stored:
         self._changed(name, "ADDED")
 
     def change(self, name: str, **spec: Any) -> None:
-        """Somebody changes a job's spec."""
+        """A user changes a job's spec."""
         resource = self.kept[name]
         resource["spec"] = merged(resource["spec"], spec)
         resource["metadata"]["generation"] += 1
         self._changed(name, "MODIFIED")
 
     def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
-        """Somebody writes what only muster should."""
+        """A user writes what only muster should."""
         resource = self.kept[name]
         resource["metadata"]["finalizers"] = finalizers
         resource["status"] = merged(resource.get("status", {}), status)
         self._changed(name, "MODIFIED")
 
     def wipe(self, name: str) -> None:
-        """Somebody takes off all that muster has told."""
+        """A user removes the whole status."""
         del self.kept[name]["status"]
         self._changed(name, "MODIFIED")
 
     def delete(self, name: str) -> None:
-        """Somebody deletes a job."""
+        """A user deletes a job."""
         metadata = self.kept[name]["metadata"]
         metadata.setdefault("deletionTimestamp", to_seconds(self.now()))
         self._changed(name, "MODIFIED")

@@ -71,7 +71,7 @@ class Profiler(Model):
     mode: Literal["Auto", "Enabled", "Disabled", "Unset"] = Field(
         default="Auto",
         description="Auto: as the SageMaker SDK does, which is Enabled where the region and the instances have it. "
-        "Disabled: SageMaker is told not to profile. Unset: nothing is said.",
+        "Disabled: the request disables profiling. Unset: the request omits it.",
     )
     s3: S3Folder | None = Field(default=None, description="Where profiles are kept; unset: the job's output.")
     interval_milliseconds: Literal[100, 200, 500, 1000, 5000, 60000] | None = Field(

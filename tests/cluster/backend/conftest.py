@@ -10,6 +10,6 @@ from muster.kube.client import Client
 
 @pytest.fixture
 async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
-    """A job of two nodes that nobody has begun to run."""
+    """A job of two nodes that has not been started."""
     kubectl.define(crd_yaml())
     return await World.begin(client, namespace)

@@ -71,7 +71,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
 async def test_creating_again_adopts_what_is_there(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
-    # a new process whose informer has told nothing yet
+    # a new process whose informer has reported nothing yet
     another = world.operator()
     await another.create(job)
     assert await world.pods() == ["vit-0-0", "vit-1-0"]

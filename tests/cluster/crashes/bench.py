@@ -184,7 +184,7 @@ class Bench:
         return PASS if accident is None else accident.befall(what_of(call))
 
     async def _replace(self) -> None:
-        """Start the next operator, when the dead one's Lease is over: nobody has the time to wait for that."""
+        """Start the next operator as if the dead one's Lease had expired: waiting for that would take too long."""
         await asyncio.to_thread(self.operator.end)
         client, namespace = self.place.client, self.place.namespace
         with contextlib.suppress(ApiError):

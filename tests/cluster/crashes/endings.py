@@ -38,7 +38,7 @@ class Ending:
 
 
 def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
-    """How the job stands now, as if it were over. What the status of a deleted job said last is nobody's business."""
+    """How the job stands now, as if it were over. The last status of a deleted job doesn't matter."""
     status = seen.status if seen.exists else {}
     ranks = status.get("ranks", {})
     return Ending(
@@ -57,8 +57,8 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
 def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
     """What must not be, whatever happened to the operator.
 
-    A node has one pod at a time and, where nobody takes it away before it begins, one for each start of the gang. That
-    a pod bears the name of one that is gone is no harm: all that is known of pods is kept by uid.
+    A node has one pod at a time and, unless it is deleted before it starts, one for each attempt. That
+    a pod has the name of a deleted one is harmless: muster identifies pods by uid.
     """
     attempt = max((status.get("attempt", 0) for status in seen.statuses), default=0)
     more = [
@@ -73,7 +73,7 @@ def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
 
 
 def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
-    """Where a status took back what the one before it had told."""
+    """Where a status lost what the previous one had reported."""
     result = []
     for before, after in pairwise(statuses):
         if after.get("attempt", 0) < before.get("attempt", 0):

@@ -66,5 +66,5 @@ async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(
     await side_by_side(benches, list(cases), live)
     print(f"{len(cases)} kills; steps that came no more: {never}")  # noqa: T201 - for the reader of a report
     assert problems == [], "\n".join(problems)
-    # Which ranks are told of together differs; most steps come always.
+    # Which ranks are reported together differs; most steps occur always.
     assert len(never) <= len(cases) // 10, never

@@ -106,7 +106,7 @@ def _times(role: Role, reason: str) -> int:
 
 
 async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Random) -> None:
-    """Until cancelled. A killed one's Lease runs out by itself, or at once: else nobody would lead most of the time."""
+    """Until cancelled. A killed one's Lease runs out by itself, or at once: else mostly none would lead."""
     while True:
         if chance.random() < LEADING_SHARE:
             await asyncio.to_thread(operator.until_leads)

@@ -1,4 +1,4 @@
-"""Statuses that somebody edited: what ran is not run again, and what can't be read is told of and left alone."""
+"""Statuses edited by a user: a job never runs again, and an unreadable status is reported and left alone."""
 
 import json
 import signal

@@ -53,7 +53,7 @@ def odd(fields_site: Site) -> Jobs:
 
 
 def report_of(jobs: Jobs, pod: str) -> dict[str, object]:
-    """What the pod's rank told of itself."""
+    """What the pod's rank reported about itself."""
     (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
     result: dict[str, object] = json.loads(line.partition("] ")[2])
     return result

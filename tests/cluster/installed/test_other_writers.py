@@ -1,4 +1,4 @@
-"""Somebody else writes to the resource all the time (a GitOps controller, a user's script): nothing gets lost."""
+"""Another client writes to the resource all the time (a GitOps controller, a user's script): nothing gets lost."""
 
 import json
 import time

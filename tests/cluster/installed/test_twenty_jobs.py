@@ -63,7 +63,7 @@ def test_twenty_jobs_cost_little_and_their_progress_is_written_every_two_seconds
         writes = status_writes(namespace, began, ended)
     assert set(writes) == set(names)
     everything = sorted(at for times in writes.values() for at in times)
-    # Whose ranks were late with their reports was told so at once.
+    # Jobs with late reports were reported at once.
     quiet = [times for name, times in writes.items() if name not in told]
     gaps = [later - earlier for times in quiet for earlier, later in itertools.pairwise(times)]
     say(f"{len(everything)} writes; the least time between two of {len(quiet)} jobs without news: {min(gaps):.2f} s")

@@ -299,7 +299,7 @@ async def test_a_stream_that_is_cut_is_no_end(proxy: ApiProxy, proxied: Client, 
     await anext(watch)
     proxy.cut_watches()
     with pytest.raises(ApiError) as caught:
-        # What had come before is told first.
+        # Earlier changes are reported first.
         [change async for change in watch]
     assert caught.value.status == NO_ANSWER
 

@@ -18,7 +18,7 @@ MINE = "mine=yes"
 
 @dataclass
 class Listener:
-    """Keeps what it's told; a test waits for how many there are, or breaks it."""
+    """Keeps the reported changes; a test waits for a number of them, or makes the callback fail."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
     last: Change | None = None

@@ -16,7 +16,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 @pytest.fixture
 def doomed_site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
-    """One that loses a namespace: where the chart's rights for that are gone, no operator begins any more."""
+    """One that loses a namespace: where the chart's permissions for it are deleted, no operator starts any more."""
     with new_site(cluster, "doomed", tmp_path) as made:
         yield made
 
@@ -103,7 +103,7 @@ def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: Operato
     jobs.run("delete", *(jobs.children("done") | jobs.children("broken")))
     another_lives(jobs, "after-done")
     operator.signal(signal.SIGTERM)
-    # the whole of it, while nobody looks
+    # the whole of it, while no operator runs
     jobs.run("delete", *jobs.children("stopped"), "--grace-period=1")
     restarted = site.operators.start()
     jobs.wait("stopped", "condition=Failed")

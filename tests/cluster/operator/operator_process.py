@@ -33,7 +33,7 @@ PORTS = range(10_000, 30_000)
 
 
 def free_port() -> int:
-    """A port that nobody has at this moment."""
+    """A port that is free at the moment."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as listening, contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 
 def events(jobs: Jobs, name: str) -> list[str]:
-    """The reasons of the job's events, in the order in which they were told."""
+    """The reasons of the job's events, in the order of their reports."""
     listed = json.loads(jobs.run("get", "events", f"--field-selector=involvedObject.name={name}", "--output=json"))
     value = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
     return [event["reason"] for event in value if event["involvedObject"]["kind"] == "DistributedTrainingJob"]
@@ -24,7 +24,7 @@ def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, job
     assert (status["phase"], status["attempt"], succeeded(status)) == ("Succeeded", 1, "4/4")
     assert {"pod/hello-0-0", "pod/hello-1-0"} == jobs.children("hello", "pods")
     assert "rank 3 of 4" in jobs.log("hello-1-0")
-    # nobody else's book-keeping in the user's resource
+    # no bookkeeping of libraries in the user's resource
     assert "finalizers" not in resource["metadata"]
     assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
     assert set(events(jobs, "hello")) >= {"Started", "Completed"}

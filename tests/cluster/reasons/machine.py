@@ -57,7 +57,7 @@ def cut_off(pod: Any) -> Iterator[None]:
 
 @contextmanager
 def lost(name: str) -> Iterator[None]:
-    """A machine that is gone for everybody else: its network is cut and its kubelet stands still; its ranks go on."""
+    """A machine that no other can reach: its network is cut and its kubelet is stopped; its ranks continue."""
     rules = [
         (chain, direction, link)
         for chain, directions in (("INPUT", ("-i",)), ("OUTPUT", ("-o",)), ("FORWARD", ("-i", "-o")))

@@ -132,7 +132,7 @@ def _warns(seen: ObservedChange, name: str) -> bool:
 
 
 def _tells(seen: ObservedChange, message: str) -> bool:
-    # What is told of the bystanders may change while they are stopped.
+    # The message about the other ranks may change while they are stopped.
     return str(seen.status.get("message", "")).split(";")[0] == message.split(";", maxsplit=1)[0]
 
 

@@ -1,4 +1,4 @@
-"""What ends a job that runs: each has its own reason, and whoever did it is named as far as it's known."""
+"""What ends a job that runs: each has its own reason, and the message names the cause if it's known."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -148,7 +148,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage) -> Iterator[None]:
-    """All jobs of this module, side by side; one seat in the cluster, and somebody with the right to it."""
+    """All jobs of this module, side by side; one place in the cluster, and a user who may take it."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": stage.namespace}}
     stage.kubectl.apply({**priority, "value": 1000})
     patch_seats(stage, "add", "1")

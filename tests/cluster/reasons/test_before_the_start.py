@@ -148,7 +148,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """All jobs of this module, side by side; a folder for what mends them, whose name nobody else has."""
+    """All jobs of this module, side by side; a folder for what mends them, with a unique name."""
     folder = tmp_path_factory.mktemp(stage.namespace)
     for case in CASES:
         stage.apply(case.name, OK, **case.spec(folder))

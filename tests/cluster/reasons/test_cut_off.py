@@ -1,4 +1,4 @@
-"""Agents that can't reach the operator: told before the start, bridged after it."""
+"""Agents that can't reach the operator: reported before the start, tolerated after it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

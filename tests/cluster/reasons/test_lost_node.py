@@ -34,7 +34,7 @@ LATE_SECONDS = 12.0
 NODE_LOST_SECONDS = NOT_READY_SECONDS + LOST_SECONDS + LATE_SECONDS
 SHORT_CUT_SECONDS = 20.0
 
-FAIL = "/dev/shm/fail"  # noqa: S108 - in the pod, where nobody else is
+FAIL = "/dev/shm/fail"  # noqa: S108 - in the pod, which no other user shares
 APART = f"""
 import os, time
 while not os.path.exists({FAIL!r}):
@@ -44,7 +44,7 @@ raise ValueError("bad label")
 
 
 def placed(**more: object) -> Manifest:
-    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one once that is gone."""
+    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one after that."""
     wishes = [
         {
             "weight": 100,

@@ -11,7 +11,7 @@ from cluster.shared import Manifest
 
 
 def applied(name: str) -> Predicate:
-    """Nobody but the operator hears the API server refuse its pods: it's asked as soon as the job is there."""
+    """Only the operator gets the API server's refusal of its pods: it sends a dry run as soon as the job exists."""
     return lambda seen: seen.kind == "Job" and seen.name == name and seen.type == "ADDED"
 
 
@@ -125,7 +125,7 @@ def test_a_webhook_that_is_not_there(stage: Stage) -> None:
 
 
 def until_in_force(stage: Stage) -> None:
-    """API servers hear of policies and webhooks by watches, and nobody tells when they have."""
+    """API servers learn of policies and webhooks by watches, and there is no event for it."""
     pod = ("run", "probe", "--image=none", "--dry-run=server", "--restart=Never", f"--namespace={stage.namespace}")
     for _ in range(200):
         try:

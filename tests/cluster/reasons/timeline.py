@@ -20,7 +20,7 @@ _WATCHED = {
 
 @dataclass(frozen=True)
 class ObservedChange:
-    """A change as a watch told of it, `at` in seconds since some moment, `clock` in Unix seconds."""
+    """A change as a watch reported it, `at` in seconds since some moment, `clock` in Unix seconds."""
 
     at: float
     clock: float
@@ -45,7 +45,7 @@ Predicate = Callable[[ObservedChange], bool]
 
 
 class Timeline:
-    """All changes of jobs, pods and events, in the order in which they were told."""
+    """All changes of jobs, pods and events, in the order of their reports."""
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
         self._told: list[ObservedChange] = []

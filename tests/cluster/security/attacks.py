@@ -1,6 +1,6 @@
 """What a tenant may do to the operator: each attack is what it sends, one request after the other. Pure but for chance.
 
-Endless ones go on until they are ended. All of it is allowed to whoever has the role `edit` in one namespace.
+Endless ones go on until they are ended. The role `edit` in one namespace allows all of it.
 """
 
 import itertools
@@ -353,7 +353,7 @@ def lone_tenant_pods(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def real_pods(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Jobs that can be placed, of an image that nobody has, begun and given up."""
+    """Jobs that can be scheduled, with an image that doesn't exist, started and deleted."""
     for turn in itertools.count():
         body = job(f"real-{turn % 2}", nodes=2)
         body["spec"].pop("template")

@@ -99,7 +99,7 @@ _SPEC: Mapping[str, tuple[Json, ...]] = {
 
 
 def _spec(chance: random.Random) -> dict[str, Json]:
-    """Some fields as they may be, some as nobody means them."""
+    """Some fields with valid values, some with nonsensical ones."""
     fields = chance.sample(sorted(_SPEC), chance.randrange(6))
     return {name: value(chance) if chance.random() < 0.3 else chance.choice(_SPEC[name]) for name in fields}
 

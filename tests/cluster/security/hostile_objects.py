@@ -1,4 +1,4 @@
-"""Objects that nobody needs, as text: json can't write all that the API server takes. Pure."""
+"""Useless objects, as text: json can't write all that the API server takes. Pure."""
 
 import json
 from collections.abc import Mapping

@@ -49,7 +49,7 @@ os._exit(3)
 
 @contextlib.contextmanager
 def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
-    """Two pods of a job and two of nobody's flood the collector; jobs fail with last words that nobody can read.
+    """Two pods of a job and two others flood the collector; jobs fail with unreadable last lines.
 
     It begins when all of them have started: that many containers keep the machine busy for seconds.
     """
@@ -144,7 +144,7 @@ def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
 
 @contextlib.contextmanager
 def running(jobs: Jobs, programs: list[tuple[str, str, dict[str, Any]]]) -> Iterator[None]:
-    """Programs in pods: what they say is nobody's business, and with nobody who reads they end."""
+    """Programs in pods: their output doesn't matter, and without a reader they exit."""
     begun: list[subprocess.Popen[str]] = []
     try:
         for pod, program, wanted in programs:
@@ -164,7 +164,7 @@ def execute(jobs: Jobs, pod: str, program: str, wanted: dict[str, Any]) -> "subp
 
 
 def _lurker(namespace: str, name: str) -> dict[str, Any]:
-    """A pod that is nobody's, with a token for the collector and a job's label."""
+    """A pod of no job, with a token for the collector and a job's label."""
     token = {"serviceAccountToken": {"audience": TOKEN_AUDIENCE, "expirationSeconds": 600, "path": "token"}}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Somebody inside a pod who asks the collector for what isn't theirs."""
+"""A program inside a pod that requests other jobs' data from the collector."""
 
 import json
 from collections.abc import Sequence

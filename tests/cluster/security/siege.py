@@ -88,7 +88,7 @@ class Siege:
 
     @contextlib.contextmanager
     def evil(self) -> Iterator[str]:
-        """A namespace of the tenant's, which is gone in the end, whatever is in it."""
+        """A namespace of the tenant's, which is deleted at the end, whatever is in it."""
         name = f"evil-{uuid.uuid4().hex[:6]}"
         self.kubectl("create", "namespace", name)
         self.kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -198,6 +198,6 @@ def _number(file: Path) -> int:
     try:
         lines = file.read_text(encoding="ascii").splitlines()
     except OSError:
-        return 0  # the container is gone: that is told by its restarts
+        return 0  # the container was restarted: its restart count shows that
     values = dict(line.split() for line in lines)
     return int(values.get("total_rss", values.get("anon", "0")))

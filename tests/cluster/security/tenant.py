@@ -1,4 +1,4 @@
-"""Somebody with Kubernetes' role `edit` in one namespace, who sends the API server whatever bytes they like."""
+"""A user with Kubernetes' role `edit` in one namespace, who sends the API server arbitrary bytes."""
 
 import base64
 import http.client

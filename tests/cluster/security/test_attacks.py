@@ -69,7 +69,7 @@ def siege(shared_cluster: SharedCluster) -> Iterator[Siege]:
 
 @pytest.fixture(scope="module")
 def undisturbed(siege: Siege) -> float:
-    """How long the victim's job takes with nobody about. The first one is slower."""
+    """How long the victim's job takes without an attack. The first one is slower."""
     siege.victims_seconds()
     return max(siege.victims_seconds() for _ in range(2))
 

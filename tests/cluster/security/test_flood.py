@@ -82,7 +82,7 @@ def flooded(site: Site) -> Iterator[list["subprocess.Popen[str]"]]:
             floods.append(site.kubectl.begin(*where, "--", "python3", "-Ic", FLOOD, json.dumps(wanted)))
         yield floods
     finally:
-        # with nobody who reads, the script ends, too
+        # without a reader, the script exits, too
         for flood in floods:
             flood.kill()
             flood.wait()

@@ -34,7 +34,7 @@ class Scene:
     former: str
 
     def token(self, pod: str, audience: str = TOKEN_AUDIENCE) -> str:
-        """What the API server gives to whoever may ask it for a token; "": of no pod, or for itself."""
+        """The token that the API server issues to a permitted user; "": for no pod, or for itself."""
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}") if pod else ()
         audiences = (f"--audience={audience}",) if audience else ()
         return self.site.jobs.run("create", "token", "default", *audiences, *bound).strip()
@@ -62,7 +62,7 @@ def scene(guarded: Site) -> Iterator[Scene]:
 
 
 def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
-    """A pod that somebody made who may make pods; of a name such as muster's, it carries all the labels, too."""
+    """A pod created by a user with permission for it; with a name such as muster's, it has all the labels, too."""
     labels = {"job": "victim", "job-uid": job_uid, "node": "0", "replacement": "1"}
     token = {"audience": TOKEN_AUDIENCE, "path": "token"}
     return {

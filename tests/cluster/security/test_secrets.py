@@ -1,4 +1,4 @@
-"""What is nobody else's business: not in logs, events or a status."""
+"""Secrets: not in logs, events or a status."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}]
     jobs.apply("discreet", FAILING, nodes=1, procsPerNode=1, env=env, cleanPodPolicy="None")
     jobs.wait("discreet", "condition=Failed")
-    # the rank had it, and what a rank says is told
+    # the rank had it, and a rank's output is shown
     assert "said by the rank itself" in jobs.status("discreet")["message"]
     everything = jobs.run("get", "dtj,pods,services,configmaps,events", "--output=json")
     for text in (everything, jobs.log("discreet-0-0"), guarded.said):

@@ -229,7 +229,7 @@ def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
 
 
 def _credentials(pod: Any) -> list[str]:
-    """What of a pod's spec looks like somebody's credentials; the way to a token is none."""
+    """The parts of a pod's spec that look like credentials; a path to a token is none."""
     spec = pod["spec"]
     containers = [*spec["initContainers"], *spec["containers"]]
     names = [variable["name"] for container in containers for variable in container.get("env", [])]

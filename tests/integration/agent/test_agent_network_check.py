@@ -149,7 +149,7 @@ def test_strangers_get_nothing_and_a_source_is_counted(tmp_path: Path, address: 
 
 
 def connected(peer: Peer) -> socket.socket:
-    """A connection, once somebody listens."""
+    """A connection, once the server listens."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

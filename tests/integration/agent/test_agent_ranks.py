@@ -271,4 +271,4 @@ def test_the_token_is_read_anew(world: AgentWorld) -> None:
     (world.short / "0" / "token").write_text("rotated-0")
     world.wait(0, lambda _: "Bearer rotated-0" in world.collector.tokens)
     world.send(CommandKind.EXIT)
-    assert world.agents[0].wait(timeout=30) == 1  # it was told to leave before it had anything to do
+    assert world.agents[0].wait(timeout=30) == 1  # it was stopped before it had started a rank

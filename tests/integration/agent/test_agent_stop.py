@@ -1,4 +1,4 @@
-"""However an agent is told to end its ranks, none of their processes is left."""
+"""However an agent is asked to stop its ranks, none of their processes remains."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
     report = world.wait_ended()
     assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
     assert report.ranks[0].activity == "train.py:5 in <module>"
-    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is told to leave
+    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is asked to exit
     assert world.leave() == 12
     assert left_after(marker.split("=")[1]) == []
 

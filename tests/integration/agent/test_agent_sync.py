@@ -17,7 +17,7 @@ from muster_worker.contract import AgentPhase, CommandKind, Report
 
 
 class SyncServer:
-    """A sync that answers when it is told to."""
+    """A sync server that responds when the test says so."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Ranks whose wrapper was killed: how they ended is told as long as anybody can know it."""
+"""Ranks whose wrapper was killed: the agent reports how they ended if it can know it."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ print("held", flush=True)
 while True:
     signal.pause()
 """
-"""The kernel lets nobody open a file, and so execute it, while another process has a lease on it."""
+"""The kernel blocks opening and executing a file while another process has a lease on it."""
 
 SURVIVOR = """
 import ctypes, os, sys

@@ -1,4 +1,4 @@
-"""The documented policy allows what muster asks for, each of its actions is needed, and what is missing is told."""
+"""The documented policy allows muster's requests, needs each of its actions, and an error names a missing one."""
 
 import re
 import time

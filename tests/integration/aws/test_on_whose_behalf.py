@@ -1,4 +1,4 @@
-"""Jobs of namespaces that assume roles, over real connections: whoever owns a role knows for whom it is assumed."""
+"""Jobs of namespaces that assume roles, over real connections: a role's owner knows for whom it is assumed."""
 
 from __future__ import annotations
 

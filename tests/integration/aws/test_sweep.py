@@ -30,7 +30,7 @@ ONE_AND_A_HALF = 1.5 * SWEEP_SECONDS
 
 @dataclass
 class Site:
-    """One place with its service, and somebody who watches."""
+    """One place with its service, and a watcher."""
 
     service: Service
     aws: Aws
@@ -107,7 +107,7 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
         site.turn("a-1", Stage("Stopped", status="Stopped"))
         await asyncio.sleep(FULL_SECONDS)
 
-    # When somebody began to watch it, as it was listed at the same time, when it began to train, and when it ended.
+    # When its watch began (it was listed at the same time), when it began to train, and when it ended.
     assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
 
 

@@ -1,4 +1,4 @@
-"""The Lease and the health endpoints beside a main process that is busy, stopped or gone."""
+"""The Lease and the health endpoints while the main process is busy, stopped or dead."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_the_elector_ends_with_a_main_process_that_was_killed(tmp_path: Pa
                     break
                 await asyncio.sleep(0.05)
         assert len(ours.server.renewals) <= renewals + 1
-        # What it had sent may still be carried out: nobody is let in before the Lease has run out.
+        # Its last requests may still be executed: no other process leads before the Lease has expired.
         assert (holder, ours.server.holder) == ("ours", "ours")
 
 

@@ -1,4 +1,4 @@
-"""The digits as PNG files: the same ones each time, whoever else prepares them."""
+"""The digits as PNG files: the same ones each time, even if other processes prepare them, too."""
 
 import hashlib
 import sys

@@ -36,7 +36,7 @@ time.sleep(60)
 
 
 def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
-    """The last reports of all nodes, once node 0's mpirun has ended and the others were told to end."""
+    """The last reports of all nodes, once node 0's mpirun has ended and the others were stopped."""
     world.make_plan(*command, launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
     world.wait_ended(0)
@@ -108,7 +108,7 @@ def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
 
 
 def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
-    """It is told at once. MPICH's mpirun may itself not come to an end then: the operator doesn't wait for it."""
+    """It is reported at once. MPICH's mpirun may not end itself then: the operator doesn't wait for it."""
     script = FAIL.replace("PLACE", "world.rank == 3")
     world.make_plan(sys.executable, world.script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))

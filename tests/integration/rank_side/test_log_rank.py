@@ -43,7 +43,7 @@ def start(folder: Path, command: Sequence[str], more: Mapping[str, str] | None =
 
 
 class Rank:
-    """A rank that has ended: its own output, and what it told."""
+    """A rank that has ended: its own output, and its records."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         out, err = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""What is told to a log of a rank that lives, with a real rank."""
+"""What the log gets about a running rank, with a real rank."""
 
 import os
 import subprocess

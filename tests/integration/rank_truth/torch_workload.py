@@ -1,4 +1,4 @@
-"""A rank that sits in torch's all_reduce until somebody ends: `torch_workload.py os-exit|wait [--root_cause RANK]`."""
+"""A rank that waits in torch's all_reduce until a peer ends: `torch_workload.py os-exit|wait [--root_cause RANK]`."""
 
 import argparse
 import os

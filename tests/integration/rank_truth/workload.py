@@ -1,8 +1,8 @@
-"""A rank of the rank-truth tests: takes part in a small collective, and misbehaves as told.
+"""A rank of the rank-truth tests: takes part in a small collective, and misbehaves as requested.
 
 `workload.py BEHAVIOUR [--root_cause RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
 file, sums a number with them a few times, and then the root cause does what BEHAVIOUR says while the others stay in the
-collective, where they fail only because their peer is gone. No torch: the truth about a rank doesn't depend on it, and
+collective, where they fail only because their peer has died. No torch: the truth about a rank doesn't depend on it, and
 a run takes a second instead of ten.
 """
 
@@ -79,7 +79,7 @@ def misbehave(behaviour: str) -> None:
         os.write(2, b"\xff\xfe caf\xe9 \x1b[31mred\x1b[0m \xc3\n")
         os._exit(9)
     if behaviour == "children":
-        # One child in the rank's session, one that left it, and one whose parent is gone.
+        # One child in the rank's session, one that left it, and one whose parent has exited.
         subprocess.Popen(["sleep", "600"])
         subprocess.Popen(["sleep", "600"], start_new_session=True)
         subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)

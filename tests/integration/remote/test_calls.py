@@ -115,7 +115,7 @@ def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
 
 
 def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:
-    """It was told to start a moment after node 0."""
+    """It gets Start a moment after node 0."""
     late = rank_group.calls.pop()
     late.close()
     rank_group.ports[1].close()

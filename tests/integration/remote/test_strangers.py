@@ -17,7 +17,7 @@ from remote_rank_group import JOB, RemoteRankGroup
 
 
 def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.SSLSocket:
-    """A TLS connection to node 1 by somebody with these credentials, who believes everybody."""
+    """A TLS connection to node 1 with these credentials, by a client that trusts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

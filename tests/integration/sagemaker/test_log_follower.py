@@ -75,7 +75,7 @@ def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool
 
 
 class Recorder:
-    """What a follower's readers were told, and how often AWS was asked."""
+    """What a follower reported to its readers, and the number of requests to AWS."""
 
     def __init__(self, url: str) -> None:
         self.woken = 0

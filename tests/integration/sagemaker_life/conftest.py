@@ -1,4 +1,4 @@
-"""Credentials that nobody has, and connections that all tests share."""
+"""Made-up credentials, and connections that all tests share."""
 
 from collections.abc import Iterator
 

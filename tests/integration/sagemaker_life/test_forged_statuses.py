@@ -1,4 +1,4 @@
-"""Statuses that others wrote, restored or took off: no training job is left running, and nobody else's is stopped."""
+"""Statuses that others wrote, restored or removed: no training job is left running, and no foreign one is stopped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def trains(site: Site, **changes: Any) -> None:
 
 
 async def second_attempt(site: Site) -> dict[str, Any]:
-    """The job is suspended and resumed; what its status told of its first training job."""
+    """Suspend and resume the job; return the status of its first training job."""
     await trains(site)
     resource = site.stored.read("vit")
     assert resource is not None
@@ -72,7 +72,7 @@ def is_let_go(site: Site) -> bool:
 
 FORGERIES = [
     pytest.param({"region": THERE.region}, id="region"),
-    pytest.param({"region": THERE.region, "arn": None}, id="region of one that nobody saw"),
+    pytest.param({"region": THERE.region, "arn": None}, id="region of an unobserved one"),
     pytest.param({"trainingJobName": "somebody-elses"}, id="name"),
     pytest.param({"attempt": 7}, id="attempt"),
 ]

@@ -81,7 +81,7 @@ def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
         for fate in ("before", "after"):
             lived = live(wire, life, AtCall(what, nth, fate))
             wrong = [*lived.wrongs, *([] if lived.ending == clean.ending else [f"{lived.ending}\nnot {clean.ending}"])]
-            # A step of the clean life may not come in another one, such as an event that is told once more.
+            # A step of the undisturbed run may not occur twice in another one, such as an event.
             missed += lived.deaths == 0
             if wrong:
                 result[what, nth, fate] = wrong
@@ -96,5 +96,5 @@ def test_answers_that_do_not_come_cost_nothing(wire: Wire, life: Life, seed: int
     kinds = (Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER, Fault.THROTTLE)
     lived = live(wire, life, lambda _: "pass", share(FAILING, seed, *kinds))
     assert lived.wrongs == []
-    # That AWS failed for a while may be told.
+    # A temporary failure of AWS may be reported.
     assert replace(lived.ending, events=frozenset()) == replace(clean.ending, events=frozenset())

@@ -19,7 +19,7 @@ KNOWN_WITHIN = 1.5 * SWEEP_SECONDS
 A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))
 
 Seen = dict[str, list[tuple[float, tuple[str, str]]]]
-"""What each resource told, and since when."""
+"""The status of each resource, and since when."""
 
 LOOKS_EVERY = 1.0
 """How exactly the test knows since when a resource tells something, in seconds."""

@@ -35,7 +35,7 @@ def _torchrun(**changes: object) -> dict[str, object]:
         **changes,
     }
     block = {name: value for name, value in block.items() if value is not None}
-    # an archive that somebody else has packed: there is no S3 here that one could be uploaded to
+    # a user's archive: there is no S3 here to which muster could upload one
     source = {"s3": {"uri": "s3://team/code.tar.gz"}}
     return {"launcher": {"torchrun": {}}, "image": None, "procsPerNode": 2, "sagemaker": block, "source": source}
 

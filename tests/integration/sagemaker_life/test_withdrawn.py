@@ -1,4 +1,4 @@
-"""Whoever deletes, suspends or changes a job does not wait for its code to be fetched."""
+"""Deleting, suspending or changing a job does not wait for the download of its code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def _fetching(site: Site) -> StuckHost:
 async def _until(holds: object) -> None:
     assert callable(holds)
     async with asyncio.timeout(600):
-        while not holds():  # noqa: ASYNC110 - nobody tells of it
+        while not holds():  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.1)
 
 

@@ -1,4 +1,4 @@
-"""What a stranger's repository does to the process that reads it, it does to nobody else."""
+"""A hostile repository affects only the process that reads it."""
 
 from __future__ import annotations
 

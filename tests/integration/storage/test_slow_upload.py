@@ -95,7 +95,7 @@ async def test_a_slow_host_delays_no_other_job(s3: S3Client, s3_url: str, tmp_pa
         for task in stuck:
             task.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
-        # whoever is not waited for is not listened to either
+        # a response that no test awaits is not read either
         assert await asyncio.to_thread(slow.left.wait, PATIENCE_SECONDS)
     await aws.close()
 

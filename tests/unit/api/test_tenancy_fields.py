@@ -1,4 +1,4 @@
-"""Every text of a job, where a name, ARN or URL of somebody else's could stand: which list allows it, or why none.
+"""Every text field of a job that could name a foreign resource: which list allows it, or why none.
 
 Who adds a field to the spec decides it here.
 """

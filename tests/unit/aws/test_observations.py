@@ -165,7 +165,7 @@ def test_whatever_comes_in_whatever_order_the_latest_state_is_kept(news: list[tu
     observations = watching("a", "b")
     newest = {"a": 0, "b": 0}
     for how, name, modified in news:
-        # A job's state at a time is one and the same, whoever tells of it.
+        # A job has one state at a time, whatever the source of the report.
         secondary = "Starting" if modified == 0 else f"State{modified}"
         if how == "list":
             observations.listed(summary(name, modified, secondary))

@@ -1,4 +1,4 @@
-"""`muster render`: the text, and that it is what the examples were rendered to when somebody last looked at it."""
+"""`muster render`: the text, and that the examples render to the reviewed golden files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""No argument of an estimator or a trainer is lost: each changes the job, or is told of."""
+"""No argument of an estimator or a trainer is lost: each changes the job, or is reported."""
 
 import json
 from pathlib import Path
@@ -148,7 +148,7 @@ TRAINER: dict[str, JSON] = {
     "tensorboard_output_config": built("TensorBoardOutputConfig", s3_output_path="s3://my-bucket/tb"),
 }
 NOT_OF_THE_JOB = {"training_mode", "sagemaker_session", "local_container_root"}
-"""Where the trainer runs a job, which its process looks at; and told beside the arguments."""
+"""Where the trainer runs a job, which its process reads; and values besides the arguments."""
 
 KINDS = {
     kind.kind: kind

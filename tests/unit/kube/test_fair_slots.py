@@ -1,4 +1,4 @@
-"""Slots are shared: whoever wants many keeps nobody waiting that wants one."""
+"""Slots are shared: a key that wants many doesn't delay one that wants one."""
 
 import asyncio
 from collections import Counter
@@ -62,7 +62,7 @@ def test_many_that_want_much_leave_some_to_the_next() -> None:
 
     users, served = virtual_time.run(main())
     assert users.waits["victim"] == [0.0]
-    # Whoever came first had most of them for the first second, and no more than the others after it.
+    # The first key had most of them for the first second, and no more than the others after it.
     assert len(served) == 10
     assert min(served) >= 7 * TOTAL // 10 - 7
 

@@ -1,4 +1,4 @@
-"""Which pods are a job's at any moment, who a token belongs to, and what is remembered of pods that are gone."""
+"""Which pods are a job's at any moment, whose a token is, and what is kept about deleted pods."""
 
 import pytest
 from hypothesis import given
@@ -49,7 +49,7 @@ def _warning(
 
 
 class Index(PodIndex):
-    """An index of a job that is known, and what it told."""
+    """An index with a known job, and its reports."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

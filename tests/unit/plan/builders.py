@@ -193,14 +193,14 @@ def running(number: int, *ranks: RankFacts, heard: float = 0.0, launched: Launch
 
 
 def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """A node whose ranks all ended, which nobody told to stop."""
+    """A node whose ranks all ended without a stop command."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
     )
 
 
 def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """A node that was told to stop, and did."""
+    """A node that was asked to stop, and did."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
     )

@@ -50,7 +50,7 @@ def with_problem(current: NodeFacts, reason: str, message: str) -> NodeFacts:
         (facts(node(0), ready(1)), 29.9, [None, None]),
         (facts(node(0), ready(1)), 30.0, ["AgentUnreachable", None]),
         (facts(with_problem(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
-        # An operator that has just begun to listen has heard nobody yet.
+        # An operator that has just started has received no reports yet.
         (replace(facts(node(0), node(1)), listening_since=T0 + 100), 129.0, [None, None]),
         (replace(facts(node(0), node(1)), listening_since=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
     ],
@@ -140,7 +140,7 @@ def test_the_problem_names_the_cause_of_a_pods_deletion(reason: str) -> None:
 
 
 def test_a_pod_that_vanished_has_the_backends_reason() -> None:
-    current = facts(with_problem(missing(0), "PodDeleted", "somebody deleted it"), running(1, rank(2), rank(3)))
+    current = facts(with_problem(missing(0), "PodDeleted", "a user deleted it"), running(1, rank(2), rank(3)))
 
     assert judge(job(), Status(), current, START + 9).reason == "PodDeleted"
 
@@ -152,7 +152,7 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     early = status_of(job(), ongoing, current, START + 3601)
     late = status_of(job(), early, current, START + 3631)
 
-    # What was told is not taken back by who knows less.
+    # An operator that knows less does not replace the report.
     assert early == ongoing.model_copy(update={"observed_generation": 3})
     assert late.phase == "Running"
     assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not reported yet; ")

@@ -65,7 +65,7 @@ def actions_of(a_job: Job, previous: Status, current: JobFacts, now: float = STA
 
 
 def left(number: int) -> NodeFacts:
-    """A node whose agent has left as it was told."""
+    """A node whose agent has exited as requested."""
     return dataclasses.replace(halted(number), process=exited(12, exit_code=0), command=EXIT)
 
 
@@ -108,7 +108,7 @@ def test_done_is_done() -> None:
     assert outcome_of(asked(), Status(), good).verdict is Verdict.SUCCEEDED
     assert outcome_of(asked(), Status(), bad).verdict is Verdict.FAILED
     assert outcome_of(asked(), SUSPENDING, good).verdict is Verdict.SUCCEEDED
-    # It was told to stop: what fails then is no failure.
+    # It was asked to stop: a rank that fails then is no failure.
     assert outcome_of(asked(), SUSPENDING, bad).verdict is Verdict.SUSPENDED
 
 

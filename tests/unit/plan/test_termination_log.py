@@ -1,4 +1,4 @@
-"""What an agent left in its pod's termination log counts where nobody heard its last report."""
+"""The pod's termination log counts if the agent's last report was not received."""
 
 import json
 from dataclasses import replace

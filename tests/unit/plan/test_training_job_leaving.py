@@ -27,12 +27,12 @@ MADE = status_after(job(), BEGUN)
 LATE = GIVE_UP_SECONDS + 1
 DENIED = request_failure(FailureKind.ACCESS, T0, refused_seconds=LATE)
 DENIED_ONCE = request_failure(FailureKind.ACCESS, T0 + LATE)
-TAKEN = Problem("TrainingJobExists", "it is somebody else's")
+TAKEN = Problem("TrainingJobExists", "it belongs to another job")
 
 CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
     ("nothing was asked for", Status(), facts(), 0, LetGo()),
-    ("it runs, and somebody wiped the status", Status(), facts(RUNNING), 0, Stop()),
-    ("somebody wiped the status, and nobody may look", Status(), facts(blind=DENIED), LATE, LetGo(DENIED)),
+    ("it runs, and a user removed the status", Status(), facts(RUNNING), 0, Stop()),
+    ("a user removed the status, and muster may not read it", Status(), facts(blind=DENIED), LATE, LetGo(DENIED)),
     ("it runs", SEEN, facts(RUNNING), 0, Stop()),
     ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
     ("it has stopped", SEEN, facts(STOPPED), 1, LetGo()),
@@ -48,14 +48,14 @@ CASES: list[tuple[str, Status, TrainingFacts, float, Leave]] = [
         Wait(T0 + 40 + CREATION_SECONDS),
     ),
     ("SageMaker said no", MADE, facts(request_failure=request_failure(FailureKind.CAPACITY)), 1, LetGo()),
-    ("it is somebody else's", MADE, facts(taken=TAKEN), 1, LetGo()),
-    ("nobody may look", SEEN, facts(blind=DENIED), LATE, LetGo(DENIED)),
-    ("nobody may stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, LetGo(DENIED)),
-    ("somebody may, by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
-    ("nobody sees it stop", SEEN, facts(STOPPING, stale=DENIED), LATE, LetGo(DENIED)),
+    ("it belongs to another job", MADE, facts(taken=TAKEN), 1, LetGo()),
+    ("muster may not read it", SEEN, facts(blind=DENIED), LATE, LetGo(DENIED)),
+    ("muster may not stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, LetGo(DENIED)),
+    ("muster may stop it by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
+    ("its stop is not observed", SEEN, facts(STOPPING, stale=DENIED), LATE, LetGo(DENIED)),
     ("one refusal is no row", SEEN, facts(blind=DENIED_ONCE), LATE, Wait(retry_at(UID, DENIED_ONCE))),
-    ("it is over whoever may look", SEEN, facts(STOPPED, stale=DENIED), LATE, LetGo()),
-    ("there is none whoever may look", MADE, facts(request_failure=DENIED), LATE, LetGo()),
+    ("it has ended, although muster may not read it", SEEN, facts(STOPPED, stale=DENIED), LATE, LetGo()),
+    ("there is none, although muster may not read it", MADE, facts(request_failure=DENIED), LATE, LetGo()),
 ]
 
 

@@ -91,7 +91,7 @@ def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_s
 def turn(
     asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Judgement, tuple[TrainingAction, ...], Status]:
-    """What is judged, decided and told."""
+    """What is judged, decided and reported."""
     judgement = judge_training_job(asked, previous, current, now)
     actions = decide_training_job(asked, current, judgement, now)
     return judgement, actions, summarise_training_job(asked, previous, current, judgement, actions, now)

@@ -1,4 +1,4 @@
-"""What the agents of a rank group know each other by: the same for all of them, for ever, and nobody else's."""
+"""The credentials of a rank group's agents: the same for all of them, forever, and for no other."""
 
 import hashlib
 import itertools
@@ -52,7 +52,7 @@ def test_two_rank_groups_have_nothing_in_common(rank_groups: list[tuple[bytes, s
 
 
 def test_a_release_of_a_library_changes_no_byte() -> None:
-    """Agents that were told by an operator before an upgrade know those that are told after it."""
+    """Agents with credentials from before an operator's upgrade accept those from after it."""
     value = hashlib.sha256((OWN.certificate + OWN.key).encode()).hexdigest()
 
     assert value == "2e5b9103e12ea822e75d11b6e7f94a6d15730bdd13a56ccc7ae8f384a985331c"

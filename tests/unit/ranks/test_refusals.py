@@ -1,4 +1,4 @@
-"""Refusals are counted, and told in little space."""
+"""Refusals are counted, and logged in little space."""
 
 from muster.ranks.refusal import Reason
 from muster.ranks.refusals import MAX_SOURCES, OTHERS, Refusals

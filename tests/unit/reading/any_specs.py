@@ -42,7 +42,7 @@ _DEPTH = 4
 
 
 def any_spec() -> st.SearchStrategy[JSON]:
-    """A job with some of its fields as the schema has them, and others as nobody should write them."""
+    """A job with some of its fields as the schema has them, and others with invalid values."""
     schema = spec_schema()
     fields = _properties(schema)
     required: dict[str, JSON] = {"image": "x", "command": ["x"], "launcher": {"direct": {}}}

@@ -39,7 +39,7 @@ class ApiServer:
         return status
 
     def change(self, **metadata: object) -> None:
-        """Somebody else writes."""
+        """Another client writes."""
         assert self.resource is not None
         current = self.resource["metadata"]
         self.resource["metadata"] = {**current, "resourceVersion": str(int(current["resourceVersion"]) + 1), **metadata}
@@ -92,7 +92,7 @@ class ApiServer:
 
 
 def lost_answer(server: ApiServer) -> None:
-    """The last patch is carried out, and nobody hears of it."""
+    """The last patch is executed, and its response is lost."""
     server.merge_status(server.patches[-1])
 
 

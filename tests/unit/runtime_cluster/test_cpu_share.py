@@ -1,4 +1,4 @@
-"""A job that somebody waits for is not kept waiting, and none takes more than its share for long."""
+"""A waiting job soon gets its turn, and none takes more than its share for long."""
 
 import pytest
 

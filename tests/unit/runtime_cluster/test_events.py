@@ -1,4 +1,4 @@
-"""Events about jobs: told once, whoever tells them, and never in a status' way."""
+"""Events about jobs: created once by any operator, and never delaying a status."""
 
 import asyncio
 from collections.abc import AsyncIterator

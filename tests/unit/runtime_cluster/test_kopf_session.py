@@ -1,4 +1,4 @@
-"""kopf gets every job that can be told of, and nothing that its own parser dies of."""
+"""kopf gets every parsable job, and nothing that breaks its own parser."""
 
 import json
 from collections.abc import AsyncIterator

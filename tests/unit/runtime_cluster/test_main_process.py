@@ -1,4 +1,4 @@
-"""The main process as its elector sees it: alive, busy, stuck, stopped or gone."""
+"""The main process as its elector observes it: alive, busy, stuck, stopped or dead."""
 
 import multiprocessing
 import os

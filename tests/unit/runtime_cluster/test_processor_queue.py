@@ -25,7 +25,7 @@ class Loop:
         self.used: Counter[str] = Counter()
 
     async def turn(self, namespace: str, step_seconds: float) -> None:
-        """Computes, and asks somebody, a few times."""
+        """Computes, and awaits a response, a few times."""
         for _ in range(STEPS):
             self.loop.jump(step_seconds)
             self.used[namespace] += 1
@@ -134,7 +134,7 @@ def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
             await Metered(work(name), loop.queue, "team")
 
         tasks = [asyncio.create_task(job(name)) for name in ("first", "second", "third")]
-        # All of them wait for the same moment; whoever may go on first, the second one is cancelled before that.
+        # All of them wait for the same moment; the second one is cancelled before any continues.
         asyncio.get_running_loop().call_later(1.0, tasks[1].cancel)
         await asyncio.wait(tasks)
         return said

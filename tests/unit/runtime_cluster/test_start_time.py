@@ -1,4 +1,4 @@
-"""The start of a gang is written before it is told, and stays written, whatever happens to the writing."""
+"""The start of a job is written before the commands, and stays written, whatever happens to the writing."""
 
 import asyncio
 import copy
@@ -24,7 +24,7 @@ from unit.runtime_cluster.worlds import Site, World
 
 @dataclass
 class Gang(World):
-    """One node whose agent is ready, and does what it is told. `commands` has its commands."""
+    """One node whose agent is ready, and follows its commands, which are in `commands`."""
 
     process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.RUNNING))
     commands: list[Command] = field(default_factory=list)
@@ -64,7 +64,7 @@ async def runs(here: Site) -> None:
 
 
 def started_once(server: ApiServer, gang: Gang) -> None:
-    """The gang was told to start once, after its start was written, which nobody took back."""
+    """The nodes got Start once, after the start was written, and the start stayed written."""
     assert [(command.kind, command.attempt) for command in gang.commands] == [(CommandKind.START, 1)]
     assert (server.status["attempt"], server.status["phase"]) == (1, "Running")
     starts = [patch["status"]["startTime"] for patch in server.patches if "startTime" in patch["status"]]
@@ -73,7 +73,7 @@ def started_once(server: ApiServer, gang: Gang) -> None:
 
 
 def conflict(server: ApiServer) -> web.Response:
-    """Somebody writes a moment before the operator: it has made its status from a version that is no more."""
+    """Another client writes just before the operator, whose status is from an older version."""
     server.change(labels={"team": "vision"})
     return server.merge_status(server.patches[-1])
 

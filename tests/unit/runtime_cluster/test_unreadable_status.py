@@ -10,7 +10,7 @@ from unit.runtime_cluster.worlds import Site, site
 
 
 def edit(here: Site, **status: Any) -> None:
-    """Somebody writes into the status, and the operator hears of it."""
+    """Another client edits the status, and the operator observes it."""
     assert here.server.resource is not None
     here.server.resource["status"] = {**here.server.status, **status}
     here.server.change()

@@ -1,4 +1,4 @@
-"""What SageMaker is told of a job that says only what it says on a cluster, and a role and an instance type."""
+"""The request for a job with only portable fields, a role and an instance type."""
 
 import json
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def container(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> tuple[J
 
 
 def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
-    """What the start script is told."""
+    """The start script's settings."""
     archive = made(sagemaker_job(changes, block)).archive
     assert archive is not None
     result: dict[str, JSON] = json.loads(archive.files["muster_start.json"])

@@ -1,4 +1,4 @@
-"""A host that takes its time, or an owner with many jobs, keeps nobody else from their turn."""
+"""A slow host, or an owner with many jobs, doesn't delay others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def _settle() -> None:
         pytest.param(("a@x", "b@y", "c@z"), ("a@x", "b@y"), id="two at once"),
         pytest.param(("a@x", "b@x", "c@y"), ("a@x", "c@y"), id="one with a host"),
         pytest.param(("a@x", "a@y", "c@z"), ("a@x", "c@z"), id="one of an owner"),
-        pytest.param(("a@x", "a@x#2"), ("a@x",), id="one of an owner, though nobody else waits"),
+        pytest.param(("a@x", "a@x#2"), ("a@x",), id="one of an owner, though no other waits"),
     ],
 )
 async def test_who_begins(came: Iterable[str], began: tuple[str, ...]) -> None:
@@ -102,7 +102,7 @@ async def test_who_is_cancelled_as_the_turn_comes_hands_it_on() -> None:
     async with turns.turn("a", "x"):
         task = asyncio.create_task(wait())
         await _settle()
-    # it has the turn by now, and has not been told
+    # it has the turn by now, and has not been notified
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -152,7 +152,7 @@ async def test_who_has_had_the_promised_time_makes_room_for_another_owner() -> N
         slow = [asyncio.create_task(one(owner, 1000.0)) for owner in ("a", "b")]
         await _settle()
         await one("c", 0.0)
-        # of the two that were slow, the one that had begun first; the other has its place for as long as nobody waits
+        # of the two that were slow, the one that had begun first; the other has its slot as long as no other waits
         await asyncio.gather(slow[0])
         assert ends == ["a cut", "c done"]
         await one("d", 0.0)

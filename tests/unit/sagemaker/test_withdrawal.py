@@ -1,4 +1,4 @@
-"""What nobody wants any more ends at once."""
+"""Work that is no longer needed ends at once."""
 
 import asyncio
 

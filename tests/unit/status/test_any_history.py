@@ -102,14 +102,14 @@ def test_every_job_ends_and_says_only_what_is_true(
         live(world, newest_first=newest_first)
     for _ in range(10):
         live(world)
-    # What is left of the work is done; an agent that hangs is ended by a person, and one that is cut off by nobody.
+    # The rest of the work is done; a user ends an agent that hangs, and a disconnected one stays.
     for node in world.nodes:
         for entry in node.ranks:
             entry.end(world.now, 0, None)
     while any(node.is_cut for node in world.nodes) and not world.is_over and world.now < T0 + 600:
         world.now += 10
         live(world)
-    # Who is only cut off is waited for by nobody.
+    # The job does not wait for a disconnected agent.
     assert world.is_over or any(node.hangs for node in world.nodes) or not any(node.is_cut for node in world.nodes)
     for _ in range(5):
         live(world)

@@ -232,7 +232,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
         assert [note.reason for note in notes(over, status)] == ["Refused"]
-        # Told once, also of what is changed after that; and a later operator judges as this one did.
+        # Reported once, also for later changes; and a later operator decides the same.
         again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
         assert (notes(status, again), again.observed_generation) == ((), 5)
         assert final_condition(again) == final_condition(over)
@@ -263,7 +263,7 @@ def test_details_name_the_pod_and_its_machine() -> None:
 @pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
 def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_leaving: bool) -> None:
     taken = running(0, rank(0))
-    evicted = Problem("Evicted", "somebody evicted it")
+    evicted = Problem("Evicted", "a user evicted it")
     leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))
     status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
     assert condition(status, "Stalled").reason == stalled

@@ -119,7 +119,7 @@ def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFac
     first = [note for note in story(*steps) if note.reason in STEPS]
     again = [steps_so_far(status) for status in statuses(*steps)]
 
-    # Every step is still told by a status after it, as it was told first, and nothing else is.
+    # A later status yields the same events for every step, and no others.
     assert {note for notes_again in again for note in notes_again} == set(first)
     assert [note for note in first if note.reason == events[-1][1]] == list(again[-1][-1:])
 

@@ -350,7 +350,7 @@ CASES = (
         over=False,
     ),
     Case(
-        "somebody ended a node",
+        "a user ended a node",
         facts(
             terminated(done(0, stopped(0, 1.0), stopped(1, 1.0)), 1.0),
             halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
@@ -360,7 +360,7 @@ CASES = (
         {"Stopped": "0-3"},
     ),
     Case(
-        "somebody ended a node, and muster the rest of it",
+        "a user ended a node, and muster the rest of it",
         facts(
             terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, told_at=1.2),
             halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
@@ -370,7 +370,7 @@ CASES = (
         {"Stopped": "0-3"},
     ),
     Case(
-        "muster ended a node, and somebody was in a hurry",
+        "muster ended a node, and a user killed it",
         facts(
             terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, told_at=1.2),
             halted(1, ended(2, 1.1, exit_code=7), stopped(3, 1.4)),
@@ -380,7 +380,7 @@ CASES = (
         {"Stopped": "0-1,3", "Failed": "2"},
     ),
     Case(
-        "a node is gone",
+        "a node was deleted",
         facts(missing(0), halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1))),
         "digits-0 was removed, but not by muster; 2 others were cut off",
         "NodeLost",
@@ -417,7 +417,7 @@ CASES = (
         procs=1,
     ),
     Case(
-        "an end that nobody saw",
+        "an unobserved end",
         facts(done(0, rank(0), ended(1, 1, exit_code=0)), done(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0))),
         "All nodes ended, but not all of the 4 ranks reported how; 3 ranks were done, 1 unknown",
         "RanksLost",

@@ -285,7 +285,7 @@ CASES = (
         {"Pending": "0-3"},
     ),
     Case(
-        "what muster said of it is all that is told",
+        "only muster's message is shown",
         facts(
             first(launched=mpirun(1.0, 255, lines=("muster: algo-2 can't be reached", "Launch proxy failed."))),
             halted(1),
@@ -330,7 +330,7 @@ CASES = (
         {"Failed": "2-3", "Stopped": "0-1"},
     ),
     Case(
-        "somebody stopped a node",
+        "a user stopped a node",
         facts(
             first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
             terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, told_at=1.6),
@@ -369,7 +369,7 @@ CASES = (
         {"Unknown": "0", "Pending": "1-3"},
     ),
     Case(
-        "another world, and nobody said which",
+        "another world size, which is unknown",
         facts(
             first(
                 terminated_rank(0, 0.9), ended(1, 1.0, exit_code=65, reason="WorldSizeMismatch"), launched=mpirun(2, 65)

@@ -107,7 +107,7 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     is_told = [note for note in notes(before, status) if note.reason == "SlowNetwork"]
     assert [note.type for note in is_told] == ["Warning"]
     assert is_told[0].message.startswith("digits-2 (90 Mbit/s")
-    # whoever tells again, tells the same
+    # a repeated report yields the same result
     assert is_told[0] in steps_so_far(status)
     later = status_of(asking, status, slow, START + 9)
     assert [note for note in notes(status, later) if note.reason == "SlowNetwork"] == []

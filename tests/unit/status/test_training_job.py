@@ -1,4 +1,4 @@
-"""What is told of a job on SageMaker: each of its words has a phase, and what is not known yet is told as it is."""
+"""The status of a job on SageMaker: each SageMaker status has a phase, and unknown values are absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees that no git would write: whoever runs a repository may send any."""
+"""Trees that git would not write: a repository's server may send any."""
 
 from collections.abc import Iterator
 

@@ -28,7 +28,7 @@ def start(folder: Path, said: str, named: str) -> str:
         (OPEN_MPI, Mpi.AUTO, "--hostfile"),
         (OPEN_MPI, Mpi.OPEN_MPI, "--hostfile"),
         (HYDRA, Mpi.INTEL_MPI, "-f"),
-        ("a wrapper of nobody's", Mpi.MPICH, "-f"),
+        ("an unknown wrapper", Mpi.MPICH, "-f"),
     ],
 )
 def test_the_mpirun_that_is_meant(tmp_path: Path, said: str, named: str, option: str) -> None:

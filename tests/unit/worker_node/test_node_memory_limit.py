@@ -50,7 +50,7 @@ def test_the_counter_is_looked_for_where_the_process_is_and_where_containers_hav
     ("rise", "events", "oom"),
     [
         pytest.param(1, (killed(2, 10.0),), [2], id="the one that was killed"),
-        pytest.param(0, (killed(2, 10.0),), [], id="somebody else's SIGKILL"),
+        pytest.param(0, (killed(2, 10.0),), [], id="SIGKILL by another process"),
         pytest.param(1, (killed(2, 10.0), killed(3, 10.0)), [3], id="of two the larger"),
         pytest.param(2, (killed(2, 10.0), killed(3, 10.0)), [2, 3], id="both"),
         pytest.param(1, (RankEnded(2, 10.0, None, 11),), [], id="a crash of its own"),

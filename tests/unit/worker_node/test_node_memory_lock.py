@@ -1,4 +1,4 @@
-"""The memory that a node's processes may pin: as much as the container allows, and told when that is little."""
+"""The memory that a node's processes may pin: as much as the container allows, and a low limit is reported."""
 
 import subprocess
 import sys
