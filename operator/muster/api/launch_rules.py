@@ -45,7 +45,7 @@ def _empty_command(spec: Spec) -> Iterator[Breach]:
 
 
 def _whole_line(spec: Spec) -> Iterator[Breach]:
-    # a program may lie in a folder whose name has a space in it
+    # a program may be in a folder whose name contains a space
     if re.match(rf"([^\s/]+|\S*/({RUNNERS}))\s+\S", spec.command[0]):
         yield Breach(("command", 0), quoted(spec.command[0]))
 

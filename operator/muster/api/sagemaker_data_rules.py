@@ -137,19 +137,19 @@ SAGEMAKER_DATA_RULES = (
     Rule(
         places=("spec",),
         why="muster would download the list of objects as the data itself.",
-        sentence="on Kubernetes s3.uri is a prefix of keys; name one, or use backend: SageMaker",
+        sentence="on Kubernetes s3.uri has to be a key prefix; set one, or use backend: SageMaker",
         breaches=_only_there,
     ),
     Rule(
         places=("spec",),
         why="SageMaker's instances are outside the cluster and can't mount its volumes.",
-        sentence="SageMaker can't mount a volume; name s3",
+        sentence="SageMaker can't mount a volume; use s3",
         breaches=_volumes,
     ),
     Rule(
         places=("spec.inputs[]",),
-        why="Only SageMaker mounts it.",
-        sentence="on Kubernetes name a volume, such as a persistentVolumeClaim of the file system",
+        why="Only SageMaker mounts a fileSystem.",
+        sentence="on Kubernetes use volume, for example a persistentVolumeClaim of the file system",
         breaches=_file_systems,
     ),
     Rule(
@@ -160,7 +160,7 @@ SAGEMAKER_DATA_RULES = (
     ),
     Rule(
         places=("spec.inputs[].sagemaker",),
-        why="They would not be used.",
+        why="The options would have no effect.",
         sentence="these options are for s3, attributeNames for dataType: AugmentedManifestFile; remove them",
         breaches=_lost_options,
     ),
@@ -180,34 +180,34 @@ SAGEMAKER_DATA_RULES = (
                 for place in ("s3", "rules[].s3")
             ),
         ),
-        why="Several programs read it, and all have to mean the same bucket and key.",
+        why="Several programs read it, and all of them must derive the same bucket and key.",
         sentence=f"a folder of Amazon S3: {s3_uri.SENTENCE}",
         breaches=_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
         places=("spec.sagemaker.tags",),
-        why="SageMaker refuses the job, or muster would take it for its own.",
+        why="SageMaker refuses the job, or muster would mistake the tag for its own.",
         sentence="a tag's name has 1 to 128 characters, and begins with neither aws: nor muster.dev/",
         breaches=_tags,
     ),
     Rule(
         places=("spec.sagemaker",),
-        why="They would not be used.",
-        sentence="remove them, or what switches it off",
+        why="The settings would have no effect.",
+        sentence="remove them, or enable it",
         breaches=_unused_debugging,
     ),
     Rule(
         places=("spec.sagemaker.debugger",),
-        why="SageMaker Debugger doesn't work with parameter servers, nor with snapshots in a folder of one's own, and "
-        "the SageMaker SDK leaves it out without a word.",
-        sentence="remove them",
+        why="SageMaker Debugger doesn't work with parameter servers, nor with a custom folder for checkpoints, and "
+        "the SageMaker SDK drops it silently.",
+        sentence="remove these settings",
         breaches=_lost_debugger,
     ),
     Rule(
         places=("spec.sagemaker",),
         why="SageMaker refuses the job.",
-        sentence="each rule's name may be given once; rename one",
+        sentence="each rule's name may occur only once; rename one",
         breaches=_rule_names,
     ),
 )

@@ -40,11 +40,12 @@ def _without_framework(spec: Spec) -> Iterator[Breach]:
 def _ignored(spec: Spec) -> Iterator[Breach]:
     for block, distribution in distributions(spec):
         estimator, trains, _ = trained_by(block)
-        heard = _effective_ways(estimator, distribution)
+        effective = _effective_ways(estimator, distribution)
         for way in ways(distribution):
-            if way not in heard:
+            if way not in effective:
                 yield Breach(
-                    (*DISTRIBUTION, way), f"it beside {' and '.join(sorted(heard))}" if heard else f"it with {trains}"
+                    (*DISTRIBUTION, way),
+                    f"it beside {' and '.join(sorted(effective))}" if effective else f"it with {trains}",
                 )
 
 
@@ -91,8 +92,8 @@ def _group_without_ranks(spec: Spec) -> Iterator[Breach]:
         by_mpi = any(is_on(distribution, way) for way in ("mpi", "dataParallel"))
         by_mpi = by_mpi or (estimator == "PyTorch" and is_on(distribution, "pytorchDdp"))
         alone = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
-        heard = _effective_ways(estimator, distribution)
-        by_torch = len(heard) == 1 and heard <= alone and all(is_on(distribution, way) for way in heard)
+        effective = _effective_ways(estimator, distribution)
+        by_torch = len(effective) == 1 and effective <= alone and all(is_on(distribution, way) for way in effective)
         if rank_groups(block) and not by_mpi and not by_torch:
             yield Breach(DISTRIBUTION, f"instance groups with {' and '.join(ways(distribution)) or 'nothing'}")
 
@@ -149,13 +150,13 @@ DISTRIBUTION_RULES = (
     Rule(
         places=PLACES,
         why="The SageMaker SDK drops them silently.",
-        sentence="they would not be used; remove them",
+        sentence="they would have no effect; remove them",
         breaches=_lost_settings,
     ),
     Rule(
         places=PLACES,
         why="The SDK runs the ranks on one group.",
-        sentence="one of sagemaker.instanceGroups is needed, by its name",
+        sentence="name one of sagemaker.instanceGroups",
         breaches=_group,
     ),
     Rule(
@@ -173,13 +174,13 @@ DISTRIBUTION_RULES = (
     Rule(
         places=PLACES,
         why="One of the two would be ignored.",
-        sentence="give the same number, or one of them",
+        sentence="use the same number, or set only one of them",
         breaches=_processes,
     ),
     Rule(
         places=("spec.launcher",),
         why="distribution replaces launcher, and the launcher's arguments would be ignored.",
-        sentence="with a distribution they would not be used: put options for mpirun into its customMpiOptions",
+        sentence="with a distribution they would have no effect: write options for mpirun into its customMpiOptions",
         breaches=_launcher_arguments,
     ),
 )

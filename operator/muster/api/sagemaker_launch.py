@@ -78,7 +78,7 @@ def distribution_of(spec: Spec) -> Distribution | None:
         return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(launcher.mpi.args)))
     if launcher.torchrun is None or launcher.torchrun.args or torch_objection(spec, block) is not None:
         return None
-    # The toolkit would start a torchrun for each group, and each would have its own world.
+    # The toolkit would start a separate torchrun, with its own world, in each group.
     return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
 
 

@@ -249,7 +249,7 @@ def test_pods_beyond_the_room_of_their_namespace_are_not_there(caplog: pytest.Lo
     for node in range(4):
         index.tell("ADDED", _pod(node))
     assert [known.pod.node for known in index.of(UID)] == [0, 1, 2]
-    assert [line for line in caplog.messages if "Pod team/vit-3-0 is skipped" in line]
+    assert [line for line in caplog.messages if "muster skips Pod team/vit-3-0" in line]
     index.tell("ADDED", _pod(0, namespace="other"))
     assert index.shares.used("other") == one
     # What grows beyond it goes, too, as what is deleted does; how it was is remembered only where there is room.
