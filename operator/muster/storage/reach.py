@@ -1,4 +1,4 @@
-"""Which addresses the operator asks: a job chooses the host, and not where in the operator's network it is."""
+"""Which addresses the operator may connect to: jobs choose the host, but must not reach the operator's own network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 
 class Reach(StrEnum):
-    """ANY: the process reaches them with the user's own rights, in a pod or on their own machine.
+    """ANY: the process connects with the user's own rights, in a pod or on the user's machine.
 
-    NAMED: the operator's administrator listed the host by its name; it may be in a private network, but not on an
-    address that only this machine reaches. PUBLIC: all hosts are allowed, so that none of the cluster's own network is
-    meant.
+    NAMED: the administrator listed the host by name; it may be in a private network, but not at a loopback or
+    link-local address. PUBLIC: the administrator allowed all hosts; only public addresses are meant.
     """
 
     ANY = "Any"
@@ -20,21 +19,21 @@ class Reach(StrEnum):
 
 
 class AddressRefused(OSError):
-    """The host has an address that is not asked."""
+    """The host has an address to which muster does not connect."""
 
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _EC2 = IPv6Network("fd00:ec2::/32")
-"""Amazon EC2 User Guide, "Instance metadata": its services of each instance by IPv6, credentials among them."""
+"""Amazon EC2 User Guide, "Instance metadata": IPv6 services of each instance, including credentials."""
 
 
 def check_address(address: str, host: str, reach: Reach) -> None:
-    """Raises `AddressRefused` when `host`, which has this address, may not be asked at it."""
+    """Raise `AddressRefused` if connecting to `host` at this address is not allowed."""
     if reach is Reach.ANY:
         return
     for one in _meant(address):
         if _is_of_this_machine(one):
-            raise AddressRefused(f"{host} is an address of the machine or the link that the operator is on")
+            raise AddressRefused(f"{host} is a loopback, link-local or multicast address")
         if reach is Reach.PUBLIC and not one.is_global:
             raise AddressRefused(
                 f"{host} is in a private network; ask the operator's administrator to list this host by its name "
@@ -43,8 +42,8 @@ def check_address(address: str, host: str, reach: Reach) -> None:
 
 
 def _meant(address: str) -> tuple[IPv4Address | IPv6Address, ...]:
-    """The address, and the one that it has inside."""
-    # a zone says through which of this machine's interfaces
+    """The address, and the IPv4 address inside it."""
+    # a zone names an interface of this machine
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv4Address):
         return (parsed,)

@@ -217,7 +217,7 @@ async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, reach: Rea
         result = await _refused(replace(order(f"{server.url}/code.git", name), reach=reach))
         assert not server.asked
     assert result.reason == "SourceRefused"
-    assert "of the machine or the link that the operator is on" in result.message
+    assert "is a loopback, link-local or multicast address" in result.message
 
 
 async def test_a_redirect_to_the_metadata_service_is_not_followed(tmp_path: Path) -> None:
