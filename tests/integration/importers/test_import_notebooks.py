@@ -27,9 +27,9 @@ def test_a_warning_names_skipped_magic(desk: Desk) -> None:
         "text = '''\n%no magic\n!nor this\n'''\npytorch(base_job_name=text.split()[1]).fit()",
     )
     outcome = desk.run_file(notebook(*cells), "launch.ipynb")
-    assert "warning: launch.ipynb[2]:1: %pip install -q sagemaker is left out" in outcome.err
-    assert "warning: launch.ipynb[2]:2: !aws s3 ls is left out" in outcome.err
-    assert "warning: launch.ipynb[3]:1: %%bash is left out" in outcome.err
+    assert "warning: launch.ipynb[2]:1: %pip install -q sagemaker is skipped" in outcome.err
+    assert "warning: launch.ipynb[2]:2: !aws s3 ls is skipped" in outcome.err
+    assert "warning: launch.ipynb[3]:1: %%bash is skipped" in outcome.err
     assert outcome.code == 0
     assert [job["metadata"] for job in outcome.jobs] == [{"name": "launch"}, {"name": "magic"}]
 
@@ -83,7 +83,7 @@ def test_a_notebook_saved_as_a_script_is_the_same(desk: Desk) -> None:
     pytorch(entry_point="other.py").fit()
     """
     outcome = desk.run(script)
-    assert "%pip install sagemaker is left out" in outcome.err
+    assert "%pip install sagemaker is skipped" in outcome.err
     assert outcome.spec["source"] == {"inline": {"files": {"other.py": "print('x')"}}}
 
 

@@ -5,15 +5,18 @@ import pytest
 from import_runs import Desk
 
 WARNINGS = [
-    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is left out"),
+    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is skipped"),
     (
         "sagemaker.Session().upload_data('train.py', key_prefix='x'); pytorch().fit()",
         "aws s3 cp train.py s3://sagemaker-us-west-2-111122223333/x/train.py",
     ),
-    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is left out"),
+    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is skipped"),
     ("pytorch(train_max_run=60).fit()", "PyTorch(train_max_run=...): SDK 2's name is max_run"),
     ("p = pytorch(); p.instance_cout = 3; p.fit()", "PyTorch.instance_cout = ... has no effect"),
-    ("pytorch(role='SageMakerRole').fit()", "SageMakerRole is taken for arn:aws:iam::111122223333:role/SageMakerRole"),
+    (
+        "pytorch(role='SageMakerRole').fit()",
+        "muster assumes arn:aws:iam::111122223333:role/SageMakerRole for SageMakerRole",
+    ),
     ("pytorch(checkpoint_local_path='/x').fit()", "is ignored, as by the SDK: there is no checkpoint_s3_uri"),
     ("pytorch(distribution={'torchdistributed': {'enabled': True}}).fit()", "did you mean torch_distributed?"),
     (
