@@ -157,7 +157,9 @@ async def test_the_error_names_a_missing_action_and_its_resource(
     with pytest.raises(AccessDenied) as caught:
         await everything(guarded, service)
     assert (caught.value.action, caught.value.resource) == (missing, resource)
-    assert caught.value.message.startswith(f"{OWN_ARN} may not do {missing} on {resource}: no identity-based policy")
+    assert caught.value.message.startswith(
+        f"{OWN_ARN} is not allowed to do {missing} on {resource}: no identity-based policy"
+    )
 
 
 async def test_muster_may_end_no_job_but_its_own(guarded: Aws, service: Service) -> None:

@@ -177,11 +177,11 @@ def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched
     assert not (tmp_path / "root" / "input" / "train" / "a").exists()
 
 
-class _Bringing:
-    """A process that brings train/ from an S3 to a folder."""
+class _Download:
+    """A process that downloads train/ from an S3 to a folder."""
 
     def __init__(self, url: str, root: Path) -> None:
-        program = Path(__file__).with_name("bring_process.py")
+        program = Path(__file__).with_name("download_process.py")
         environment = {**os.environ, "PYTHONPATH": str(program.parents[2])}
         command = [sys.executable, str(program), url, "s3://data/train/", str(root)]
         self._process = subprocess.Popen(command, env=environment)
@@ -209,13 +209,13 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
         return sum(len(path.read_text().splitlines()) - 1 for path in notes.glob("*.ranges"))
 
     with made_up_s3(10_000, 2 * 2**30) as site:
-        _Bringing(site.url, tmp_path).kill_once(lambda: files() > 1000)
-        _Bringing(site.url, tmp_path).kill_once(lambda: files() > 5000)
-        _Bringing(site.url, tmp_path).kill_once(lambda: ranges() > 10)
+        _Download(site.url, tmp_path).kill_once(lambda: files() > 1000)
+        _Download(site.url, tmp_path).kill_once(lambda: files() > 5000)
+        _Download(site.url, tmp_path).kill_once(lambda: ranges() > 10)
         here, before = files(), ranges()
         assert before > 10
         site.read_bytes.clear()
-        assert _Bringing(site.url, tmp_path).wait() == 0
+        assert _Download(site.url, tmp_path).wait() == 0
         # what was here is not read again, but for what was killed between its arrival and the note of it
         read_again = [size for key, size in site.read_bytes if key == "train/weights"]
         assert sum(read_again) <= site.large - (before - 1) * download.RANGE_BYTES

@@ -75,7 +75,7 @@ def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Ho
 @pytest.mark.parametrize(
     ("token", "username", "says"),
     [
-        pytest.param(None, None, "wants a token", id="none"),
+        pytest.param(None, None, "requires a token", id="none"),
         pytest.param("wrong", "x-access-token", "refuses the token", id="another"),
         pytest.param(TOKEN, "somebody", 'for user "somebody"', id="of another user"),
     ],
@@ -100,7 +100,7 @@ def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> No
         hosted.server.redirect = f"{other.url}/code.git/info/refs?service=git-upload-pack"
         result = _refused(hosted.place, TOKEN)
         assert not other.asked
-    assert "leads to" in result.message
+    assert "redirects to" in result.message
 
 
 def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hos
 
 
 def test_a_job_that_asks_for_none_is_fetched_without(hosted: Hosted) -> None:
-    with pytest.raises(StorageError, match="wants a token"):
+    with pytest.raises(StorageError, match="requires a token"):
         code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
     assert set(hosted.server.shown) == {None}
 
@@ -153,7 +153,7 @@ def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
 
 @pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
 def test_an_invalid_token_is_refused_and_not_repeated(written: bytes) -> None:
-    with pytest.raises(StorageError, match="no token") as caught:
+    with pytest.raises(StorageError, match="not a token") as caught:
         checked_token(written, "spec.source.git.secretKeyRef")
     text = written.decode("latin-1").strip()
     assert not text or text not in caught.value.message

@@ -49,7 +49,7 @@ async def test_the_key_of_the_secret_is_the_token() -> None:
         (ApiError(404, "NotFound", "none"), "namespace team has no Secret git-token"),
         (_secret(password=b"abc"), "Secret team/git-token has no key token"),
         ({}, "Secret team/git-token has no key token"),
-        (_secret(token=b"two words"), "no token"),
+        (_secret(token=b"two words"), "not a token"),
     ],
 )
 async def test_what_to_do_is_said(answer: dict[str, Any] | ApiError, says: str) -> None:
